@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/codec/message.h"
+#include "sotto/core/dtype.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/state.h"
+
+namespace sotto {
+
+// A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). A borrowed bucket
+// of 16-bit floats is widened into scratch by whoever borrows it; codecs see floats.
+struct Bucket {
+  std::span<float> values;
+  const Layout* layout = nullptr;  // offsets relative to `values`
+  std::uint16_t index = 0;
+};
+
+// Everything that the random numbers of an encoding may depend on, and what its header says.
+struct Key {
+  std::uint64_t seed = 0;
+  std::uint16_t rank = 0;
+  std::uint16_t generation = 0;
+  std::uint32_t step = 0;
+};
+
+// What a codec promises about decode(encode(x)) =: C(x), for the given layout.
+struct Contract {
+  enum class Kind : std::uint8_t {
+    exact,        // C(x) = x, bit for bit
+    unbiased,     // E C(x) = x and E |C(x)-x|^2 <= omega |x|^2
+    contraction,  // E |C(x)-x|^2 <= (1-delta) |x|^2
+    none,         // bounded, but neither: wants a memory in front of it
+  };
+  enum class Input : std::uint8_t { gradient, delta, model };  // the most delicate input that it may be used on
+  enum class Grain : std::uint8_t { element, block, row, segment };
+
+  Kind kind = Kind::exact;
+  double omega = 0;  // relative variance of an unbiased codec; infinite when there is no bound
+  double delta = 1;  // of a contraction, in (0, 1]
+  bool linear = false;
+  Input input = Input::gradient;
+  Grain grain = Grain::element;
+  std::size_t block = 1;  // elements a block, when grain is block
+};
+
+// The lossy or lossless code of a bucket. One object serves one thread: it reuses buffers, so a step after the first
+// allocates nothing. All randomness comes from the Key.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  // The canonical sentence, every option named. It is hashed into every message.
+  virtual const std::string& sentence() const = 0;
+  virtual Contract contract(const Layout& layout) const = 0;
+  // An upper bound on the size of a whole message, header included, for a part of a bucket of this layout.
+  virtual std::size_t max_bytes(const Layout& layout, Range part) const = 0;
+
+  // Numbers that all ranks must agree on (their maximum) before any of them encodes: a shared scale, say.
+  virtual std::size_t agreed_count(const Layout&) const { return 0; }
+  virtual void propose(const Bucket&, std::span<float> /*numbers*/) {}
+
+  // One message per part. Parts are cut at the contract's grain; one part is the whole bucket. `agreed` holds agreed_count()
+  // numbers. A value that is not finite is a NumericError that names its segment.
+  virtual void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
+                      std::span<Message> out) = 0;
+
+  // out[part] += scale * decoded. Any rank decodes any rank's message. The whole message is checked before `out` is touched:
+  // WireError if it is not one that this codec can have made for this layout and part.
+  virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
+
+  // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type.
+  virtual std::optional<DType> linear_type() const { return std::nullopt; }
+  virtual std::size_t linear_count(const Layout&) const { return 0; }
+  virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
+  virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, Bucket& /*out: overwritten*/) const {}
+
+  // Warm starts and tables, for checkpoints.
+  virtual void visit_state(StateVisitor&) {}
+};
+
+// A codec from a sentence without memory: "topk(0.01) | qsgd(bits=4)". `where` names the flag in errors.
+std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence);
+
+}  // namespace sotto

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sotto {
+
+// The 32 bytes in front of every message, little-endian (docs/wire.md). `crc` is the CRC-32 of the 28 bytes before it and of
+// the body, so a flipped bit anywhere is found.
+struct Header {
+  static constexpr std::uint16_t magic_value = 0x6F73;  // "so"
+  static constexpr std::uint8_t current_version = 1;
+
+  std::uint16_t magic = magic_value;
+  std::uint8_t version = current_version;
+  std::uint8_t flags = 0;        // of the chain: which index code, whether the body is compressed
+  std::uint16_t generation = 0;  // of the group of ranks; counts membership changes
+  std::uint16_t origin = 0;      // the rank that encoded it
+  std::uint32_t step = 0;
+  std::uint16_t bucket = 0;
+  std::uint16_t part = 0;        // which part of the bucket, in the order given to encode()
+  std::uint32_t elements = 0;    // of the part, padding included
+  std::uint32_t body_bytes = 0;
+  std::uint32_t contract = 0;    // hash of the codec's canonical sentence and of the part's layout
+  std::uint32_t crc = 0;
+};
+static_assert(sizeof(Header) == 32);
+
+// What a receiver knows about the message that it waits for.
+struct Expected {
+  std::uint16_t generation = 0;
+  std::uint16_t origin = 0;
+  std::uint32_t step = 0;
+  std::uint16_t bucket = 0;
+  std::uint16_t part = 0;
+};
+
+// A message that was looked through: right magic and version, complete, checksum right. Borrowed bytes.
+class MessageView {
+ public:
+  // `bytes` may be longer than the message (a receive buffer); the header says where it ends. Throws WireError.
+  static MessageView parse(std::span<const std::byte> bytes);
+
+  // WireError unless generation, origin, step, bucket and part are those expected.
+  void expect(const Expected& expected) const;
+
+  const Header& header() const { return header_; }
+  std::span<const std::byte> body() const { return body_; }
+  std::size_t size() const { return sizeof(Header) + body_.size(); }
+
+ private:
+  friend class Message;
+  Header header_;
+  std::span<const std::byte> body_;
+};
+
+// A message in a buffer that is reused from step to step: begin() grows it to the largest size once, finish() seals it.
+class Message {
+ public:
+  // Room for a body of at most `max_body` bytes, uninitialised.
+  std::span<std::byte> begin(std::size_t max_body);
+  // Writes the header (body_bytes and crc are filled in here) in front of the first `body_bytes` bytes of the body.
+  void finish(Header header, std::size_t body_bytes);
+
+  std::span<const std::byte> bytes() const { return {buffer_.data(), size_}; }
+  MessageView view() const;  // of one's own message: not checked again
+
+ private:
+  std::vector<std::byte> buffer_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace sotto

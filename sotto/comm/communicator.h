@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/core/dtype.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// A message to a peer. The transport does not hand it on before `not_before` (its default: at once).
+struct Send {
+  int peer = 0;
+  std::span<const std::byte> data;
+  Clock::time_point not_before{};
+};
+
+// Room for the next message from a peer, which may be shorter than the room: it stands at the front, and says its own
+// length (message.h). `arrived` is filled in.
+struct Recv {
+  int peer = 0;
+  std::span<std::byte> buffer;
+  Clock::time_point arrived{};
+};
+
+enum class ReduceOp : std::uint8_t { sum, min, max };
+
+// What this rank handed to the transport, payload bytes of messages. A collective that the backend does by itself is
+// counted by its formula (docs/design.md), which a test checks against the interface.
+struct Traffic {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t messages_sent = 0;
+  double seconds = 0;  // inside public calls
+};
+
+// A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline: a CommError
+// names rank, peer, operation and step. One communicator belongs to one thread at a time; clone() makes one for another.
+class Communicator {
+ public:
+  Communicator(int rank, int size, std::chrono::milliseconds deadline);
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::chrono::milliseconds deadline() const { return deadline_; }
+  virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
+
+  // All sends and receives are posted together, so that no order of calls can deadlock. Messages between one pair of ranks
+  // stay in order. A peer may not be this rank. An empty message is delivered as one.
+  void exchange(std::span<const Send> sends, std::span<Recv> recvs);
+
+  // Element-wise over all ranks, in place; every rank ends with the same bits.
+  void all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
+  void all_reduce(std::span<float> data, ReduceOp op = ReduceOp::sum);
+  void all_reduce(std::span<double> data, ReduceOp op = ReduceOp::sum);
+  // `mine`, of the same length on every rank, to `all` in rank order; all.size() == size() * mine.size().
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  void broadcast(std::span<std::byte> data, int root);
+  void barrier();
+
+  // The same ranks on a group of their own, for another thread. Collective: every rank calls it in the same order.
+  std::unique_ptr<Communicator> clone();
+
+  const Traffic& traffic() const { return traffic_; }
+  // Put into errors from now on.
+  void at_step(std::uint64_t step) { step_ = step; }
+  // What an all_reduce of this many elements sends from this rank (for predictions).
+  virtual std::uint64_t all_reduce_bytes(std::size_t elements, DType type) const;
+
+ protected:
+  // Backends throw CommError through fail(), and fill in `arrived`.
+  virtual void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) = 0;
+  // Defined over do_exchange here; the order of each sum is documented in communicator.cc. A backend may override.
+  virtual void do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
+  virtual void do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  virtual void do_broadcast(std::span<std::byte> data, int root);
+  virtual void do_barrier();
+  virtual std::unique_ptr<Communicator> do_clone() = 0;
+
+  // "rank 2: exchange with rank 0 at step 17: REASON"
+  [[noreturn]] void fail(std::string_view operation, int peer, std::string_view reason) const;
+  std::uint64_t step() const { return step_; }
+  Traffic traffic_;  // an override of a collective adds what it sends by its formula
+
+ private:
+  int rank_;
+  int size_;
+  std::chrono::milliseconds deadline_;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// Whole-file reading and writing. All throw FileError, which names the file and the reason.
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+std::string read_text(const std::filesystem::path& path);
+
+// Written under a temporary name in the same folder, flushed to the disk (fsync of file and folder), then renamed: after a
+// crash there is the old file or the new one, never a part. On failure the temporary file is removed.
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomic(const std::filesystem::path& path, std::string_view text);
+
+void fsync_path(const std::filesystem::path& path);  // a file or a folder
+void make_folder(const std::filesystem::path& path); // with its parents; fine when it exists and can be written to
+
+// Hexadecimal digests (OpenSSL), for identities of files and parameters.
+std::string md5_hex(std::span<const std::byte> bytes);
+std::string sha256_hex(std::span<const std::byte> bytes);
+
+// The content of a gzip file (libdeflate); a damaged or truncated one is a FileError that names `path`.
+std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+}  // namespace sotto

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// One argument of a call: `ratio=0.01` or, positional, `0.01`. A value may hold balanced parentheses and `|` inside them.
+struct Argument {
+  std::string key;  // empty when positional
+  std::string value;
+  std::size_t position = 0;        // of the argument in the sentence's text
+  std::size_t value_position = 0;  // of its value
+};
+
+// `name(argument, ...)`; the parentheses may be left out when there is no argument.
+struct Call {
+  std::string name;
+  std::vector<Argument> arguments;
+  std::size_t position = 0;
+};
+
+// `call | call | ...`, as written by a person in a flag or a file. `where` says which: "--codec".
+struct Sentence {
+  std::string where;
+  std::string text;
+  std::vector<Call> calls;
+};
+
+// Grammar: sentence = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key "=" ] value.
+// Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
+Sentence parse_sentence(std::string_view where, std::string_view text);
+
+// The text of one call, as it stands in the sentence: "topk(1.5)".
+std::string_view text_of(const Sentence& sentence, const Call& call);
+
+// Throws ConfigError: "WHERE CALL: MESSAGE", then the sentence and a caret under `position`.
+[[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
+
+// The known name nearest to `name` by edit distance, or "" when none is near enough to be meant.
+std::string nearest_name(std::string_view name, std::span<const std::string_view> known);
+
+// "unknown KIND `name`; did you mean `nearest`? known: a, b, c"
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known);
+
+}  // namespace sotto

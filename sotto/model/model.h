@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/core/batch.h"
+#include "sotto/core/layout.h"
+
+namespace sotto {
+
+// Sums over the examples of a batch.
+struct Score {
+  double loss = 0;
+  std::uint64_t count = 0, top1 = 0, top5 = 0;
+};
+
+// A classifier as two flat vectors, parameters and gradient, and a third one for buffers (batch-norm statistics). Every
+// torch parameter, its .grad and every buffer is a view into them, so what is written here is what the network computes with.
+// No torch in this header.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Called as the gradient of a segment (an index into layout().segments()) is finished, on the thread of backward.
+  using GradientReady = std::function<void(std::size_t segment)>;
+
+  virtual const std::string& name() const = 0;
+  virtual const Layout& layout() const = 0;         // in registration order
+  virtual const Layout& buffer_layout() const = 0;  // floats only; counters such as num_batches_tracked are left out
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<float> gradient() = 0;
+  virtual std::span<float> buffers() = 0;
+
+  // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a pure
+  // function of `random`. `ready` may be empty; a segment that the loss does not depend on is never reported.
+  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const GradientReady& ready) = 0;
+  // In evaluation mode, without gradients.
+  virtual Score evaluate(const Batch& batch) = 0;
+};
+
+// A line of the table of models.
+struct ModelEntry {
+  std::string_view name;
+  std::string_view summary;  // one line, with its parameter count
+  ImageShape shape;          // of the images that it is usually given
+  double default_lr;
+  double default_momentum;
+};
+std::span<const ModelEntry> model_table();
+
+// `where` names the flag in errors. The initial parameters depend on `seed` alone. ConfigError when the model is unknown or
+// cannot take images of this shape.
+std::unique_ptr<Model> make_model(std::string_view where, std::string_view name, ImageShape shape, std::int64_t classes,
+                                  std::uint64_t seed);
+
+}  // namespace sotto
