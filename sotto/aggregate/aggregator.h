@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/memory/memory.h"
+#include "sotto/codec/codec.h"
+#include "sotto/comm/communicator.h"
+
+namespace sotto {
+
+// Seconds that a rank spent on each part of its exchanges. Waiting for a slower peer counts as network.
+struct Phases {
+  double encode = 0, network = 0, decode = 0;
+};
+
+// Makes the mean of what all ranks hold, out of a codec, a memory and a communicator. Serves one thread. After the first
+// step it allocates nothing of its own.
+class Aggregator {
+ public:
+  virtual ~Aggregator() = default;
+  virtual std::string_view name() const = 0;
+  // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's memory
+  // and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange. NumericError
+  // when a value is not finite.
+  virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) = 0;
+  virtual void visit_state(StateVisitor& visitor) = 0;
+};
+
+// What an aggregator is built from.
+struct AggregatorParts {
+  std::unique_ptr<Memory> memory;
+  std::unique_ptr<Codec> codec;
+  std::vector<BucketPlan> buckets;
+};
+
+// A line of the table of aggregators. `suits` is empty when the codec can be used with it, else says why not.
+struct AggregatorEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string (*suits)(const Codec& codec, std::span<const BucketPlan> buckets);
+  std::unique_ptr<Aggregator> (*make)(AggregatorParts parts);
+};
+std::span<const AggregatorEntry> aggregator_table();
+
+// `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or "auto":
+// all_reduce when the codec is linear, gather otherwise. ConfigError, which begins with `where`, when they do not fit.
+std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
+                                            std::vector<BucketPlan> buckets);
+
+}  // namespace sotto

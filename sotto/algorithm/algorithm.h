@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/state.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+// What an algorithm drives: one rank's model, data and optimiser as flat vectors.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<float> gradient() = 0;
+  virtual std::span<const BucketPlan> buckets() const = 0;
+  virtual Optimiser& optimiser() = 0;
+  // gradient() = gradient of this rank's mean loss over its batch of this step; returns the loss. `ready(b)` is called, in the
+  // order of bucket indices, as the gradient of bucket b is finished; buckets that nothing finished are reported at the end.
+  virtual double compute_gradient(std::uint64_t step, const std::function<void(std::size_t bucket)>& ready) = 0;
+};
+
+struct StepInput {
+  std::uint64_t step = 0;
+  double lr = 0;
+  bool stop = false;  // this rank was asked to stop
+};
+
+// Seconds of one step. Phases run beside compute when overlapped; `wait` is what of them was not hidden.
+struct StepReport {
+  double loss = 0;
+  bool stop = false;  // some rank was asked to stop: all of them stop after this step
+  double seconds = 0, compute = 0, wait = 0;
+  Phases phases;
+};
+
+// Owns the order of one step of training, and reads like the paper that it comes from.
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view aggregator() const = 0;  // the one in use
+  virtual StepReport step(Worker& worker, const StepInput& input) = 0;
+  virtual void visit_state(StateVisitor& visitor) = 0;
+};
+
+struct AlgorithmOptions {
+  std::string codec = "none";       // a whole method: "ef | topk(0.01)"
+  std::string aggregator = "auto";
+  bool overlap = true;              // buckets travel while backward goes on
+  std::uint64_t seed = 1;
+  std::uint16_t generation = 0;
+};
+
+// A line of the table of algorithms.
+struct AlgorithmEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view paper;
+  std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+                                     std::span<const BucketPlan> buckets, Communicator& communicator);
+};
+std::span<const AlgorithmEntry> algorithm_table();
+
+// `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication thread
+// inside step() only.
+std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
+                                          const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                          Communicator& communicator);
+
+}  // namespace sotto

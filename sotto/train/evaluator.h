@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "sotto/data/dataset.h"
+
+namespace sotto {
+
+struct EvalOptions {
+  std::string model_dir;
+  DataOptions data;  // data.data empty: as the checkpoint says
+  std::int64_t batch_size = 1000;
+  bool follow = false;
+  double poll = 10;  // seconds
+  void visit(OptionVisitor& v);
+};
+
+struct EvalLine {
+  std::uint64_t step = 0;
+  double loss = 0, prec1 = 0, prec5 = 0;  // percentages, as the original evaluator prints them
+};
+
+// Evaluates every model_step_N of the folder in order of N and reports each. With `follow` it goes on looking for new ones
+// until `keep_going` says no. ConfigError when there is none and it does not follow; FileError for a damaged one.
+void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
+                     const std::function<bool()>& keep_going);
+
+}  // namespace sotto

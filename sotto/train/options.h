@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sotto/core/options.h"
+#include "sotto/data/dataset.h"
+
+namespace sotto {
+
+// Everything that decides what a run computes, and where it writes. One visit gives the flags of `sotto train`, its help,
+// the TOML record in the run folder and its replay by --config.
+struct TrainOptions {
+  std::string model = "lenet";
+  DataOptions data;
+  std::string codec = "none";
+  std::string aggregator = "auto";
+  std::string algorithm = "sync";
+  std::int64_t ranks = 1;
+
+  std::int64_t epochs = 3;
+  std::int64_t max_steps = 0;
+  std::int64_t batch_size = 64;
+  std::int64_t test_batch_size = 1000;
+  std::int64_t accumulate = 1;
+  double lr = 0;
+  double momentum = -1;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::string schedule = "constant";
+  std::int64_t horizon = 0;
+  double lr_shrinkage = 1;
+  std::int64_t lr_shrink_every = 50;
+  std::int64_t seed = 1;
+
+  bool overlap = true;
+  std::int64_t bucket_kib = 4096;
+  std::string link;
+  std::int64_t deadline = 60;
+  std::int64_t threads = 0;
+  std::string interface;
+  std::string address;
+  std::string master;
+
+  std::string train_dir;
+  std::int64_t checkpoint_every = 0;
+  std::int64_t eval_freq = 0;
+  bool resume = false;
+  std::int64_t check_replicas = 0;
+
+  void visit(OptionVisitor& v);
+};
+
+// Fills in what depends on something else (lr and momentum of the model, names in lower case), and checks what a range
+// cannot. ConfigError.
+void resolve(TrainOptions& options);
+
+// All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and key).
+std::string to_toml(TrainOptions options);
+void from_toml(const std::string& path, TrainOptions& options);
+
+}  // namespace sotto

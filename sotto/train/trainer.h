@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sotto/comm/world.h"
+#include "sotto/train/options.h"
+
+namespace sotto {
+
+// How a run ended, on any rank; the same numbers stand in summary.json.
+struct TrainResult {
+  int signal = 0;  // SIGINT or SIGTERM when that ended it early (after a checkpoint), else 0
+  std::uint64_t steps = 0;
+  double test_accuracy = 0;  // 0..1
+  std::string train_dir;
+};
+
+// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. `options` must be resolved. SIGINT and
+// SIGTERM are handled while it runs: the step is finished, a checkpoint written, and all ranks return together.
+// Rank 0 reports progress on stderr as lines that end in '\r' when our launcher started it (which shows them as it sees
+// fit), else as plain lines every few seconds.
+TrainResult train(const TrainOptions& options, const World& world);
+
+// What one step would send from each rank: made gradients of the model's layout go once through the whole method, between
+// threads of this process; nothing is estimated. For `sotto train --dry-run`.
+struct DryRun {
+  std::size_t parameters = 0;
+  std::size_t buckets = 0;
+  std::string aggregator;
+  std::vector<std::uint64_t> bytes_sent;  // a rank
+  std::uint64_t dense_bytes = 0;          // of an uncompressed all-reduce, a rank
+};
+DryRun dry_run(const TrainOptions& options);
+
+}  // namespace sotto
