@@ -13,19 +13,24 @@ namespace sotto {
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
 
-// Written under a temporary name in the same folder, flushed to the disk (fsync of file and folder), then renamed: after a
-// crash there is the old file or the new one, never a part. On failure the temporary file is removed.
+// Written under a temporary name in the same folder, flushed to the disk (fsync of file and folder), then renamed:
+// after a crash there is the old file or the new one, never a part. On failure the temporary file is removed. A name
+// that is held by something else than a regular file (a device, a folder) is refused.
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
-void fsync_path(const std::filesystem::path& path);  // a file or a folder
-void make_folder(const std::filesystem::path& path); // with its parents; fine when it exists and can be written to
+// Removes what killed processes left of write_file_atomic in this folder. REQUIRES: nobody is writing there.
+void remove_temporaries(const std::filesystem::path& folder);
+
+void fsync_path(const std::filesystem::path& path);   // a file or a folder
+void make_folder(const std::filesystem::path& path);  // with its parents; fine when it exists and can be written to
 
 // Hexadecimal digests (OpenSSL), for identities of files and parameters.
 std::string md5_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// The content of a gzip file (libdeflate); a damaged or truncated one is a FileError that names `path`.
+// The content of a gzip file (libdeflate), of at most 1 GiB. One that is damaged or truncated, or has anything but
+// further members behind it, is a FileError that names `path`.
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace sotto

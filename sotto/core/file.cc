@@ -1,0 +1,227 @@
+#include "sotto/core/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <libdeflate.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view temporary_mark = ".sotto-tmp-";
+
+[[noreturn]] void fail(std::string_view doing, const std::filesystem::path& path, std::string_view reason) {
+  throw FileError(fmt::format("cannot {} {}: {}", doing, path.string(), reason));
+}
+
+[[noreturn]] void fail_errno(std::string_view doing, const std::filesystem::path& path) {
+  fail(doing, path, std::generic_category().message(errno));
+}
+
+class Descriptor {
+ public:
+  Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+// Into a vector of bytes or a string. Read to the end, whatever size the file claims: those under /proc claim none.
+template <class Content>
+Content read_all(const std::filesystem::path& path) try {
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // does not wait for the writer of a pipe
+  if (!file) fail_errno("read", path);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) fail_errno("read", path);
+  if (!S_ISREG(info.st_mode)) fail("read", path, "not a regular file");
+  Content content;
+  content.resize(static_cast<std::size_t>(info.st_size));
+  std::size_t used = 0;
+  for (;;) {
+    if (used == content.size()) {
+      std::array<std::byte, 4096> more;
+      const ssize_t count = ::read(file.get(), more.data(), more.size());
+      if (count == 0) return content;
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail_errno("read", path);
+      content.resize(used + static_cast<std::size_t>(count));
+      std::copy_n(reinterpret_cast<const typename Content::value_type*>(more.data()), count, content.data() + used);
+      used = content.size();
+    } else {
+      const ssize_t count = ::read(file.get(), content.data() + used, content.size() - used);
+      if (count == 0) {
+        content.resize(used);  // it shrank meanwhile
+        return content;
+      }
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail_errno("read", path);
+      used += static_cast<std::size_t>(count);
+    }
+  }
+} catch (const std::bad_alloc&) {
+  fail("read", path, "larger than the memory");
+} catch (const std::length_error&) {
+  fail("read", path, "larger than the memory");
+}
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// A file beside `target` that is removed unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target) {
+    for (unsigned i = 0;; ++i) {
+      path_ = folder_of(target) / fmt::format(".{}{}{}-{}", target.filename().string(), temporary_mark, ::getpid(), i);
+      file_ = std::make_unique<Descriptor>(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
+      if (*file_) return;
+      if (errno != EEXIST) fail_errno("write", target);  // another thread may be writing the same file
+    }
+  }
+  ~TemporaryFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool write(std::span<const std::byte> bytes) {
+    return write_all(file_->get(), bytes) && ::fsync(file_->get()) == 0 && file_->close();
+  }
+  bool rename_to(const std::filesystem::path& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
+    path_.clear();
+    return true;
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<Descriptor> file_;
+};
+
+std::string digest_hex(std::span<const std::byte> bytes, const EVP_MD* type) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, type, nullptr) != 1) {
+    throw std::runtime_error("OpenSSL refuses to compute a digest");
+  }
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) { return read_all<std::vector<std::byte>>(path); }
+std::string read_text(const std::filesystem::path& path) { return read_all<std::string>(path); }
+
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    fail("write", path, "something that is not a regular file has this name");
+  }
+  TemporaryFile temporary(path);
+  if (!temporary.write(bytes) || !temporary.rename_to(path)) fail_errno("write", path);
+  fsync_path(folder_of(path));
+}
+
+void write_file_atomic(const std::filesystem::path& path, std::string_view text) {
+  write_file_atomic(path, std::as_bytes(std::span(text)));
+}
+
+void remove_temporaries(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('.') || name.find(temporary_mark) == std::string::npos) continue;
+    if (::unlink(entry->path().c_str()) != 0 && errno != ENOENT) fail_errno("remove", entry->path());
+  }
+  if (error) fail("list", folder, error.message());
+}
+
+void fsync_path(const std::filesystem::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file) fail_errno("flush", path);
+  // EINVAL: a file system that cannot flush a folder.
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail_errno("flush", path);
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail("make folder", path, error.message());
+  if (!std::filesystem::is_directory(path, error)) fail("make folder", path, "a file has this name");
+  if (::access(path.c_str(), W_OK | X_OK) != 0) fail_errno("write into folder", path);
+}
+
+std::string md5_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_md5()); }
+std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_sha256()); }
+
+std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  constexpr std::size_t most = std::size_t{1} << 30;  // a small file can claim a content of any size
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
+      libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
+  if (!decompressor) throw std::bad_alloc();
+
+  std::vector<std::byte> content;
+  std::size_t used = 0;
+  std::span<const std::byte> rest = bytes;
+  do {  // a file is one member or several, one after the other
+    std::size_t read = 0;
+    std::size_t written = 0;
+    std::size_t room = std::min(most, 4 * rest.size() + 4096);
+    for (;;) {
+      content.resize(used + room);
+      const auto result = libdeflate_gzip_decompress_ex(decompressor.get(), rest.data(), rest.size(),
+                                                        content.data() + used, room, &read, &written);
+      if (result == LIBDEFLATE_SUCCESS) break;
+      if (result != LIBDEFLATE_INSUFFICIENT_SPACE) {
+        fail("unpack", path,
+             fmt::format("damaged or truncated gzip data in the {} bytes from byte {} on", rest.size(),
+                         bytes.size() - rest.size()));
+      }
+      if (room >= most - used) fail("unpack", path, "its content is larger than 1 GiB");
+      room = std::min(most - used, 2 * room);
+    }
+    used += written;
+    rest = rest.subspan(read);
+  } while (!rest.empty());
+  content.resize(used);
+  return content;
+}
+
+}  // namespace sotto

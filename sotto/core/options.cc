@@ -1,0 +1,211 @@
+#include "sotto/core/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::array<std::string_view, 3> true_words{"true", "on", "yes"};
+constexpr std::array<std::string_view, 3> false_words{"false", "off", "no"};
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void require(std::string_view name, double value, Bounds bounds) {
+  if (!bounds.contains(value)) throw ConfigError(fmt::format("{} must be in {}", name, bounds.text()));
+}
+
+bool is_limited(Bounds bounds) { return std::isfinite(bounds.low) || std::isfinite(bounds.high); }
+
+std::string_view bool_text(bool value) { return value ? "true" : "false"; }
+
+// Hands each option its argument: the i-th positional one, or the one with its name.
+class Reader final : public OptionVisitor {
+ public:
+  Reader(const Sentence& sentence, const Call& call)
+      : sentence_(sentence), call_(call), used_(call.arguments.size(), false) {
+    const auto& arguments = call.arguments;
+    const auto has_key = [](const Argument& a) { return !a.key.empty(); };
+    const auto keyed = std::find_if(arguments.begin(), arguments.end(), has_key);
+    positional_ = static_cast<std::size_t>(keyed - arguments.begin());
+    const auto late = std::find_if_not(keyed, arguments.end(), has_key);
+    if (late != arguments.end()) fail(late->position, "an argument without a name cannot follow one with a name");
+  }
+
+  void option(std::string_view name, bool& value, std::string_view) override {
+    take(name, [&](const std::string& text) { value = parse_bool(name, text); });
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view, Bounds bounds) override {
+    take(name, [&](const std::string& text) { value = parse_int(name, text, bounds); });
+  }
+  void option(std::string_view name, double& value, std::string_view, Bounds bounds) override {
+    take(name, [&](const std::string& text) { value = parse_double(name, text, bounds); });
+  }
+  void option(std::string_view name, std::string& value, std::string_view,
+              std::initializer_list<std::string_view> choices) override {
+    take(name, [&](const std::string& text) {
+      if (choices.size() != 0 && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+        throw ConfigError(fmt::format("{} must be one of {}, not `{}`", name, fmt::join(choices, ", "), text));
+      }
+      value = text;
+    });
+  }
+
+  void finish() const {
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      if (used_[i]) continue;
+      const Argument& argument = call_.arguments[i];
+      if (names_.empty()) fail(argument.position, fmt::format("`{}` takes no arguments", call_.name));
+      if (argument.key.empty()) {
+        fail(argument.position, fmt::format("too many arguments; `{}` takes {}", call_.name, fmt::join(names_, ", ")));
+      }
+      fail(argument.position, unknown_name("option", argument.key, names_));
+    }
+  }
+
+ private:
+  template <class Parse>
+  void take(std::string_view name, const Parse& parse) {
+    const std::size_t index = names_.size();
+    names_.push_back(name);
+    bool given = false;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const Argument& argument = call_.arguments[i];
+      if (i < positional_ ? i != index : argument.key != name) continue;
+      if (given) fail(argument.position, fmt::format("{} is given twice", name));
+      given = used_[i] = true;
+      try {
+        parse(argument.value);
+      } catch (const ConfigError& error) {
+        fail(argument.value_position, error.what());
+      }
+    }
+  }
+  [[noreturn]] void fail(std::size_t position, const std::string& message) const {
+    fail_at(sentence_, call_, position, message);
+  }
+
+  const Sentence& sentence_;
+  const Call& call_;
+  std::vector<bool> used_;
+  std::vector<std::string_view> names_;
+  std::size_t positional_ = 0;
+};
+
+// "name=value" of every option, and what can be said about it.
+class Lister final : public OptionVisitor {
+ public:
+  struct Line {
+    std::string setting;
+    std::string help;
+  };
+
+  void option(std::string_view name, bool& value, std::string_view help) override {
+    add(name, bool_text(value), help, "");
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
+    add(name, fmt::to_string(value), help, range(bounds));
+  }
+  void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
+    add(name, format_double(value), help, range(bounds));
+  }
+  void option(std::string_view name, std::string& value, std::string_view help,
+              std::initializer_list<std::string_view> choices) override {
+    add(name, value, help, choices.size() == 0 ? "" : fmt::format(", one of {}", fmt::join(choices, ", ")));
+  }
+
+  const std::vector<Line>& lines() const { return lines_; }
+
+ private:
+  static std::string range(Bounds bounds) { return is_limited(bounds) ? ", in " + bounds.text() : ""; }
+  void add(std::string_view name, std::string_view value, std::string_view help, const std::string& range) {
+    lines_.push_back({fmt::format("{}={}", name, value), fmt::format("{}{}", help, range)});
+  }
+
+  std::vector<Line> lines_;
+};
+
+}  // namespace
+
+bool Bounds::contains(double value) const {
+  return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
+}
+
+std::string Bounds::text() const {
+  return fmt::format("{}{}, {}{}", low_open ? '(' : '[', format_double(low), format_double(high),
+                     high_open ? ')' : ']');
+}
+
+bool parse_bool(std::string_view name, std::string_view text) {
+  if (std::find(true_words.begin(), true_words.end(), text) != true_words.end()) return true;
+  if (std::find(false_words.begin(), false_words.end(), text) != false_words.end()) return false;
+  throw ConfigError(fmt::format("{} must be true or false, not `{}`", name, text));
+}
+
+std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds) {
+  const auto value = parse_whole<std::int64_t>(text);
+  if (!value) throw ConfigError(fmt::format("{} must be a whole number, not `{}`", name, text));
+  require(name, static_cast<double>(*value), bounds);
+  return *value;
+}
+
+double parse_double(std::string_view name, std::string_view text, Bounds bounds) {
+  // 5% is read as 5e-2, so that it is the same number as 0.05, which a division might miss.
+  const bool percent = text.ends_with('%');
+  const auto value =
+      percent ? parse_whole<double>(fmt::format("{}e-2", text.substr(0, text.size() - 1))) : parse_whole<double>(text);
+  if (!value || !std::isfinite(*value)) {
+    throw ConfigError(fmt::format("{} must be a number, not `{}`", name, text));
+  }
+  require(name, *value, bounds);
+  return *value;
+}
+
+std::string format_double(double value) {
+  std::array<char, 32> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+namespace detail {
+
+void read_options(const Sentence& sentence, const Call& call, Visitable& options) {
+  Reader reader(sentence, call);
+  options.visit(reader);
+  reader.finish();
+}
+
+std::string record_options(std::string_view name, Visitable& options) {
+  Lister lister;
+  options.visit(lister);
+  std::vector<std::string_view> settings;
+  for (const auto& line : lister.lines()) settings.push_back(line.setting);
+  return settings.empty() ? std::string(name) : fmt::format("{}({})", name, fmt::join(settings, ", "));
+}
+
+std::string help_options(Visitable& options) {
+  Lister lister;
+  options.visit(lister);
+  std::size_t width = 0;
+  for (const auto& line : lister.lines()) width = std::max(width, line.setting.size());
+  std::string text;
+  for (const auto& line : lister.lines()) text += fmt::format("  {:<{}}   {}\n", line.setting, width, line.help);
+  return text;
+}
+
+}  // namespace detail
+}  // namespace sotto

@@ -1,0 +1,201 @@
+#include "sotto/core/sentence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_printable(char c) { return c >= 0x20 && c <= 0x7E; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name_part(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-'; }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// The sentence and, under it, a caret. Bytes that a terminal would not show as one column become one.
+std::string with_caret(std::string_view text, std::size_t position) {
+  std::string shown(text);
+  for (char& c : shown) {
+    if (!is_printable(c)) c = is_space(c) ? ' ' : '?';
+  }
+  return fmt::format("\n  {}\n  {}^", shown, std::string(position, ' '));
+}
+
+class Parser {
+ public:
+  Parser(std::string_view where, std::string_view text) : where_(where), text_(text) {}
+
+  Sentence parse() {
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      if (!is_printable(text_[i]) && !is_space(text_[i])) {
+        fail(i, fmt::format("byte 0x{:02x} is not allowed", static_cast<unsigned char>(text_[i])));
+      }
+    }
+    Sentence sentence{std::string(where_), std::string(text_), {}};
+    do {
+      sentence.calls.push_back(call());
+    } while (accept('|'));
+    if (!at_end()) fail(at_, "expected `|` or the end" + found());
+    return sentence;
+  }
+
+ private:
+  Call call() {
+    skip_space();
+    Call call;
+    call.position = at_;
+    call.name = name();
+    if (!accept('(')) return call;
+    if (accept(')')) return call;
+    do {
+      call.arguments.push_back(argument());
+    } while (accept(','));
+    if (!accept(')')) fail(at_, "expected `,` or `)`" + found());
+    return call;
+  }
+
+  Argument argument() {
+    skip_space();
+    Argument argument;
+    argument.position = at_;
+    if (const std::size_t equals = find_equals(); equals != std::string_view::npos) {
+      argument.key = name();
+      at_ = equals + 1;
+    }
+    skip_space();
+    argument.value_position = at_;
+    argument.value = value();
+    if (argument.value.empty() && argument.key.empty()) fail(argument.position, "expected an argument" + found());
+    return argument;
+  }
+
+  // Where the `=` of `key=` stands, if an argument with a key starts here.
+  std::size_t find_equals() const {
+    if (at_ == text_.size() || !is_letter(text_[at_])) return std::string_view::npos;
+    std::size_t i = at_;
+    while (i < text_.size() && is_name_part(text_[i])) ++i;
+    while (i < text_.size() && is_space(text_[i])) ++i;
+    return i < text_.size() && text_[i] == '=' ? i : std::string_view::npos;
+  }
+
+  std::string name() {
+    if (at_ == text_.size() || !is_letter(text_[at_])) fail(at_, "expected a name" + found());
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  // Up to the `,` or `)` that ends the argument; both may stand inside the value's own parentheses.
+  std::string value() {
+    const std::size_t begin = at_;
+    std::vector<std::size_t> open;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (open.empty() && (c == ',' || c == ')')) break;
+      if (open.empty() && (c == '|' || c == '=')) fail(at_, "expected `,` or `)`" + found());
+      if (c == '(') open.push_back(at_);
+      if (c == ')') open.pop_back();
+    }
+    if (!open.empty()) fail(open.back(), "`(` is never closed");
+    std::size_t end = at_;
+    while (end > begin && is_space(text_[end - 1])) --end;
+    return std::string(text_.substr(begin, end - begin));
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+  bool at_end() {
+    skip_space();
+    return at_ == text_.size();
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string found() const {
+    return at_ == text_.size() ? ", found the end" : fmt::format(", found `{}`", text_[at_]);
+  }
+  [[noreturn]] void fail(std::size_t position, const std::string& message) const {
+    throw ConfigError(fmt::format("{}: {}{}", where_, message, with_caret(text_, position)));
+  }
+
+  std::string_view where_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// Edit distance without regard to case, where two swapped neighbours count as one edit (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+Sentence parse_sentence(std::string_view where, std::string_view text) { return Parser(where, text).parse(); }
+
+std::string_view text_of(const Sentence& sentence, const Call& call) {
+  const std::string_view text = sentence.text;
+  std::size_t end = call.position + call.name.size();
+  std::size_t next = end;
+  while (next < text.size() && is_space(text[next])) ++next;
+  if (next < text.size() && text[next] == '(') {
+    std::size_t depth = 0;
+    do {
+      depth += text[next] == '(' ? 1U : 0U;
+      depth -= text[next] == ')' ? 1U : 0U;
+      ++next;
+    } while (depth > 0);
+    end = next;
+  }
+  return text.substr(call.position, end - call.position);
+}
+
+void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message) {
+  throw ConfigError(fmt::format("{} {}: {}{}", sentence.where, text_of(sentence, call), message,
+                                with_caret(sentence.text, position)));
+}
+
+std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {
+  constexpr std::size_t longest = 64;  // nobody means a name of this length
+  if (name.size() > longest) return "";
+  std::string_view nearest;
+  std::size_t least = SIZE_MAX;
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    const std::size_t allowed = std::max<std::size_t>(1, std::min(name.size(), candidate.size()) / 3);
+    if (distance <= allowed && distance < least) {
+      least = distance;
+      nearest = candidate;
+    }
+  }
+  return std::string(nearest);
+}
+
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known) {
+  const std::string nearest = nearest_name(name, known);
+  const std::string hint = nearest.empty() ? "" : fmt::format(" did you mean `{}`?", nearest);
+  return fmt::format("unknown {} `{}`;{} known: {}", kind, name, hint, fmt::join(known, ", "));
+}
+
+}  // namespace sotto
