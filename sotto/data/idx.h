@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace sotto {
+
+// An array of bytes in the IDX format: two zero bytes, the element type (8: byte), the number of dimensions, each
+// dimension as 32 bits big-endian, then the elements, the last dimension fastest.
+struct Idx {
+  std::vector<std::uint32_t> shape;
+  std::vector<std::uint8_t> values;
+};
+
+// Reads a file, unpacking it when it is gzipped. FileError, which names the file and what is wrong, unless it is an
+// array of bytes of that many dimensions, complete and with nothing behind it.
+Idx read_idx(const std::filesystem::path& path, std::size_t dimensions);
+
+}  // namespace sotto

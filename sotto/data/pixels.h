@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sotto/core/batch.h"
+#include "sotto/data/dataset.h"
+
+namespace sotto {
+
+// How bytes become about mean 0 and variance 1: (byte/255 - mean) / deviation, channel by channel.
+struct Normalisation {
+  std::array<float, 3> mean;
+  std::array<float, 3> deviation;
+};
+inline constexpr Normalisation mnist_normalisation{{0.1307F}, {0.3081F}};
+inline constexpr Normalisation cifar_normalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}};
+
+// The same as a table of 256 floats a channel.
+class Normaliser {
+ public:
+  Normaliser(ImageShape shape, const Normalisation& normalisation);
+  // REQUIRES that both hold shape.size() values, channel after channel.
+  void apply(std::span<const std::uint8_t> pixels, std::span<float> image) const;
+
+ private:
+  std::size_t plane_;
+  std::vector<std::array<float, 256>> tables_;
+};
+
+// How many of `available` examples to use: `wanted`, or all for 0. ConfigError, which names --train-size or --test-size
+// and `source`, when there are not so many.
+std::size_t chosen_size(const DataOptions& options, Split split, std::size_t available, std::string_view source);
+
+// Images that are kept as bytes, and normalised when they are read.
+class StoredDataset final : public Dataset {
+ public:
+  // Keeps the first `count` of the images. REQUIRES at least count*shape.size() pixels and count labels below
+  // `classes`.
+  StoredDataset(ImageShape shape, std::int64_t classes, const Normalisation& normalisation, std::size_t count,
+                std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+  std::size_t size() const override { return count_; }
+  ImageShape shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  void read(std::size_t index, std::span<float> image, std::int64_t& label) const override;
+
+ private:
+  ImageShape shape_;
+  std::int64_t classes_;
+  Normaliser normaliser_;
+  std::size_t count_;
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::uint8_t> labels_;
+};
+
+}  // namespace sotto
