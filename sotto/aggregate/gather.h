@@ -1,0 +1,12 @@
+#pragma once
+
+#include "sotto/aggregate/aggregator.h"
+
+namespace sotto {
+
+// Every rank's message to every other rank; each decodes all of them, its own too, in rank order, so that replicas stay
+// bit-identical. Bytes sent a rank: (W-1) * message, which grows with W.
+std::string gather_suits(const Codec& codec, std::span<const BucketPlan> buckets);
+std::unique_ptr<Aggregator> make_gather(AggregatorParts parts);
+
+}  // namespace sotto

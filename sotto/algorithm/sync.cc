@@ -1,0 +1,115 @@
+#include "sotto/algorithm/sync.h"
+
+#include "sotto/comm/comm_thread.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+struct SyncOptions {
+  void visit(OptionVisitor& /*visitor*/) {}
+};
+
+class Sync final : public Algorithm {
+ public:
+  Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
+      : options_(options),
+        buckets_(buckets.begin(), buckets.end()),
+        communicator_(communicator),
+        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_)),
+        ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
+
+  std::string_view name() const override { return "sync"; }
+  std::string_view aggregator() const override { return aggregator_->name(); }
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    Timer total;
+    report_ = {};
+    worker_ = &worker;
+    posted_ = 0;
+    key_ = {options_.seed, static_cast<std::uint16_t>(communicator_.rank()), options_.generation,
+            static_cast<std::uint32_t>(input.step)};
+    communicator_.at_step(input.step);
+    stop_ = input.stop ? 1.0F : 0.0F;
+    // Whether anybody was asked to stop is agreed on while forward runs, so it costs a few bytes and no time.
+    thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
+
+    Timer lap;
+    try {
+      report_.loss = worker.compute_gradient(input.step, ready_);
+    } catch (...) {
+      settle_quietly();
+      throw;
+    }
+    while (posted_ < buckets_.size()) post(posted_);
+    report_.compute = lap.lap();
+    thread_.wait();
+    report_.wait = lap.lap();
+    worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
+    report_.compute += lap.lap();
+    report_.stop = stop_ > 0;
+    report_.seconds = total.seconds();
+    return report_;
+  }
+
+  void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
+
+ private:
+  void on_ready(std::size_t bucket) {
+    if (options_.overlap) post(bucket);
+  }
+
+  // REQUIRES: buckets come in index order, the same on every rank.
+  void post(std::size_t index) {
+    outgoing(index);
+    thread_.post([this, index] { average(index); });
+    posted_ = index + 1;
+  }
+
+  // What the optimiser offers of this bucket takes the gradient's place.
+  void outgoing(std::size_t index) {
+    const Range range = buckets_[index].range;
+    const auto gradient = worker_->gradient().subspan(range.begin, range.size());
+    const auto offered = worker_->optimiser().outgoing(gradient, range.begin);
+    if (offered.data() != gradient.data()) std::copy(offered.begin(), offered.end(), gradient.begin());
+  }
+
+  void average(std::size_t index) {
+    const BucketPlan& plan = buckets_[index];
+    Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
+                  static_cast<std::uint16_t>(index)};
+    aggregator_->average(bucket, key_, communicator_, report_.phases);
+  }
+
+  // When computing failed, that error is the one to report: not what it does to exchanges under way.
+  void settle_quietly() noexcept {
+    try {
+      thread_.wait();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+
+  AlgorithmOptions options_;
+  std::vector<BucketPlan> buckets_;
+  Communicator& communicator_;
+  std::unique_ptr<Aggregator> aggregator_;
+  std::function<void(std::size_t)> ready_;
+  Worker* worker_ = nullptr;
+  Key key_;
+  StepReport report_;  // phases are written by the communication thread until wait()
+  float stop_ = 0;
+  std::size_t posted_ = 0;
+  CommThread thread_;  // last: it ends before what its work uses
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_sync(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+                                     std::span<const BucketPlan> buckets, Communicator& communicator) {
+  SyncOptions unused;
+  read_options(sentence, call, unused);
+  return std::make_unique<Sync>(options, buckets, communicator);
+}
+
+}  // namespace sotto

@@ -1,0 +1,184 @@
+#include "sotto/train/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <toml++/toml.h>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/model/model.h"
+
+namespace sotto {
+
+void TrainOptions::visit(OptionVisitor& v) {
+  const Bounds count = Bounds::at_least(1);
+  const Bounds natural = Bounds::at_least(0);
+  v.option("model", model, "network: see `sotto train --help`");
+  data.visit(v);
+  v.option("codec", codec, "what is sent of a gradient: a preset or `memory | select | quantise | code`");
+  v.option("aggregator", aggregator, "how ranks agree on the mean: auto, all_reduce, gather");
+  v.option("algorithm", algorithm, "the order of a step: sync");
+  v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
+
+  v.option("epochs", epochs, "passes over the training data", count);
+  v.option("max-steps", max_steps, "stop after this many steps; 0: after the epochs", natural);
+  v.option("batch-size", batch_size, "examples a rank and micro-step", count);
+  v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
+  v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
+  v.option("lr", lr, "learning rate; 0: the model's own", natural);
+  v.option("momentum", momentum, "momentum of SGD; -1: the model's own", {-1, 1, false, true});
+  v.option("nesterov", nesterov, "Nesterov's momentum");
+  v.option("weight-decay", weight_decay, "pull of the parameters towards zero", natural);
+  v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
+  v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
+  v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every --lr-shrink-every steps", Bounds::share());
+  v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
+  v.option("seed", seed, "seed of everything random", natural);
+
+  v.option("overlap", overlap, "send buckets while backward goes on");
+  v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", count);
+  v.option("link", link, "emulate a link: 100mbit or 1gbit,5ms; empty: none");
+  v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
+  v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
+  v.option("interface", interface, "network interface that Gloo uses");
+  v.option("address", address, "address that Gloo binds; empty: the one that routes to the master");
+  v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");
+
+  v.option("train-dir", train_dir, "run folder; empty: a new one under runs/");
+  v.option("checkpoint-every", checkpoint_every, "steps between checkpoints; 0: only at the end", natural);
+  v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
+  v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
+  v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
+}
+
+namespace {
+
+void lower(std::string& text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+}
+
+// Writes a line for every option, in the order of visit().
+class TomlWriter final : public OptionVisitor {
+ public:
+  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
+    line(name, value ? "true" : "false");
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    line(name, std::to_string(value));
+  }
+  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    line(name, format_double(value));  // the library would print 0.05 as 0.050000000000000003
+  }
+  void option(std::string_view name, std::string& value, std::string_view /*help*/,
+              std::initializer_list<std::string_view> /*choices*/) override {
+    std::ostringstream quoted;
+    quoted << toml::value<std::string>(value);
+    line(name, quoted.str());
+  }
+  std::string text;
+
+ private:
+  void line(std::string_view name, const std::string& value) { text += std::string(name) + " = " + value + "\n"; }
+};
+
+// Takes options out of a TOML table; what is left over in the end is unknown.
+class TomlReader final : public OptionVisitor {
+ public:
+  TomlReader(std::string path, toml::table table) : path_(std::move(path)), table_(std::move(table)) {}
+
+  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
+    take<bool>(name, "true or false", value);
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds bounds) override {
+    if (take<std::int64_t>(name, "a whole number", value)) check(name, static_cast<double>(value), bounds);
+  }
+  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
+    if (take<double>(name, "a number", value)) check(name, value, bounds);
+  }
+  void option(std::string_view name, std::string& value, std::string_view /*help*/,
+              std::initializer_list<std::string_view> /*choices*/) override {
+    take<std::string>(name, "text in quotes", value);
+  }
+  void finish() const {
+    if (table_.empty()) return;
+    const std::string name(table_.begin()->first.str());
+    throw ConfigError("--config " + path_ + ": " + unknown_name("option", name, known_));
+  }
+
+ private:
+  template <class T>
+  bool take(std::string_view name, const char* wanted, T& value) {
+    known_.push_back(name);
+    const auto found = table_.find(name);
+    if (found == table_.end()) return false;
+    const auto read = found->second.value<T>();
+    if (!read) throw ConfigError("--config " + path_ + ": " + std::string(name) + " must be " + wanted);
+    value = *read;
+    table_.erase(found);
+    return true;
+  }
+  void check(std::string_view name, double value, const Bounds& bounds) const {
+    if (bounds.contains(value)) return;
+    throw ConfigError("--config " + path_ + ": " + std::string(name) + " must be in " + bounds.text());
+  }
+
+  std::string path_;
+  toml::table table_;
+  std::vector<std::string_view> known_;
+};
+
+}  // namespace
+
+void resolve(TrainOptions& options) {
+  lower(options.model);
+  lower(options.data.data);
+  std::vector<std::string_view> names;
+  const ModelEntry* model = nullptr;
+  for (const ModelEntry& entry : model_table()) {
+    names.push_back(entry.name);
+    if (entry.name == options.model) model = &entry;
+  }
+  if (model == nullptr) {
+    throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
+  }
+  if (options.lr == 0) options.lr = model->default_lr;
+  if (options.momentum < 0) options.momentum = model->default_momentum;
+  if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
+  if (options.lr_shrinkage != 1) {
+    if (options.schedule != "constant") {
+      throw ConfigError("--lr-shrinkage: contradicts --schedule; write it there, as step(every=" +
+                        std::to_string(options.lr_shrink_every) + ", factor=" + format_double(options.lr_shrinkage) +
+                        ")");
+    }
+    options.schedule = "step(every=" + std::to_string(options.lr_shrink_every) +
+                       ", factor=" + format_double(options.lr_shrinkage) + ")";
+    options.lr_shrinkage = 1;  // said once, in the schedule
+  }
+  if (options.resume && options.train_dir.empty()) {
+    throw ConfigError("--resume: say which run with --train-dir");
+  }
+}
+
+std::string to_toml(TrainOptions options) {
+  TomlWriter writer;
+  options.visit(writer);
+  return std::move(writer.text);
+}
+
+void from_toml(const std::string& path, TrainOptions& options) {
+  const std::string text = read_text(path);
+  try {
+    TomlReader reader(path, toml::parse(text, path));
+    options.visit(reader);
+    reader.finish();
+  } catch (const toml::parse_error& error) {
+    const auto at = error.source().begin;
+    throw ConfigError("--config " + path + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
+                      std::string(error.description()));
+  }
+}
+
+}  // namespace sotto

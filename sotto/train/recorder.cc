@@ -1,0 +1,101 @@
+#include "sotto/train/recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view header =
+    "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,data_ms,bytes_sent,"
+    "bytes_received\n";
+
+double median(const std::vector<StepRow>& rows, const std::function<double(const StepRow&)>& value) {
+  if (rows.empty()) return 0;
+  std::vector<double> values;
+  values.reserve(rows.size());
+  for (const StepRow& row : rows) values.push_back(value(row));
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void Recorder::prepare(const std::filesystem::path& train_dir, std::uint64_t first_step) {
+  const auto path = train_dir / "steps.csv";
+  std::string kept(header);
+  if (first_step > 0 && std::filesystem::exists(path)) {
+    const std::string text = read_text(path);
+    std::size_t at = std::min(text.find('\n'), text.size() - 1) + 1;
+    while (at < text.size()) {
+      const std::size_t end = text.find('\n', at);
+      if (end == std::string::npos) break;  // a row that a crash cut off
+      std::uint64_t step = 0;
+      const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, step);
+      if (error == std::errc() && step < first_step) kept.append(text, at, end + 1 - at);
+      at = end + 1;
+    }
+  }
+  write_file_atomic(path, kept);
+}
+
+Recorder::Recorder(const std::filesystem::path& train_dir, int rank) : path_(train_dir / "steps.csv"), rank_(rank) {
+  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+}
+
+Recorder::~Recorder() {
+  try {
+    flush();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is under way, or nobody is left to tell
+  }
+  ::close(file_);
+}
+
+void Recorder::add(const StepRow& row) {
+  const StepReport& r = row.report;
+  fmt::format_to(std::back_inserter(pending_), "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n",
+                 row.step, rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+                 r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, row.data_seconds * 1e3, row.bytes_sent,
+                 row.bytes_received);
+  rows_.push_back(row);
+  if (since_flush_.seconds() > 1) flush();
+}
+
+void Recorder::flush() {
+  since_flush_.lap();
+  std::size_t written = 0;
+  while (written < pending_.size()) {
+    const ssize_t n = ::write(file_, pending_.data() + written, pending_.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+    written += static_cast<std::size_t>(n);
+  }
+  pending_.clear();
+}
+
+Recorder::Medians Recorder::medians() const {
+  Medians m;
+  m.step_ms = median(rows_, [](const StepRow& r) { return r.report.seconds * 1e3; });
+  m.compute_ms = median(rows_, [](const StepRow& r) { return r.report.compute * 1e3; });
+  m.encode_ms = median(rows_, [](const StepRow& r) { return r.report.phases.encode * 1e3; });
+  m.network_ms = median(rows_, [](const StepRow& r) { return r.report.phases.network * 1e3; });
+  m.decode_ms = median(rows_, [](const StepRow& r) { return r.report.phases.decode * 1e3; });
+  m.wait_ms = median(rows_, [](const StepRow& r) { return r.report.wait * 1e3; });
+  m.bytes_sent = median(rows_, [](const StepRow& r) { return static_cast<double>(r.bytes_sent); });
+  return m;
+}
+
+}  // namespace sotto

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// One row of steps.csv.
+struct StepRow {
+  std::uint64_t step = 0;
+  double epoch = 0;
+  double lr = 0;
+  double data_seconds = 0;
+  StepReport report;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+};
+
+// Appends one rank's rows to the run's steps.csv, which all ranks share: rows are written whole, at least once a second.
+class Recorder {
+ public:
+  // Rank 0 prepares the file before any rank opens it: with the header, and without rows of `first_step` and later ones,
+  // which a resumed run is about to repeat.
+  static void prepare(const std::filesystem::path& train_dir, std::uint64_t first_step);
+
+  Recorder(const std::filesystem::path& train_dir, int rank);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void add(const StepRow& row);
+  void flush();  // FileError: the disk is full
+
+  // Medians over the steps of this process, in milliseconds or bytes.
+  struct Medians {
+    double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, bytes_sent = 0;
+  };
+  Medians medians() const;
+
+ private:
+  std::filesystem::path path_;
+  int rank_;
+  int file_ = -1;
+  std::string pending_;
+  Timer since_flush_;
+  std::vector<StepRow> rows_;
+};
+
+}  // namespace sotto

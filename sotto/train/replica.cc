@@ -1,0 +1,64 @@
+#include "sotto/train/replica.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+Replica::Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loader, std::vector<BucketPlan> buckets,
+                 std::uint64_t accumulate, std::uint64_t seed, int rank)
+    : model_(model),
+      optimiser_(std::move(optimiser)),
+      loader_(loader),
+      buckets_(std::move(buckets)),
+      bucket_of_(model.layout().segments().size()),
+      accumulate_(accumulate),
+      seed_(seed),
+      rank_(rank),
+      missing_(buckets_.size()),
+      on_segment_([this](std::size_t segment) { segment_ready(segment); }) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) bucket_of_[s] = b;
+  }
+}
+
+double Replica::compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) {
+  static const Model::GradientReady not_yet;
+  std::ranges::fill(model_.gradient(), 0.0F);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].last - buckets_[b].first;
+  next_ = 0;
+  ready_ = &ready;
+  data_seconds_ = 0;
+
+  double loss = 0;
+  for (std::uint64_t micro = 0; micro < accumulate_; ++micro) {
+    const std::uint64_t position = step * accumulate_ + micro;
+    Timer waiting;
+    const Batch batch = loader_.at(position);
+    data_seconds_ += waiting.seconds();
+    const ElementStream dropout =
+        element_stream(seed_, Purpose::dropout, static_cast<std::uint32_t>(rank_), position, 0);
+    const std::uint64_t random = (static_cast<std::uint64_t>(dropout.k1) << 32) | dropout.k0;
+    const bool last = micro + 1 == accumulate_;
+    loss += model_.accumulate_gradient(batch, 1.0F / static_cast<float>(accumulate_), random,
+                                       last ? on_segment_ : not_yet) /
+            static_cast<double>(accumulate_);
+  }
+  if (!std::isfinite(loss)) {
+    throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
+                       std::to_string(step) + "; a smaller --lr or a --schedule with warmup may help");
+  }
+  while (next_ < buckets_.size()) ready(next_++);
+  return loss;
+}
+
+void Replica::segment_ready(std::size_t segment) {
+  --missing_[bucket_of_[segment]];
+  while (next_ < buckets_.size() && missing_[next_] == 0) (*ready_)(next_++);
+}
+
+}  // namespace sotto

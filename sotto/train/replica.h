@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/data/loader.h"
+#include "sotto/model/model.h"
+
+namespace sotto {
+
+// One rank's model, optimiser and share of the data.
+class Replica final : public Worker {
+ public:
+  Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loader, std::vector<BucketPlan> buckets,
+          std::uint64_t accumulate, std::uint64_t seed, int rank);
+
+  std::span<float> parameters() override { return model_.parameters(); }
+  std::span<float> gradient() override { return model_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  // NumericError when the loss is not finite.
+  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override;
+
+  Model& model() { return model_; }
+  double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
+
+ private:
+  void segment_ready(std::size_t segment);
+
+  Model& model_;
+  std::unique_ptr<Optimiser> optimiser_;
+  Loader& loader_;
+  std::vector<BucketPlan> buckets_;
+  std::vector<std::size_t> bucket_of_;  // by segment
+  std::uint64_t accumulate_;
+  std::uint64_t seed_;
+  int rank_;
+  double data_seconds_ = 0;
+
+  // During a backward pass:
+  std::vector<std::size_t> missing_;  // segments of each bucket that are not finished
+  std::size_t next_ = 0;              // the first bucket that was not reported
+  const std::function<void(std::size_t)>* ready_ = nullptr;
+  Model::GradientReady on_segment_;
+};
+
+}  // namespace sotto

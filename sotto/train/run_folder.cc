@@ -1,0 +1,164 @@
+#include "sotto/train/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/state_file.h"
+#include "sotto/train/evaluate.h"
+#include "sotto/train/recorder.h"
+
+namespace sotto {
+namespace fs = std::filesystem;
+namespace {
+
+// "runs/lenet-20261121-051900-4711": two runs that begin in one second differ in the process.
+fs::path new_name(const TrainOptions& options) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}-{}", options.model, fmt::localtime(now), ::getpid());
+}
+
+// What a replay of this run should do: the same, in a folder of its own.
+TrainOptions replayable(TrainOptions options) {
+  options.train_dir.clear();
+  options.resume = false;
+  options.master.clear();
+  if (!options.data.data_dir.empty()) options.data.data_dir = fs::absolute(options.data.data_dir).string();
+  return options;
+}
+
+std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
+
+void check_identity(const fs::path& file, const std::string& text, const checkpoint::Metadata& wanted) {
+  const checkpoint::Metadata found = checkpoint::from_text(text);
+  for (const auto& [key, value] : wanted) {
+    const auto there = found.find(key);
+    const std::string other = there == found.end() ? "(nothing)" : there->second;
+    if (other != value) {
+      throw ConfigError(fmt::format("--resume {}: it was written with {} {}, this run has {}; use the same, or another "
+                                    "--train-dir",
+                                    file.string(), key, other, value));
+    }
+  }
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator) : communicator_(communicator) {
+  // Rank 0 decides for all, so that they agree even where clocks and folders differ. When it fails, the others learn of it
+  // from an empty name and leave the message to it.
+  std::array<char, 4096> name{};
+  std::exception_ptr failure;
+  if (communicator.rank() == 0) {
+    try {
+      choose(options);
+      const std::string text = path_.string();
+      if (text.size() >= name.size()) throw ConfigError("--train-dir: the path is longer than 4095 bytes");
+      std::memcpy(name.data(), text.data(), text.size());
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(name)), 0);
+  if (failure) std::rethrow_exception(failure);
+  if (name[0] == '\0') throw CommError("rank 0 could not prepare the run folder");
+  path_ = name.data();
+  communicator.broadcast(std::as_writable_bytes(std::span(&start_step_, 1)), 0);
+  if (start_step_ > 0) saved_ = start_step_;
+}
+
+void RunFolder::choose(const TrainOptions& options) {
+  path_ = options.train_dir.empty() ? new_name(options) : fs::path(options.train_dir);
+  const bool has_run = fs::exists(path_ / "steps.csv") || !checkpoint::find(path_).empty();
+  if (options.resume) {
+    if (!fs::is_directory(path_)) throw ConfigError("--resume: there is no folder " + path_.string());
+    checkpoint::remove_partial(path_);
+    const auto steps = checkpoint::find(path_);
+    if (!steps.empty()) start_step_ = steps.back();
+  } else if (has_run) {
+    throw ConfigError("--train-dir " + path_.string() +
+                      ": already holds a run; --resume continues it, or choose another folder");
+  }
+  make_folder(path_);
+  write_file_atomic(path_ / "config.toml", to_toml(replayable(options)));
+  Recorder::prepare(path_, start_step_);
+}
+
+void RunFolder::save(std::uint64_t steps_done, Replica& replica, Algorithm& algorithm,
+                     const checkpoint::Metadata& identity) {
+  if (saved_ == steps_done) return;
+  const fs::path partial = checkpoint::partial_folder(path_, steps_done);
+  const int rank = communicator_.rank();
+  if (rank == 0) {
+    checkpoint::remove_partial(path_);
+    make_folder(partial);
+  }
+  communicator_.barrier();
+
+  const std::string text = checkpoint::to_text(identity);
+  Model& model = replica.model();
+  StateWriter own(text);
+  own.add("buffers", model.buffers());
+  replica.optimiser().visit_state(own);
+  algorithm.visit_state(own);
+  own.write(partial / rank_file(rank));
+
+  std::vector<float> buffers(model.buffers().begin(), model.buffers().end());
+  average_buffers(buffers, communicator_);
+  if (rank == 0) {
+    StateWriter shared(text);
+    shared.add("parameters", model.parameters());
+    shared.add("buffers", buffers);
+    shared.visit("steps", steps_done);
+    shared.write(partial / "model");
+  }
+  communicator_.barrier();
+  if (rank == 0) {
+    for (int r = 0; r < communicator_.size(); ++r) {
+      if (!fs::exists(partial / rank_file(r))) {
+        throw FileError((partial / rank_file(r)).string() + ": missing; --train-dir must be a folder that all ranks share");
+      }
+    }
+    fsync_path(partial);
+    std::error_code error;
+    fs::rename(partial, checkpoint::folder(path_, steps_done), error);
+    if (error) throw FileError(partial.string() + ": cannot be renamed: " + error.message());
+    fsync_path(path_);
+  }
+  communicator_.barrier();
+  saved_ = steps_done;
+}
+
+void RunFolder::load(Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity) {
+  const fs::path folder = checkpoint::folder(path_, start_step_);
+  Model& model = replica.model();
+  StateReader shared(folder / "model");
+  check_identity(folder / "model", shared.text(), identity);
+  std::vector<float> mean_buffers;
+  std::uint64_t steps = 0;
+  shared.get("parameters", model.parameters());
+  shared.visit("buffers", mean_buffers);
+  shared.visit("steps", steps);
+  shared.finish();
+  if (steps != start_step_) {
+    throw FileError(folder.string() + ": holds step " + std::to_string(steps) + "; it was renamed by hand?");
+  }
+
+  const fs::path own_file = folder / rank_file(communicator_.rank());
+  StateReader own(own_file);
+  check_identity(own_file, own.text(), identity);
+  own.get("buffers", model.buffers());
+  replica.optimiser().visit_state(own);
+  algorithm.visit_state(own);
+  own.finish();
+}
+
+}  // namespace sotto

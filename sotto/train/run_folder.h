@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/train/checkpoint.h"
+#include "sotto/train/options.h"
+#include "sotto/train/replica.h"
+
+namespace sotto {
+
+// The folder of one run, which all ranks share. Every member function is collective.
+class RunFolder {
+ public:
+  // Rank 0 chooses, makes and checks the folder, and writes config.toml. Without --resume a folder that holds a run is a
+  // ConfigError; with it, `start_step` is that of the newest checkpoint (0 when there is none yet).
+  RunFolder(const TrainOptions& options, Communicator& communicator);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t start_step() const { return start_step_; }
+
+  // Writes model_step_N, whole or not at all: `steps_done` steps have been applied.
+  void save(std::uint64_t steps_done, Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity);
+  // Reads the checkpoint of start_step(). ConfigError when it is of another model, codec, number of ranks, ...: what
+  // `identity` says; FileError when it is damaged.
+  void load(Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity);
+
+ private:
+  void choose(const TrainOptions& options);
+  Communicator& communicator_;
+  std::filesystem::path path_;
+  std::uint64_t start_step_ = 0;
+  std::optional<std::uint64_t> saved_;  // the step of the newest checkpoint
+};
+
+}  // namespace sotto

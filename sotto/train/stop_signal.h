@@ -1,0 +1,22 @@
+#pragma once
+
+#include <csignal>
+
+namespace sotto {
+
+// While it lives, SIGINT and SIGTERM are only noted, so that the step can be finished; the second one ends the process.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  static int caught();  // the signal's number, or 0
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+
+}  // namespace sotto
