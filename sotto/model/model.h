@@ -42,13 +42,17 @@ class Model {
   virtual Score evaluate(const Batch& batch) = 0;
 };
 
+class Network;  // the torch side of a model: sotto/model/network.h
+
 // A line of the table of models.
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;  // one line, with its parameter count
   ImageShape shape;          // of the images that it is usually given
+  std::int64_t least_side;   // of smaller images nothing would be left
   double default_lr;
   double default_momentum;
+  std::shared_ptr<Network> (*build)(const ImageShape& shape, std::int64_t classes);
 };
 std::span<const ModelEntry> model_table();
 

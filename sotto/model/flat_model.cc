@@ -1,0 +1,168 @@
+#include "sotto/model/flat_model.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+at::Tensor view_of(const at::Tensor& flat, const Segment& segment) {
+  return flat.narrow(0, static_cast<std::int64_t>(segment.offset), static_cast<std::int64_t>(segment.numel()))
+      .view(segment.shape);
+}
+
+at::Tensor zeros_for(const Layout& layout) { return at::zeros({static_cast<std::int64_t>(layout.size())}, at::kFloat); }
+
+at::Tensor labels_of(const Batch& batch) {
+  return at::from_blob(const_cast<std::int64_t*>(batch.labels.data()), {static_cast<std::int64_t>(batch.count())},
+                       at::kLong);
+}
+
+// How many classes a network prefers to the right one; of equal logits the first is preferred, and NaN to everything.
+std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
+  const float right = logits[static_cast<std::size_t>(label)];
+  std::int64_t better = 0;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(logits.size()); ++i) {
+    const float other = logits[static_cast<std::size_t>(i)];
+    if (i < label) better += !(other < right);
+    if (i > label) better += !(other <= right);
+  }
+  return better;
+}
+
+// Restores the empty state also when backward throws.
+class ReadyScope {
+ public:
+  ReadyScope(const Model::GradientReady*& slot, const Model::GradientReady& ready) : slot_(slot) { slot_ = &ready; }
+  ~ReadyScope() { slot_ = nullptr; }
+  ReadyScope(const ReadyScope&) = delete;
+  ReadyScope& operator=(const ReadyScope&) = delete;
+
+ private:
+  const Model::GradientReady*& slot_;
+};
+
+}  // namespace
+
+// Torch calls it when everything that backward has for a parameter was added to its .grad.
+class FlatModel::ReadyHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  ReadyHook(const FlatModel& model, std::size_t segment) : model_(model), segment_(segment) {}
+
+  void operator()(const at::Tensor& parameter) override {
+    const Segment& segment = model_.layout_.segments()[segment_];
+    if (parameter.grad().data_ptr<float>() != model_.gradient_.data_ptr<float>() + segment.offset) {
+      throw std::logic_error("torch replaced the gradient of " + segment.name + ", which must stay a view");
+    }
+    if (*model_.ready_) (*model_.ready_)(segment_);
+  }
+
+ private:
+  const FlatModel& model_;
+  std::size_t segment_;
+};
+
+FlatModel::FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network)
+    : name_(std::move(name)), shape_(shape), classes_(classes), network_(std::move(network)) {
+  bind_parameters();
+  bind_buffers();
+}
+
+FlatModel::~FlatModel() = default;
+
+std::span<float> FlatModel::span_of(const at::Tensor& flat) {
+  return {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())};
+}
+
+void FlatModel::bind_parameters() {
+  const auto parameters = network_->named_parameters();
+  for (const auto& item : parameters) layout_.append(item.key(), item.value().sizes().vec());
+  parameters_ = zeros_for(layout_);
+  gradient_ = zeros_for(layout_);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    at::Tensor parameter = parameters[i].value();
+    const at::Tensor view = view_of(parameters_, layout_.segments()[i]);
+    view.copy_(parameter.detach());
+    parameter.set_data(view);
+    parameter.mutable_grad() = view_of(gradient_, layout_.segments()[i]);
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<ReadyHook>(*this, i));
+  }
+}
+
+void FlatModel::bind_buffers() {
+  std::vector<at::Tensor> buffers;
+  for (const auto& item : network_->named_buffers()) {
+    if (item.value().scalar_type() != at::kFloat) continue;
+    buffer_layout_.append(item.key(), item.value().sizes().vec());
+    buffers.push_back(item.value());
+  }
+  buffers_ = zeros_for(buffer_layout_);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const at::Tensor view = view_of(buffers_, buffer_layout_.segments()[i]);
+    view.copy_(buffers[i]);
+    buffers[i].set_data(view);
+  }
+}
+
+void FlatModel::check(const Batch& batch) const {
+  if (batch.shape != shape_) {
+    throw ConfigError(fmt::format("model {} was made for images of {}x{}x{} (channels, height, width), these are {}x{}x{}",
+                                  name_, shape_.channels, shape_.height, shape_.width, batch.shape.channels,
+                                  batch.shape.height, batch.shape.width));
+  }
+  if (batch.images.size() != batch.count() * shape_.size()) {
+    throw ConfigError(fmt::format("batch of {} labels has {} image values; {} are wanted", batch.count(),
+                                  batch.images.size(), batch.count() * shape_.size()));
+  }
+  for (std::size_t i = 0; i < batch.count(); ++i) {
+    if (batch.labels[i] < 0 || batch.labels[i] >= classes_) {
+      throw ConfigError(fmt::format("example {} of the batch has label {}; model {} has classes 0 to {}", i,
+                                    batch.labels[i], name_, classes_ - 1));
+    }
+  }
+}
+
+at::Tensor FlatModel::images_of(const Batch& batch) const {
+  return at::from_blob(const_cast<float*>(batch.images.data()),
+                       {static_cast<std::int64_t>(batch.count()), shape_.channels, shape_.height, shape_.width},
+                       at::kFloat);
+}
+
+double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
+                                      const GradientReady& ready) {
+  check(batch);
+  if (batch.count() == 0) throw ConfigError("the gradient of an empty batch does not exist");
+  network_->train();
+  const at::Tensor loss = at::cross_entropy_loss(network_->forward(images_of(batch), random), labels_of(batch));
+  const ReadyScope scope(ready_, ready);
+  loss.backward(at::scalar_tensor(scale));
+  return loss.item<double>();
+}
+
+Score FlatModel::evaluate(const Batch& batch) {
+  check(batch);
+  Score score;
+  if (batch.count() == 0) return score;
+  const at::NoGradGuard no_grad;
+  network_->eval();
+  const at::Tensor logits = network_->forward(images_of(batch), 0).contiguous();
+  score.loss = at::cross_entropy_loss(logits, labels_of(batch), {}, at::Reduction::Sum).item<double>();
+  score.count = batch.count();
+  const auto classes = static_cast<std::size_t>(classes_);
+  const std::span<const float> values(logits.data_ptr<float>(), batch.count() * classes);
+  for (std::size_t i = 0; i < batch.count(); ++i) {
+    const std::int64_t better = better_classes(values.subspan(i * classes, classes), batch.labels[i]);
+    score.top1 += better < 1;
+    score.top5 += better < 5;
+  }
+  return score;
+}
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sotto/model/model.h"
+#include "sotto/model/network.h"
+
+namespace sotto {
+
+// A network whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every parameter,
+// its .grad (never undefined) and every float buffer is a contiguous view at the offset that the layouts say; padding is zero.
+class FlatModel final : public Model {
+ public:
+  FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network);
+  ~FlatModel() override;
+
+  const std::string& name() const override { return name_; }
+  const Layout& layout() const override { return layout_; }
+  const Layout& buffer_layout() const override { return buffer_layout_; }
+  std::span<float> parameters() override { return span_of(parameters_); }
+  std::span<float> gradient() override { return span_of(gradient_); }
+  std::span<float> buffers() override { return span_of(buffers_); }
+
+  double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
+                             const GradientReady& ready) override;
+  Score evaluate(const Batch& batch) override;
+
+ private:
+  class ReadyHook;
+  static std::span<float> span_of(const at::Tensor& flat);
+  void bind_parameters();
+  void bind_buffers();
+  void check(const Batch& batch) const;
+  at::Tensor images_of(const Batch& batch) const;
+
+  std::string name_;
+  ImageShape shape_;
+  std::int64_t classes_;
+  std::shared_ptr<Network> network_;
+  Layout layout_, buffer_layout_;
+  at::Tensor parameters_, gradient_, buffers_;  // flat; torch's CPU allocator aligns them to 64 bytes
+  const GradientReady* ready_ = nullptr;        // during backward
+};
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include "sotto/model/models.h"
+
+namespace sotto {
+namespace {
+
+// LeNet as Caffe has it (LeCun et al. 1998 with max-pooling and ReLU).
+class Lenet final : public Network {
+ public:
+  Lenet(const ImageShape& shape, std::int64_t classes)
+      : conv1_(register_module("conv1", torch::nn::Conv2d(shape.channels, 20, 5))),
+        conv2_(register_module("conv2", torch::nn::Conv2d(20, 50, 5))),
+        fc1_(register_module("fc1", torch::nn::Linear(50 * side(shape.height) * side(shape.width), 500))),
+        fc2_(register_module("fc2", torch::nn::Linear(500, classes))) {}
+
+  at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
+    at::Tensor x = at::max_pool2d(conv1_->forward(images), 2);
+    x = at::max_pool2d(conv2_->forward(x), 2);
+    return fc2_->forward(fc1_->forward(x.flatten(1)).relu_());
+  }
+
+ private:
+  // What two valid 5x5 convolutions and two poolings by 2 leave of an image.
+  static std::int64_t side(std::int64_t pixels) { return ((pixels - 4) / 2 - 4) / 2; }
+
+  torch::nn::Conv2d conv1_, conv2_;
+  torch::nn::Linear fc1_, fc2_;
+};
+
+}  // namespace
+
+std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes) {
+  return std::make_shared<Lenet>(shape, classes);
+}
+
+}  // namespace sotto

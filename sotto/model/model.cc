@@ -1,0 +1,42 @@
+#include "sotto/model/model.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sotto/core/error.h"
+#include "sotto/core/table.h"
+#include "sotto/model/flat_model.h"
+#include "sotto/model/models.h"
+
+namespace sotto {
+namespace {
+
+constexpr ImageShape mnist{1, 28, 28};
+
+constexpr std::array table{
+    ModelEntry{"lenet", "Caffe's LeNet: conv 20 and 50, fc 500; 431,080 parameters", mnist, 16, 0.05, 0.9, build_lenet},
+};
+
+}  // namespace
+
+std::span<const ModelEntry> model_table() { return table; }
+
+std::unique_ptr<Model> make_model(std::string_view where, std::string_view name, ImageShape shape, std::int64_t classes,
+                                  std::uint64_t seed) {
+  const ModelEntry* entry = find_entry(model_table(), name);
+  if (entry == nullptr) {
+    throw ConfigError(fmt::format("{}: {}", where, unknown_name("model", name, names_of(model_table()))));
+  }
+  if (shape.channels < 1 || shape.height < entry->least_side || shape.width < entry->least_side) {
+    throw ConfigError(fmt::format("{} {}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)",
+                                  where, name, entry->least_side, entry->least_side, shape.channels, shape.height,
+                                  shape.width));
+  }
+  if (classes < 1) throw ConfigError(fmt::format("{} {}: {} classes; at least 1 is wanted", where, name, classes));
+  std::shared_ptr<Network> network = entry->build(shape, classes);
+  initialise(*network, seed);
+  return std::make_unique<FlatModel>(std::string(name), shape, classes, std::move(network));
+}
+
+}  // namespace sotto

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sotto/core/batch.h"
+#include "sotto/model/network.h"
+
+namespace sotto {
+
+// Builders of the table in model.cc, each in a file of its own. They may rely on images of at least the table's `least_side`.
+std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes);
+
+}  // namespace sotto
