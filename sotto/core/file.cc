@@ -58,29 +58,18 @@ Content read_all(const std::filesystem::path& path) try {
   if (::fstat(file.get(), &info) != 0) fail_errno("read", path);
   if (!S_ISREG(info.st_mode)) fail("read", path, "not a regular file");
   Content content;
-  content.resize(static_cast<std::size_t>(info.st_size));
+  content.resize(static_cast<std::size_t>(info.st_size) + 1);  // one more, to see the end
   std::size_t used = 0;
   for (;;) {
-    if (used == content.size()) {
-      std::array<std::byte, 4096> more;
-      const ssize_t count = ::read(file.get(), more.data(), more.size());
-      if (count == 0) return content;
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail_errno("read", path);
-      content.resize(used + static_cast<std::size_t>(count));
-      std::copy_n(reinterpret_cast<const typename Content::value_type*>(more.data()), count, content.data() + used);
-      used = content.size();
-    } else {
-      const ssize_t count = ::read(file.get(), content.data() + used, content.size() - used);
-      if (count == 0) {
-        content.resize(used);  // it shrank meanwhile
-        return content;
-      }
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail_errno("read", path);
-      used += static_cast<std::size_t>(count);
-    }
+    const ssize_t count = ::read(file.get(), content.data() + used, content.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_errno("read", path);
+    used += static_cast<std::size_t>(count);
+    if (count == 0) break;
+    if (used == content.size()) content.resize(used + 4096);
   }
+  content.resize(used);
+  return content;
 } catch (const std::bad_alloc&) {
   fail("read", path, "larger than the memory");
 } catch (const std::length_error&) {

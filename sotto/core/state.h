@@ -1,19 +1,36 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace sotto {
 
-// Walks over everything that a component must remember across a restart. The same walk writes a checkpoint and reads one:
-// a reading visitor replaces the values, and throws FileError when a name or length is not the one that was written.
+// Walks over everything that a component must remember across a restart. The same walk writes a checkpoint and reads
+// one: a reading visitor replaces the values, and throws FileError when a name or length is not the one that was
+// written.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
   virtual void visit(std::string_view name, std::vector<float>& values) = 0;
   virtual void visit(std::string_view name, std::vector<std::uint8_t>& bytes) = 0;
   virtual void visit(std::string_view name, std::uint64_t& value) = 0;
+};
+
+// The same walk one level down: `momentum` becomes `SCOPE/momentum`. For owners of several components of one kind.
+class ScopedState final : public StateVisitor {
+ public:
+  ScopedState(StateVisitor& outer, std::string_view scope) : outer_(outer), prefix_(std::string(scope) + "/") {}
+  void visit(std::string_view name, std::vector<float>& values) override { outer_.visit(full(name), values); }
+  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override { outer_.visit(full(name), bytes); }
+  void visit(std::string_view name, std::uint64_t& value) override { outer_.visit(full(name), value); }
+
+ private:
+  std::string full(std::string_view name) const { return prefix_ + std::string(name); }
+
+  StateVisitor& outer_;
+  std::string prefix_;
 };
 
 }  // namespace sotto
