@@ -181,7 +181,7 @@ std::string md5_hex(std::span<const std::byte> bytes) { return digest_hex(bytes,
 std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_sha256()); }
 
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  constexpr std::size_t most = std::size_t{1} << 30;  // a small file can claim a content of any size
+  constexpr std::size_t most = std::size_t{256} << 20;  // a small file can claim a content of any size
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
   if (!decompressor) throw std::bad_alloc();
@@ -203,7 +203,7 @@ std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const
              fmt::format("damaged or truncated gzip data in the {} bytes from byte {} on", rest.size(),
                          bytes.size() - rest.size()));
       }
-      if (room >= most - used) fail("unpack", path, "its content is larger than 1 GiB");
+      if (room >= most - used) fail("unpack", path, "its content is larger than 256 MiB");
       room = std::min(most - used, 2 * room);
     }
     used += written;

@@ -29,7 +29,7 @@ void make_folder(const std::filesystem::path& path);  // with its parents; fine 
 std::string md5_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// The content of a gzip file (libdeflate), of at most 1 GiB. One that is damaged or truncated, or has anything but
+// The content of a gzip file (libdeflate), of at most 256 MiB. One that is damaged or truncated, or has anything but
 // further members behind it, is a FileError that names `path`.
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
 

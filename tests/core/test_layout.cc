@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "sotto/core/layout.h"
+
+namespace sotto {
+namespace {
+
+Layout sample() {
+  Layout layout;
+  layout.append("conv.weight", {20, 1, 5, 5});  // 500 -> 512
+  layout.append("conv.bias", {20});             // 20 -> 32
+  layout.append("scale", {});                   // a scalar, 1 -> 16
+  layout.append("empty", {0, 3});               // 0 -> 0
+  layout.append("fc.weight", {10, 16});         // 160 -> 160
+  return layout;
+}
+
+TEST(Layout, SegmentsAreAligned) {
+  const Layout layout = sample();
+  EXPECT_EQ(layout.size(), 512U + 32 + 16 + 160);
+  EXPECT_EQ(layout.numel(), 500U + 20 + 1 + 160);
+  const auto segments = layout.segments();
+  ASSERT_EQ(segments.size(), 5U);
+  EXPECT_EQ(segments[0].range(), (Range{0, 500}));
+  EXPECT_EQ(segments[1].range(), (Range{512, 532}));
+  EXPECT_EQ(segments[2].range(), (Range{544, 545}));
+  EXPECT_EQ(segments[3].range(), (Range{560, 560}));
+  EXPECT_EQ(segments[4].range(), (Range{560, 720}));
+  for (const Segment& s : segments) EXPECT_EQ(s.offset % Layout::alignment, 0U);
+}
+
+TEST(Layout, NamesOfElements) {
+  const Layout layout = sample();
+  EXPECT_EQ(layout.name_at(0), "conv.weight");
+  EXPECT_EQ(layout.name_at(499), "conv.weight");
+  EXPECT_EQ(layout.name_at(500), "padding");
+  EXPECT_EQ(layout.name_at(531), "conv.bias");
+  EXPECT_EQ(layout.name_at(560), "fc.weight");
+  EXPECT_EQ(layout.name_at(719), "fc.weight");
+  EXPECT_EQ(layout.name_at(100'000), "padding");
+}
+
+TEST(Layout, ClearPaddingTouchesNothingElse) {
+  const Layout layout = sample();
+  std::vector<float> values(layout.size(), 1.0F);
+  layout.clear_padding(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(values[i], layout.name_at(i) == "padding" ? 0.0F : 1.0F) << i;
+  }
+  EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0.0F), static_cast<float>(layout.numel()));
+}
+
+TEST(Layout, SlicesAreLayoutsOfTheirOwn) {
+  const Layout layout = sample();
+  EXPECT_EQ(layout.slice_range(1, 3), (Range{512, 560}));
+  const Layout part = layout.slice(1, 3);
+  EXPECT_EQ(part.size(), 48U);
+  ASSERT_EQ(part.segments().size(), 2U);
+  EXPECT_EQ(part.segments()[0], (Segment{"conv.bias", 0, {20}}));
+  EXPECT_EQ(part.segments()[1], (Segment{"scale", 32, {}}));
+  EXPECT_EQ(layout.slice(0, 5), layout);
+  EXPECT_EQ(layout.slice_range(4, 5), (Range{560, 720}));
+  EXPECT_THROW(layout.slice_range(2, 2), std::logic_error);
+  EXPECT_THROW(layout.slice(0, 6), std::logic_error);
+}
+
+TEST(Layout, BorrowedVectorsKeepTheirOffsets) {
+  const Layout layout({{"a", 0, {3}}, {"b", 3, {2, 2}}, {"c", 9, {1}}}, 12);
+  EXPECT_EQ(layout.size(), 12U);
+  EXPECT_EQ(layout.numel(), 8U);
+  EXPECT_EQ(layout.name_at(3), "b");
+  EXPECT_EQ(layout.name_at(7), "padding");
+  EXPECT_EQ(layout.slice_range(0, 2), (Range{0, 9}));
+  EXPECT_EQ(layout.slice_range(2, 3), (Range{9, 12}));
+  EXPECT_THROW(Layout({{"a", 0, {3}}, {"b", 2, {2}}}, 10), std::logic_error);
+  EXPECT_THROW(Layout({{"a", 0, {3}}}, 2), std::logic_error);
+}
+
+TEST(Layout, HashSeesEverything) {
+  const Layout layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 10);
+  EXPECT_EQ(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 10).hash());
+  EXPECT_NE(layout.hash(), Layout({{"a", 0, {3, 2}}, {"b", 6, {4}}}, 10).hash());
+  EXPECT_NE(layout.hash(), Layout({{"a", 0, {6}}, {"b", 6, {4}}}, 10).hash());
+  EXPECT_NE(layout.hash(), Layout({{"c", 0, {2, 3}}, {"b", 6, {4}}}, 10).hash());
+  EXPECT_NE(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 6, {4}}}, 11).hash());
+  EXPECT_NE(layout.hash(), Layout({{"a", 0, {2, 3}}, {"b", 7, {3}}}, 10).hash());
+  // It is part of messages: the same on every machine and in every version.
+  EXPECT_EQ(layout.hash(), 0xCA3122DDE56997CCULL);
+}
+
+TEST(Buckets, CoverEverythingOnceInReverse) {
+  Layout layout;
+  for (int i = 0; i < 40; ++i) layout.append("s" + std::to_string(i), {(i * 37) % 100 + 1});
+  for (const std::size_t bytes : {1UL, 64UL, 400UL, 1000UL, 1UL << 20}) {
+    const auto plans = plan_buckets(layout, bytes);
+    std::size_t last = layout.segments().size();
+    std::size_t end = layout.size();
+    for (const BucketPlan& plan : plans) {
+      ASSERT_EQ(plan.last, last);
+      ASSERT_LT(plan.first, plan.last);
+      ASSERT_EQ(plan.range.end, end);
+      ASSERT_EQ(plan.range, layout.slice_range(plan.first, plan.last));
+      ASSERT_EQ(plan.layout, layout.slice(plan.first, plan.last));
+      if (plan.last - plan.first > 1) {
+        EXPECT_LE(plan.range.size() * sizeof(float), bytes);
+      }
+      if (plan.first > 0) {  // it could not have taken one more
+        EXPECT_GT(layout.slice_range(plan.first - 1, plan.last).size() * sizeof(float), bytes);
+      }
+      last = plan.first;
+      end = plan.range.begin;
+    }
+    EXPECT_EQ(last, 0U);
+    EXPECT_EQ(end, 0U);
+  }
+  EXPECT_EQ(plan_buckets(layout, 1).size(), 40U);
+  EXPECT_EQ(plan_buckets(layout, 1U << 20).size(), 1U);
+  EXPECT_TRUE(plan_buckets(Layout(), 100).empty());
+}
+
+}  // namespace
+}  // namespace sotto
