@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "tests/aggregate/mirror.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+Layout sample_layout() {
+  Layout layout;
+  layout.append("conv.weight", {4, 3, 5, 5});
+  layout.append("conv.bias", {4});
+  layout.append("fc.weight", {10, 37});
+  layout.append("fc.bias", {10});
+  return layout;
+}
+
+std::vector<float> sample_gradient(const Layout& layout, int rank, int step) {
+  std::vector<float> values(layout.size());
+  Philox random(77, Purpose::test, static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(step));
+  for (const Segment& segment : layout.segments()) {
+    for (std::size_t i = 0; i < segment.numel(); ++i) values[segment.offset + i] = static_cast<float>(random.normal());
+  }
+  return values;
+}
+
+void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
+                 Communicator& communicator) {
+  Phases phases;
+  const Key key{5, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step)};
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
+                  static_cast<std::uint16_t>(b)};
+    aggregator.average(bucket, key, communicator, phases);
+  }
+}
+
+// The one vector that error feedback keeps, in the order of buckets.
+class MemoryReader final : public StateVisitor {
+ public:
+  void visit(std::string_view name, std::vector<float>& values) override {
+    if (name == "memory.ef") error = values;
+  }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+  std::vector<float> error;
+};
+
+struct Case {
+  int ranks;
+  std::string method;
+  std::string aggregator;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.ranks << " ranks, " << c.method << ", " << c.aggregator; }
+
+class Aggregation : public testing::TestWithParam<Case> {};
+
+TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
+  const auto& [ranks, method, name] = GetParam();
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  ASSERT_GT(buckets.size(), 1U);
+  const int steps = 3;
+  std::vector<std::vector<float>> totals(static_cast<std::size_t>(ranks), std::vector<float>(layout.size()));
+  std::vector<std::vector<float>> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<std::vector<float>>> means(static_cast<std::size_t>(ranks));
+
+  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto aggregator = make_aggregator("test", name, method, buckets);
+    for (int step = 0; step < steps; ++step) {
+      auto values = sample_gradient(layout, communicator.rank(), step);
+      average_all(*aggregator, buckets, values, step, communicator);
+      for (std::size_t i = 0; i < values.size(); ++i) totals[rank][i] += values[i];
+      means[rank].push_back(values);
+    }
+    MemoryReader reader;
+    aggregator->visit_state(reader);
+    errors[rank] = reader.error;
+  });
+
+  for (int rank = 1; rank < ranks; ++rank) {
+    for (int step = 0; step < steps; ++step) {
+      const auto& a = means[0][static_cast<std::size_t>(step)];
+      const auto& b = means[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
+      ASSERT_EQ(0, std::memcmp(a.data(), b.data(), a.size() * sizeof(float))) << "rank " << rank << " step " << step;
+    }
+  }
+
+  // With error feedback, everything that was accumulated was sent or is still there; an exact codec needs none.
+  const bool remembers = method.starts_with("ef");
+  if (!remembers && method != "none") return;
+  std::vector<double> wanted(layout.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int step = 0; step < steps; ++step) {
+      const auto values = sample_gradient(layout, rank, step);
+      for (std::size_t i = 0; i < values.size(); ++i) wanted[i] += values[i] / static_cast<double>(ranks);
+    }
+    if (!remembers) continue;
+    std::size_t begin = 0;
+    for (const BucketPlan& plan : buckets) {
+      for (std::size_t i = 0; i < plan.range.size(); ++i) {
+        wanted[plan.range.begin + i] -= errors[static_cast<std::size_t>(rank)][begin + i] / static_cast<double>(ranks);
+      }
+      begin += plan.range.size();
+    }
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(totals[0][i], wanted[i], 2e-5) << layout.name_at(i);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    for (const char* method : {"none", "f16", "bf16", "ef | f16"}) all.push_back({ranks, method, "all_reduce"});
+    for (const char* method : {"none", "ef | topk(0.05)", "ef | topk(0.05) | qsgd(bits=4)", "qsgd(bits=4)",
+                               "ef | sign(block=64)", "ef | int8", "ef | threshold(1.0) | f16 | zstd"}) {
+      all.push_back({ranks, method, "gather"});
+    }
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(RanksAndMethods, Aggregation, testing::ValuesIn(cases()));
+
+TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  for (const int ranks : {1, 2, 5}) {
+    run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      const auto aggregator = make_aggregator("test", "gather", "f16", buckets);
+      auto values = sample_gradient(layout, communicator.rank(), 0);
+      const auto codec = make_codec("test", "f16");
+      Bucket bucket{values, &layout, 0};
+      const Range whole{0, values.size()};
+      Message message;
+      codec->encode(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, 0}, {}, {&whole, 1}, {&message, 1});
+      average_all(*aggregator, buckets, values, 0, communicator);
+      EXPECT_EQ(communicator.traffic().bytes_sent, static_cast<std::uint64_t>(ranks - 1) * message.bytes().size());
+    });
+  }
+}
+
+TEST(Aggregation, AutoTakesAllReduceForLinearCodecsAndGatherForOthers) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  EXPECT_EQ(make_aggregator("test", "auto", "none", buckets)->name(), "all_reduce");
+  EXPECT_EQ(make_aggregator("test", "auto", "ef | f16", buckets)->name(), "all_reduce");
+  EXPECT_EQ(make_aggregator("test", "auto", "qsgd(bits=4)", buckets)->name(), "gather");
+  EXPECT_EQ(make_aggregator("test", "auto", "topk(0.1)", buckets)->name(), "gather");
+}
+
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Aggregation, RefusesWhatDoesNotFit) {
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  const auto refusal = message_of([&] { make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets); });
+  EXPECT_NE(refusal.find("use gather"), std::string::npos) << refusal;
+  EXPECT_THROW(make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets), ConfigError);
+  const auto unknown = message_of([&] { make_aggregator("--codec", "gahter", "none", buckets); });
+  EXPECT_NE(unknown.find("did you mean `gather`"), std::string::npos) << unknown;
+}
+
+// A failed exchange must lose nothing: the memory holds e + g, and the gradient is still there.
+void expect_nothing_lost(const std::string& method, const std::string& name, const test::Mirror::Tamper& tamper) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  const auto aggregator = make_aggregator("test", name, method, buckets);
+  test::Mirror broken(3, tamper);
+  auto values = sample_gradient(layout, 0, 0);
+  EXPECT_THROW(average_all(*aggregator, buckets, values, 0, broken), Error);
+  MemoryReader reader;
+  aggregator->visit_state(reader);
+  EXPECT_EQ(reader.error, sample_gradient(layout, 0, 0));
+}
+
+TEST(Aggregation, AFailedExchangeIsNotSettled) {
+  const auto fail = [](std::span<std::byte>) { throw CommError("the cable is out"); };
+  expect_nothing_lost("ef | topk(0.05)", "gather", fail);
+  expect_nothing_lost("ef | f16", "all_reduce", fail);
+}
+
+TEST(Aggregation, ADamagedMessageIsAWireErrorThatNamesItsRank) {
+  const auto flip = [](std::span<std::byte> bytes) { bytes[40] ^= std::byte{4}; };
+  expect_nothing_lost("ef | topk(0.05)", "gather", flip);
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  const auto aggregator = make_aggregator("test", "gather", "qsgd(bits=4)", buckets);
+  test::Mirror broken(2, flip);
+  auto values = sample_gradient(sample_layout(), 0, 7);
+  const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
+  EXPECT_NE(text.find("message of rank 1 at step 7"), std::string::npos) << text;
+}
+
+TEST(Aggregation, ANotFiniteGradientIsAnErrorThatNamesTheTensor) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  for (const char* method : {"none", "f16", "qsgd(bits=4)", "topk(0.05)", "ef | sign"}) {
+    const auto aggregator = make_aggregator("test", "auto", method, buckets);
+    test::Mirror mirror(2);
+    auto values = sample_gradient(layout, 0, 3);
+    values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+    const auto text = message_of([&] { average_all(*aggregator, buckets, values, 3, mirror); });
+    EXPECT_NE(text.find("fc.weight"), std::string::npos) << method << ": " << text;
+    EXPECT_NE(text.find("step 3"), std::string::npos) << method << ": " << text;
+  }
+}
+
+}  // namespace
+}  // namespace sotto

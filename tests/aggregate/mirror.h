@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include "sotto/codec/message.h"
+#include "sotto/comm/communicator.h"
+
+namespace sotto::test {
+
+// Rank 0 of a group whose other ranks say what rank 0 says: no transport and no allocation. `tamper` may damage what arrives,
+// or throw.
+class Mirror final : public Communicator {
+ public:
+  using Tamper = std::function<void(std::span<std::byte>)>;
+  explicit Mirror(int size, Tamper tamper = {})
+      : Communicator(0, size, std::chrono::seconds(1)), tamper_(std::move(tamper)) {}
+  std::string_view name() const override { return "mirror"; }
+
+ protected:
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    for (Recv& recv : recvs) {
+      const MessageView view = MessageView::parse(sends.front().data);
+      const auto body = again_.begin(view.body().size());
+      if (!body.empty()) std::memcpy(body.data(), view.body().data(), body.size());
+      Header header = view.header();
+      header.origin = static_cast<std::uint16_t>(recv.peer);
+      again_.finish(header, body.size());
+      std::memcpy(recv.buffer.data(), again_.bytes().data(), again_.bytes().size());
+      if (tamper_) tamper_(recv.buffer);
+    }
+  }
+  void do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op) override {
+    if (tamper_) tamper_(data);
+    if (type != DType::f32 || op != ReduceOp::sum) return;
+    for (std::size_t i = 0; i < data.size(); i += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, &data[i], sizeof value);
+      value *= static_cast<float>(size());
+      std::memcpy(&data[i], &value, sizeof value);
+    }
+  }
+  std::unique_ptr<Communicator> do_clone() override { throw std::logic_error("a mirror has no clone"); }
+
+ private:
+  Tamper tamper_;
+  Message again_;
+};
+
+}  // namespace sotto::test

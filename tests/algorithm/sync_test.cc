@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+// f_r(x) = |x - a_r|^2 / 2 with a_r = r + 1 in every coordinate, in three segments.
+class Quadratic final : public Worker {
+ public:
+  explicit Quadratic(int rank) : target_(static_cast<float>(rank + 1)) {
+    layout_.append("first", {20});
+    layout_.append("second", {3, 5});
+    layout_.append("third", {7});
+    buckets_ = plan_buckets(layout_, 64);
+    parameters_.resize(layout_.size());
+    gradient_.resize(layout_.size());
+    optimiser_ = make_sgd({0.5, false, 0}, layout_.size());
+  }
+  std::span<float> parameters() override { return parameters_; }
+  std::span<float> gradient() override { return gradient_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+    double loss = 0;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
+        const Segment& segment = layout_.segments()[s];
+        for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
+          gradient_[i] = parameters_[i] - target_;
+          loss += 0.5 * static_cast<double>(gradient_[i]) * static_cast<double>(gradient_[i]);
+        }
+      }
+      if (fails) throw NumericError("the loss is not finite");
+      ready(b);
+    }
+    return loss;
+  }
+  bool fails = false;
+
+ private:
+  float target_;
+  Layout layout_;
+  std::vector<BucketPlan> buckets_;
+  std::vector<float> parameters_, gradient_;
+  std::unique_ptr<Optimiser> optimiser_;
+};
+
+std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps) {
+  std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
+  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    Quadratic worker(communicator.rank());
+    const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
+    for (int step = 0; step < steps; ++step) {
+      const StepReport report = sync->step(worker, {static_cast<std::uint64_t>(step), 0.1, false});
+      EXPECT_FALSE(report.stop);
+      EXPECT_GT(report.loss, 0);
+    }
+    ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(), worker.parameters().end());
+  });
+  return ends;
+}
+
+TEST(Sync, FollowsTheMeanGradientExactly) {
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    AlgorithmOptions options;
+    const auto ends = train(ranks, options, 5);
+    // The mean of a_r is (W+1)/2, and heavy-ball momentum on one coordinate has a closed recursion.
+    const double target = (ranks + 1) / 2.0;
+    double x = 0;
+    double v = 0;
+    for (int step = 0; step < 5; ++step) {
+      v = 0.5 * v + (x - target);
+      x -= 0.1 * v;
+    }
+    for (const auto& parameters : ends) {
+      ASSERT_EQ(0, std::memcmp(parameters.data(), ends[0].data(), parameters.size() * sizeof(float)));
+      EXPECT_NEAR(parameters[0], x, 1e-5) << ranks;
+      EXPECT_NEAR(parameters[32], x, 1e-5) << ranks;
+      EXPECT_EQ(parameters[20], 0.0F) << "padding";
+    }
+  }
+}
+
+TEST(Sync, OverlapChangesNoBit) {
+  for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)"}) {
+    AlgorithmOptions with;
+    with.codec = codec;
+    AlgorithmOptions without = with;
+    without.overlap = false;
+    EXPECT_EQ(train(3, with, 4), train(3, without, 4)) << codec;
+  }
+}
+
+TEST(Sync, AStopRequestOfOneRankReachesAllInTheSameStep) {
+  run_threads(4, 20s, [&](Communicator& communicator, Mailbox&) {
+    Quadratic worker(communicator.rank());
+    const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
+    EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
+    EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
+  });
+}
+
+TEST(Sync, AnErrorOfTheWorkerIsTheOneThatIsReported) {
+  EXPECT_THROW(run_threads(2, 20s,
+                           [&](Communicator& communicator, Mailbox&) {
+                             Quadratic worker(communicator.rank());
+                             const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
+                             worker.fails = communicator.rank() == 1;
+                             sync->step(worker, {0, 0.1, false});
+                           }),
+               NumericError);
+}
+
+TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
+  run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {
+    Quadratic worker(0);
+    try {
+      make_algorithm("--algorithm", "snyc", {}, worker.buckets(), communicator);
+      ADD_FAILURE();
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("did you mean `sync`"), std::string::npos) << error.what();
+    }
+    EXPECT_THROW(make_algorithm("--algorithm", "sync(3)", {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm("--algorithm", "sync | sync", {}, worker.buckets(), communicator), ConfigError);
+  });
+}
+
+}  // namespace
+}  // namespace sotto
