@@ -46,6 +46,12 @@ struct AggregatorEntry {
 };
 std::span<const AggregatorEntry> aggregator_table();
 
+// A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment) | f32".
+std::string canonical_method(std::string_view where, std::string_view method);
+
+// NumericError, which names the tensor, rank and step, when a value of the bucket is NaN or infinite.
+void require_finite(const Bucket& bucket, const Key& key);
+
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or "auto":
 // all_reduce when the codec is linear, gather otherwise. ConfigError, which begins with `where`, when they do not fit.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,

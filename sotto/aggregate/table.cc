@@ -1,9 +1,14 @@
 #include "sotto/aggregate/aggregator.h"
+
+#include <algorithm>
+#include <cmath>
+
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/codec/method.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
+#include "sotto/kernels/reduce.h"
 
 namespace sotto {
 namespace {
@@ -36,6 +41,21 @@ const AggregatorEntry& choose(std::string_view name, std::string_view where, con
 }  // namespace
 
 std::span<const AggregatorEntry> aggregator_table() { return table; }
+
+std::string canonical_method(std::string_view where, std::string_view method) {
+  const Method parsed = parse_method(where, method, names_of(memory_table()));
+  const auto memory = make_memory(where, parsed.memory, {});
+  const std::string codec = make_codec(where, parsed.codec)->sentence();
+  return parsed.memory.empty() ? codec : parsed.memory + " | " + codec;
+}
+
+void require_finite(const Bucket& bucket, const Key& key) {
+  if (kernels::all_finite(bucket.values)) return;
+  const auto bad = std::ranges::find_if(bucket.values, [](float value) { return !std::isfinite(value); });
+  const auto at = static_cast<std::size_t>(bad - bucket.values.begin());
+  throw NumericError("rank " + std::to_string(key.rank) + ": gradient of " + bucket.layout->name_at(at) + " holds " +
+                     std::to_string(*bad) + " at step " + std::to_string(key.step));
+}
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets) {

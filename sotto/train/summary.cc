@@ -1,0 +1,42 @@
+#include "sotto/train/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sotto/core/file.h"
+#include "sotto/core/version.h"
+
+namespace sotto {
+
+void write_summary(const std::filesystem::path& path, const Summary& s) {
+  nlohmann::ordered_json json;
+  json["model"] = s.options.model;
+  json["data"] = s.options.data.data;
+  json["codec"] = s.options.codec;
+  json["method"] = s.method;
+  json["aggregator"] = s.aggregator;
+  json["algorithm"] = s.options.algorithm;
+  json["ranks"] = s.bytes_sent.size();
+  json["seed"] = s.options.seed;
+  json["link"] = s.options.link;
+  json["steps"] = s.steps;
+  json["interrupted_by_signal"] = s.signal;
+  json["test_accuracy"] = s.test_accuracy;
+  json["test_top5"] = s.test_top5;
+  json["test_loss"] = s.test_loss;
+  json["ms_per_step"] = s.medians.step_ms;
+  json["compute_ms"] = s.medians.compute_ms;
+  json["encode_ms"] = s.medians.encode_ms;
+  json["network_ms"] = s.medians.network_ms;
+  json["decode_ms"] = s.medians.decode_ms;
+  json["wait_ms"] = s.medians.wait_ms;
+  json["bytes_sent"] = s.bytes_sent;
+  json["bytes_per_step"] = s.bytes_per_step;
+  json["dense_bytes_per_step"] = s.dense_bytes_per_step;
+  json["parameters"] = s.parameters;
+  json["parameters_sha256"] = s.parameters_sha256;
+  json["seconds"] = s.seconds;
+  json["version"] = version;
+  write_file_atomic(path, json.dump(2) + "\n");
+}
+
+}  // namespace sotto

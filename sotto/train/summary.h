@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sotto/train/options.h"
+#include "sotto/train/recorder.h"
+
+namespace sotto {
+
+// What a run came to; summary.json in its folder. Times are medians of rank 0; bytes are payload handed to the transport
+// since the last start, one number a rank.
+struct Summary {
+  TrainOptions options;
+  std::string method;      // canonical: every option of memory and codec named
+  std::string aggregator;  // the one in use
+  Recorder::Medians medians;
+  std::uint64_t steps = 0;
+  int signal = 0;  // that ended it early, or 0
+  double test_accuracy = 0, test_top5 = 0, test_loss = 0;
+  std::vector<std::uint64_t> bytes_sent, bytes_per_step;
+  std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank
+  std::size_t parameters = 0;
+  std::string parameters_sha256;
+  double seconds = 0;
+};
+
+void write_summary(const std::filesystem::path& path, const Summary& summary);
+
+}  // namespace sotto

@@ -1,0 +1,268 @@
+#include "sotto/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/shaped.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/hash.h"
+#include "sotto/optim/schedule.h"
+#include "sotto/train/evaluate.h"
+#include "sotto/train/progress.h"
+#include "sotto/train/recorder.h"
+#include "sotto/train/run_folder.h"
+#include "sotto/train/stop_signal.h"
+#include "sotto/train/summary.h"
+
+namespace sotto {
+namespace {
+
+std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world) {
+  GlooOptions gloo;
+  gloo.interface = options.interface;
+  gloo.address = options.address;
+  gloo.deadline = std::chrono::seconds(options.deadline);
+  gloo.connect_deadline = std::chrono::seconds(options.deadline);
+  auto communicator = connect_gloo(world, gloo);
+  if (options.link.empty()) return communicator;
+  return make_shaped(std::move(communicator), parse_link("--link", options.link));
+}
+
+// One run, from the meeting of the ranks to the summary; train() below gives the order.
+class Trainer {
+ public:
+  Trainer(const TrainOptions& options, const World& world)
+      : options_(options),
+        train_(open_dataset(options.data, Split::train)),
+        test_(open_dataset(options.data, Split::test)),
+        model_(make_model("--model", options.model, train_->shape(), train_->classes(), seed())),
+        loader_(*train_, {seed(), world.rank, world.size, size(options.batch_size), 2}),
+        replica_(*model_, make_sgd({options.momentum, options.nesterov, options.weight_decay}, model_->layout().size()),
+                 loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024), accumulate(), seed(),
+                 world.rank),
+        steps_(planned_steps()),
+        schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
+        // A bad sentence is told before the ranks meet.
+        method_(canonical_method("--codec", options.codec)),
+        progress_(world.starter),
+        communicator_(connect(options, world)),
+        algorithm_(make_algorithm("--algorithm", options.algorithm,
+                                  {options.codec, options.aggregator, options.overlap, seed(), 0}, replica_.buckets(),
+                                  *communicator_)) {}
+
+  TrainResult run() {
+    agree_on_options();
+    RunFolder folder(options_, *communicator_);
+    folder_ = &folder;
+    if (folder.start_step() > 0) {
+      folder.load(replica_, *algorithm_, identity());
+      say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
+    } else if (options_.resume) {
+      say("no checkpoint yet: starting at step 0");
+    }
+    Recorder recorder(folder.path(), communicator_->rank());
+    recorder_ = &recorder;
+
+    TrainResult result;
+    result.train_dir = folder.path().string();
+    std::uint64_t step = folder.start_step();
+    for (bool stop = false; step < steps_ && !stop; ++step) stop = train_step(step);
+    result.steps = step;
+    if (step < steps_) result.signal = std::max(1, agreed_signal());
+    save(step);
+    if (evaluated_ != step || step == 0) evaluate(step);
+    recorder.flush();
+    result.test_accuracy = accuracy_;
+    summarise(result);
+    return result;
+  }
+
+ private:
+  static std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
+  std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
+  double epochs_at(std::uint64_t step) const {
+    return static_cast<double>(step * accumulate()) / static_cast<double>(loader_.steps_per_epoch());
+  }
+  std::uint64_t steps_per_epoch() const { return std::max<std::uint64_t>(1, loader_.steps_per_epoch() / accumulate()); }
+  std::uint64_t full_steps() const {
+    return static_cast<std::uint64_t>(options_.epochs) * loader_.steps_per_epoch() / accumulate();
+  }
+  std::uint64_t planned_steps() const {
+    const std::uint64_t full = full_steps();
+    if (full == 0) {
+      throw ConfigError(fmt::format("--accumulate {}: {} epochs have only {} micro-steps", options_.accumulate,
+                                    options_.epochs, static_cast<std::uint64_t>(options_.epochs) *
+                                                         loader_.steps_per_epoch()));
+    }
+    return options_.max_steps > 0 ? std::min(full, static_cast<std::uint64_t>(options_.max_steps)) : full;
+  }
+  std::uint64_t horizon() const {
+    return options_.horizon > 0 ? static_cast<std::uint64_t>(options_.horizon) : full_steps();
+  }
+
+  // What a checkpoint must have in common with the run that continues it.
+  checkpoint::Metadata identity() const {
+    return {{"accumulate", std::to_string(options_.accumulate)},
+            {"aggregator", std::string(algorithm_->aggregator())},
+            {"algorithm", options_.algorithm},
+            {"batch-size", std::to_string(options_.batch_size)},
+            {"bucket-kib", std::to_string(options_.bucket_kib)},
+            {"codec", method_},
+            {"data", options_.data.data},
+            {"data-seed", std::to_string(options_.data.data_seed)},
+            {"layout", fmt::format("{:016x}", model_->layout().hash())},
+            {"model", options_.model},
+            {"ranks", std::to_string(communicator_->size())},
+            {"seed", std::to_string(options_.seed)},
+            {"train-size", std::to_string(options_.data.train_size)}};
+  }
+
+  // Ranks that were started by hand with different flags must not train a mixture.
+  void agree_on_options() {
+    Hash hash;
+    hash.add(checkpoint::to_text(identity()));
+    hash.add(fmt::format("{} {} {} {} {} {} {}", options_.lr, options_.momentum, options_.nesterov,
+                         options_.weight_decay, options_.schedule, steps_, horizon()));
+    hash.add(sha256_hex(std::as_bytes(model_->parameters())));
+    compare_over_ranks(hash.value(), "was started with other options, data or initial parameters than rank 0");
+  }
+
+  void compare_over_ranks(std::uint64_t mine, std::string_view otherwise) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_->size()));
+    communicator_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank] != all[0]) throw ConfigError(fmt::format("rank {} {}", rank, otherwise));
+    }
+  }
+
+  // Returns whether training ends here.
+  bool train_step(std::uint64_t step) {
+    const Traffic before = communicator_->traffic();
+    StepRow row;
+    row.step = step;
+    row.epoch = epochs_at(step);
+    row.lr = options_.lr * schedule_->factor(step);
+    row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
+    row.data_seconds = replica_.data_seconds();
+    row.bytes_sent = communicator_->traffic().bytes_sent - before.bytes_sent;
+    row.bytes_received = communicator_->traffic().bytes_received - before.bytes_received;
+    recorder_->add(row);
+
+    const std::uint64_t done = step + 1;
+    if (due(done, options_.check_replicas)) check_replicas(done);
+    show(row, done);
+    const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
+    if (options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch) evaluate(done);
+    if (due(done, options_.checkpoint_every)) save(done);
+    return row.report.stop;
+  }
+
+  static bool due(std::uint64_t done, std::int64_t every) {
+    return every > 0 && done % static_cast<std::uint64_t>(every) == 0;
+  }
+
+  void check_replicas(std::uint64_t done) {
+    Hash hash;
+    hash.add(sha256_hex(std::as_bytes(model_->parameters())));
+    compare_over_ranks(hash.value(), fmt::format("has other parameters than rank 0 after step {}", done));
+  }
+
+  void save(std::uint64_t done) {
+    recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
+    folder_->save(done, replica_, *algorithm_, identity());
+  }
+
+  void evaluate(std::uint64_t done) {
+    const Score score = evaluate_together(*model_, *test_, size(options_.test_batch_size), *communicator_);
+    const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
+    accuracy_ = static_cast<double>(score.top1) / count;
+    top5_ = static_cast<double>(score.top5) / count;
+    test_loss_ = score.loss / count;
+    evaluated_ = done;
+    say(fmt::format("step {}  test loss {:.4f}  Prec@1 {:.2f}  Prec@5 {:.2f}", done, test_loss_, accuracy_ * 100,
+                    top5_ * 100));
+  }
+
+  void show(const StepRow& row, std::uint64_t done) {
+    if (communicator_->rank() != 0 || !(progress_.due() || done == steps_)) return;
+    const StepReport& r = row.report;
+    const double remaining = static_cast<double>(steps_ - done) * r.seconds;
+    progress_.show(fmt::format(
+        "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode {:.1f})  "
+        "{:.1f} KB sent  {:.0f} s left",
+        done, steps_, epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+        r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
+  }
+
+  void say(const std::string& line) {
+    if (communicator_->rank() == 0) progress_.say(line);
+  }
+
+  // The signal that ended the run, on whichever rank it arrived.
+  int agreed_signal() {
+    auto signal = static_cast<double>(StopSignal::caught());
+    communicator_->all_reduce(std::span(&signal, 1), ReduceOp::max);
+    return static_cast<int>(signal);
+  }
+
+  void summarise(const TrainResult& result) {
+    const Recorder::Medians medians = recorder_->medians();
+    const std::array<std::uint64_t, 2> mine = {communicator_->traffic().bytes_sent,
+                                               static_cast<std::uint64_t>(medians.bytes_sent)};
+    std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(communicator_->size()));
+    communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+    if (communicator_->rank() != 0) return;
+
+    Summary summary;
+    summary.options = options_;
+    summary.method = method_;
+    summary.aggregator = algorithm_->aggregator();
+    summary.medians = medians;
+    summary.steps = result.steps;
+    summary.signal = result.signal;
+    summary.test_accuracy = accuracy_;
+    summary.test_top5 = top5_;
+    summary.test_loss = test_loss_;
+    for (std::size_t rank = 0; rank < all.size() / 2; ++rank) {
+      summary.bytes_sent.push_back(all[2 * rank]);
+      summary.bytes_per_step.push_back(all[2 * rank + 1]);
+    }
+    summary.dense_bytes_per_step = communicator_->all_reduce_bytes(model_->layout().size(), DType::f32);
+    summary.parameters = model_->layout().numel();
+    summary.parameters_sha256 = sha256_hex(std::as_bytes(model_->parameters()));
+    summary.seconds = total_.seconds();
+    write_summary(folder_->path() / "summary.json", summary);
+  }
+
+  Timer total_;
+  StopSignal signals_;
+  TrainOptions options_;
+  std::unique_ptr<Dataset> train_, test_;
+  std::unique_ptr<Model> model_;
+  Loader loader_;
+  Replica replica_;
+  std::uint64_t steps_;  // that the whole run takes, resumed ones included
+  std::unique_ptr<Schedule> schedule_;
+  std::string method_;
+  Progress progress_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Algorithm> algorithm_;
+
+  RunFolder* folder_ = nullptr;
+  Recorder* recorder_ = nullptr;
+  std::uint64_t evaluated_ = 0;
+  double accuracy_ = 0, top5_ = 0, test_loss_ = 0;
+};
+
+}  // namespace
+
+TrainResult train(const TrainOptions& options, const World& world) { return Trainer(options, world).run(); }
+
+}  // namespace sotto
