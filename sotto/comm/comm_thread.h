@@ -5,13 +5,14 @@
 
 namespace sotto {
 
-// One thread that runs posted work in order: a rank's communication thread. After work that threw, later work is dropped,
-// and the next wait() throws that exception, once.
+// One thread that runs posted work in order: a rank's communication thread. After work that threw, later work is
+// dropped, and the next wait() throws that exception, once.
 class CommThread {
  public:
   CommThread();
   ~CommThread();  // waits for posted work
-  // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two pointers).
+  // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two
+  // pointers).
   void post(std::function<void()> work);
   // Until all posted work is done.
   void wait();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sotto/core/dtype.h"
 #include "sotto/core/timer.h"
@@ -20,18 +22,25 @@ struct Send {
   Clock::time_point not_before{};
 };
 
-// Room for the next message from a peer, which may be shorter than the room: it stands at the front, and says its own
-// length (message.h). `arrived` is filled in.
+// How long the message at the front of a buffer says that it is.
+using MessageLength = std::size_t (*)(std::span<const std::byte> buffer);
+
+// Room for the next message from a peer, which may be shorter than the room: it stands at the front. Transports do not
+// tell how long it was (Gloo does not know), so a message that may be shorter says so itself, and `length` reads it;
+// without `length` it counts as filling the room. Only traffic() and the time on an emulated link depend on it.
+// `arrived` is filled in.
 struct Recv {
   int peer = 0;
   std::span<std::byte> buffer;
   Clock::time_point arrived{};
+  MessageLength length = nullptr;
+
+  std::size_t received() const { return length == nullptr ? buffer.size() : std::min(length(buffer), buffer.size()); }
 };
 
 enum class ReduceOp : std::uint8_t { sum, min, max };
 
-// What this rank handed to the transport, payload bytes of messages. A collective that the backend does by itself is
-// counted by its formula (docs/design.md), which a test checks against the interface.
+// What this rank handed to the transport and got from it: payload bytes of messages, those of collectives included.
 struct Traffic {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -39,8 +48,9 @@ struct Traffic {
   double seconds = 0;  // inside public calls
 };
 
-// A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline: a CommError
-// names rank, peer, operation and step. One communicator belongs to one thread at a time; clone() makes one for another.
+// A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline: a
+// CommError names rank, peer, operation and step. One communicator belongs to one thread at a time; clone() makes one
+// for another.
 class Communicator {
  public:
   Communicator(int rank, int size, std::chrono::milliseconds deadline);
@@ -53,11 +63,13 @@ class Communicator {
   std::chrono::milliseconds deadline() const { return deadline_; }
   virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
 
-  // All sends and receives are posted together, so that no order of calls can deadlock. Messages between one pair of ranks
-  // stay in order. A peer may not be this rank. An empty message is delivered as one.
+  // All sends and receives are posted together, so that no order of calls can deadlock. Messages between one pair of
+  // ranks stay in order. A peer may not be this rank. An empty message is delivered as one.
   void exchange(std::span<const Send> sends, std::span<Recv> recvs);
 
-  // Element-wise over all ranks, in place; every rank ends with the same bits.
+  // Element-wise over all ranks, in place; every rank ends with the same bits, and every backend with the same.
+  // Integers wrap; 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is
+  // aligned to its type.
   void all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
   void all_reduce(std::span<float> data, ReduceOp op = ReduceOp::sum);
   void all_reduce(std::span<double> data, ReduceOp op = ReduceOp::sum);
@@ -87,14 +99,26 @@ class Communicator {
 
   // "rank 2: exchange with rank 0 at step 17: REASON"
   [[noreturn]] void fail(std::string_view operation, int peer, std::string_view reason) const;
+  std::string_view operation() const { return operation_; }  // the public call that is going on
   std::uint64_t step() const { return step_; }
   Traffic traffic_;  // an override of a collective adds what it sends by its formula
 
  private:
+  class Call;
+  void counted_exchange(std::span<const Send> sends, std::span<Recv> recvs);
+  void swap_with(int to, std::span<const std::byte> data, int from, std::span<std::byte> room);
+  void reduce_directly(std::span<std::byte> data, DType type, ReduceOp op);
+  void reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op);
+
   int rank_;
   int size_;
   std::chrono::milliseconds deadline_;
   std::uint64_t step_ = 0;
+  std::string_view operation_;
+  // Kept from call to call, so that a collective allocates nothing after the first.
+  std::vector<Send> sends_;
+  std::vector<Recv> recvs_;
+  std::vector<std::byte> scratch_;
 };
 
 }  // namespace sotto

@@ -16,19 +16,19 @@ struct World {
   std::string starter = "single";      // "sotto", "torchrun", "openmpi", "slurm", "single"
   std::string host = "127.0.0.1";      // of the TCPStore where ranks meet
   std::uint16_t port = 0;
-  bool host_store = false;             // this rank must serve the store (false when the launcher or torchrun's agent does)
-  std::string prefix;                  // of keys in the store: a restarted job must not read an old one's
+  bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
+  std::string prefix;       // of keys in the store: a restarted job must not read an old one's
 };
 
-// Reads SOTTO_* (our launcher), torchrun's, Open MPI's or SLURM's variables. ConfigError when they contradict each other or
-// are malformed. `master` is "host:port", from a flag, or empty.
+// Reads SOTTO_* (our launcher), torchrun's, Open MPI's or SLURM's variables. ConfigError when they contradict each
+// other or are malformed. `master` is "host:port", from a flag, or empty.
 World find_world(const std::string& master);
 
 struct GlooOptions {
   std::string interface;  // network interface ("eth0"); empty: by address
   std::string address;    // address or host name to bind; empty: the address that routes to the store
-  std::chrono::milliseconds deadline{60000};           // of each operation
-  std::chrono::milliseconds connect_deadline{60000};   // for all ranks to come
+  std::chrono::milliseconds deadline{60000};          // of each operation
+  std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
 };
 
 // The c10d backend over Gloo. CommError names the ranks that never came.

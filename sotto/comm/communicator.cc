@@ -1,0 +1,210 @@
+#include "sotto/comm/communicator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "sotto/comm/reduce.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+// Up to this many bytes a vector is summed in one round of whole messages, W-1 of them; above, in a ring of 2(W-1)
+// rounds that sends only 2(W-1)/W times the vector. Small vectors are bound by the number of rounds, large ones by the
+// bytes.
+constexpr std::size_t direct_bytes = 16384;
+
+// Part `index` of `elements` in the ring. All parts differ by one element at most.
+std::pair<std::size_t, std::size_t> ring_part(std::size_t elements, int index, int size) {
+  const auto ranks = static_cast<std::size_t>(size);
+  const auto part = static_cast<std::size_t>(((index % size) + size) % size);
+  return {elements * part / ranks, elements * (part + 1) / ranks};
+}
+
+std::size_t ring_part_size(std::size_t elements, int index, int size) {
+  const auto [begin, end] = ring_part(elements, index, size);
+  return end - begin;
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+}  // namespace
+
+// The time of a public call, and its name for errors.
+class Communicator::Call {
+ public:
+  Call(Communicator& owner, std::string_view operation) : owner_(owner) { owner_.operation_ = operation; }
+  ~Call() { owner_.traffic_.seconds += timer_.seconds(); }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Communicator& owner_;
+  Timer timer_;
+};
+
+Communicator::Communicator(int rank, int size, std::chrono::milliseconds deadline)
+    : rank_(rank), size_(size), deadline_(deadline) {
+  require(size > 0 && rank >= 0 && rank < size, "Communicator: a rank is one of 0 .. size-1");
+}
+
+void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) {
+  const auto check = [this](int peer) {
+    if (peer < 0 || peer >= size_ || peer == rank_) {
+      throw std::logic_error(fmt::format("exchange: rank {} of {} has no peer {}", rank_, size_, peer));
+    }
+  };
+  for (const Send& send : sends) check(send.peer);
+  for (const Recv& recv : recvs) check(recv.peer);
+  const Call call(*this, "exchange");
+  counted_exchange(sends, recvs);
+}
+
+void Communicator::all_reduce(std::span<std::byte> data, DType type, ReduceOp op) {
+  require(data.size() % size_of(type) == 0, "all_reduce: the data is no whole number of elements");
+  require(reinterpret_cast<std::uintptr_t>(data.data()) % size_of(type) == 0, "all_reduce: the data is not aligned");
+  const Call call(*this, "all_reduce");
+  if (size_ > 1 && !data.empty()) do_all_reduce(data, type, op);
+}
+
+void Communicator::all_reduce(std::span<float> data, ReduceOp op) {
+  all_reduce(std::as_writable_bytes(data), DType::f32, op);
+}
+
+void Communicator::all_reduce(std::span<double> data, ReduceOp op) {
+  all_reduce(std::as_writable_bytes(data), DType::f64, op);
+}
+
+void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  require(all.size() == mine.size() * static_cast<std::size_t>(size_), "all_gather: `all` is size() times `mine`");
+  const Call call(*this, "all_gather");
+  if (mine.empty()) return;
+  std::memmove(all.subspan(static_cast<std::size_t>(rank_) * mine.size()).data(), mine.data(), mine.size());
+  if (size_ > 1) do_all_gather(mine, all);
+}
+
+void Communicator::broadcast(std::span<std::byte> data, int root) {
+  require(root >= 0 && root < size_, "broadcast: the root is one of 0 .. size-1");
+  const Call call(*this, "broadcast");
+  if (size_ > 1 && !data.empty()) do_broadcast(data, root);
+}
+
+void Communicator::barrier() {
+  const Call call(*this, "barrier");
+  if (size_ > 1) do_barrier();
+}
+
+std::unique_ptr<Communicator> Communicator::clone() {
+  const Call call(*this, "clone");
+  auto copy = do_clone();
+  copy->at_step(step_);
+  return copy;
+}
+
+std::uint64_t Communicator::all_reduce_bytes(std::size_t elements, DType type) const {
+  const std::size_t bytes = elements * size_of(type);
+  if (bytes <= direct_bytes) return bytes * static_cast<std::size_t>(size_ - 1);
+  // Each half of the ring sends every part but one.
+  const std::size_t kept = ring_part_size(elements, rank_ + 1, size_) + ring_part_size(elements, rank_ + 2, size_);
+  return (2 * elements - kept) * size_of(type);
+}
+
+void Communicator::do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op) {
+  if (data.size() <= direct_bytes) {
+    reduce_directly(data, type, op);
+  } else {
+    reduce_in_ring(data, type, op);
+  }
+}
+
+// Every rank sends all to all others and computes x_0 + x_1 + ... + x_(W-1), in this order.
+void Communicator::reduce_directly(std::span<std::byte> data, DType type, ReduceOp op) {
+  const std::size_t length = data.size();
+  scratch_.resize(std::max(scratch_.size(), length * static_cast<std::size_t>(size_)));
+  const std::span<std::byte> all(scratch_.data(), length * static_cast<std::size_t>(size_));
+  std::memcpy(all.subspan(static_cast<std::size_t>(rank_) * length).data(), data.data(), length);
+  Communicator::do_all_gather(data, all);
+  std::memcpy(data.data(), all.data(), length);
+  for (std::size_t at = length; at < all.size(); at += length) reduce_into(data, all.subspan(at, length), type, op);
+}
+
+// Part p starts at rank p, and is passed on from rank to rank, each adding its own: ((x_p + x_(p+1)) + x_(p+2)) + ...,
+// indices modulo W. Then rank p-1 has its sum, and the sums are passed on round the ring.
+void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op) {
+  const std::size_t element = size_of(type);
+  const auto part = [&](int index) {
+    const auto [begin, end] = ring_part(data.size() / element, index, size_);
+    return data.subspan(begin * element, (end - begin) * element);
+  };
+  const int next = (rank_ + 1) % size_;
+  const int previous = (rank_ + size_ - 1) % size_;
+  scratch_.resize(std::max(scratch_.size(), data.size() / static_cast<std::size_t>(size_) + element));
+  for (int round = 0; round + 1 < size_; ++round) {
+    const auto mine = part(rank_ - round - 1);
+    const std::span<std::byte> room(scratch_.data(), mine.size());
+    swap_with(next, part(rank_ - round), previous, room);
+    reduce_into(mine, room, type, op);
+  }
+  for (int round = 0; round + 1 < size_; ++round) {
+    swap_with(next, part(rank_ + 1 - round), previous, part(rank_ - round));
+  }
+}
+
+// One round: to rank+1 first, then rank+2, ..., so that at any time all ranks send to different ones.
+void Communicator::do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  sends_.clear();
+  recvs_.clear();
+  for (int i = 1; i < size_; ++i) {
+    const int from = (rank_ + size_ - i) % size_;
+    sends_.push_back({(rank_ + i) % size_, mine});
+    recvs_.push_back({from, all.subspan(static_cast<std::size_t>(from) * mine.size(), mine.size())});
+  }
+  counted_exchange(sends_, recvs_);
+}
+
+// A binomial tree: in round k the 2^k ranks that have the data, counted from the root, send it to 2^k others.
+void Communicator::do_broadcast(std::span<std::byte> data, int root) {
+  const int place = (rank_ + size_ - root) % size_;
+  for (int have = 1; have < size_; have *= 2) {
+    if (place < have && place + have < size_) {
+      const Send send{(place + have + root) % size_, data};
+      counted_exchange({&send, 1}, {});
+    } else if (place >= have && place < 2 * have) {
+      Recv recv{(place - have + root) % size_, data};
+      counted_exchange({}, {&recv, 1});
+    }
+  }
+}
+
+// Dissemination: after round k every rank has heard, directly or not, of the 2^(k+1)-1 before it. The messages are
+// empty.
+void Communicator::do_barrier() {
+  for (int distance = 1; distance < size_; distance *= 2) {
+    swap_with((rank_ + distance) % size_, {}, (rank_ + size_ - distance) % size_, {});
+  }
+}
+
+void Communicator::swap_with(int to, std::span<const std::byte> data, int from, std::span<std::byte> room) {
+  const Send send{to, data};
+  Recv recv{from, room};
+  counted_exchange({&send, 1}, {&recv, 1});
+}
+
+void Communicator::counted_exchange(std::span<const Send> sends, std::span<Recv> recvs) {
+  if (sends.empty() && recvs.empty()) return;
+  do_exchange(sends, recvs);
+  for (const Send& send : sends) traffic_.bytes_sent += send.data.size();
+  for (const Recv& recv : recvs) traffic_.bytes_received += recv.received();
+  traffic_.messages_sent += sends.size();
+}
+
+void Communicator::fail(std::string_view operation, int peer, std::string_view reason) const {
+  const std::string with = peer < 0 ? "" : fmt::format(" with rank {}", peer);
+  throw CommError(fmt::format("rank {}: {}{} at step {}: {}", rank_, operation, with, step_, reason));
+}
+
+}  // namespace sotto
