@@ -113,9 +113,9 @@ void FlatModel::bind_buffers() {
 
 void FlatModel::check(const Batch& batch) const {
   if (batch.shape != shape_) {
-    throw ConfigError(fmt::format("model {} was made for images of {}x{}x{} (channels, height, width), these are {}x{}x{}",
-                                  name_, shape_.channels, shape_.height, shape_.width, batch.shape.channels,
-                                  batch.shape.height, batch.shape.width));
+    throw ConfigError(fmt::format(
+        "model {} was made for images of {}x{}x{} (channels, height, width), these are {}x{}x{}", name_,
+        shape_.channels, shape_.height, shape_.width, batch.shape.channels, batch.shape.height, batch.shape.width));
   }
   if (batch.images.size() != batch.count() * shape_.size()) {
     throw ConfigError(fmt::format("batch of {} labels has {} image values; {} are wanted", batch.count(),
@@ -130,9 +130,13 @@ void FlatModel::check(const Batch& batch) const {
 }
 
 at::Tensor FlatModel::images_of(const Batch& batch) const {
-  return at::from_blob(const_cast<float*>(batch.images.data()),
-                       {static_cast<std::int64_t>(batch.count()), shape_.channels, shape_.height, shape_.width},
-                       at::kFloat);
+  const auto [channels, height, width] = shape_;
+  float* data = const_cast<float*>(batch.images.data());
+  const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(batch.count()), channels, height, width};
+  // Channels last, which the convolutions and poolings that follow take over: LeNet trains 1.6 times as fast so. With
+  // one channel both orders are the same memory, and only the strides tell torch which is meant.
+  if (channels == 1) return at::from_blob(data, sizes, {height * width, 1, width, 1}, at::kFloat);
+  return at::from_blob(data, sizes, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
 double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,

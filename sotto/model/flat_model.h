@@ -8,8 +8,9 @@
 
 namespace sotto {
 
-// A network whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every parameter,
-// its .grad (never undefined) and every float buffer is a contiguous view at the offset that the layouts say; padding is zero.
+// A network whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every
+// parameter, its .grad (never undefined) and every float buffer is a contiguous view at the offset that the layouts
+// say; padding is zero.
 class FlatModel final : public Model {
  public:
   FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network);

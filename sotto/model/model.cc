@@ -13,9 +13,16 @@ namespace sotto {
 namespace {
 
 constexpr ImageShape mnist{1, 28, 28};
+constexpr ImageShape cifar{3, 32, 32};
 
+// name, summary, usual images, least side, learning rate, momentum, builder
 constexpr std::array table{
     ModelEntry{"lenet", "Caffe's LeNet: conv 20 and 50, fc 500; 431,080 parameters", mnist, 16, 0.05, 0.9, build_lenet},
+    ModelEntry{"mnist-cnn", "conv 32 and 64, fc 1024, dropout 0.4; 3,274,634 parameters", mnist, 4, 0.01, 0.9,
+               build_mnist_cnn},
+    ModelEntry{"fc", "fully connected 800 and 500; 1,033,510 parameters", mnist, 1, 0.05, 0.9, build_fc},
+    ModelEntry{"resnet18", "ResNet-18 in CIFAR form; 11,173,962 parameters", cifar, 16, 0.1, 0.9, build_resnet18},
+    ModelEntry{"logreg", "logistic regression; 7,850 parameters", mnist, 1, 0.02, 0.9, build_logreg},
 };
 
 }  // namespace
@@ -29,9 +36,9 @@ std::unique_ptr<Model> make_model(std::string_view where, std::string_view name,
     throw ConfigError(fmt::format("{}: {}", where, unknown_name("model", name, names_of(model_table()))));
   }
   if (shape.channels < 1 || shape.height < entry->least_side || shape.width < entry->least_side) {
-    throw ConfigError(fmt::format("{} {}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)",
-                                  where, name, entry->least_side, entry->least_side, shape.channels, shape.height,
-                                  shape.width));
+    throw ConfigError(
+        fmt::format("{} {}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)", where,
+                    name, entry->least_side, entry->least_side, shape.channels, shape.height, shape.width));
   }
   if (classes < 1) throw ConfigError(fmt::format("{} {}: {} classes; at least 1 is wanted", where, name, classes));
   std::shared_ptr<Network> network = entry->build(shape, classes);

@@ -8,7 +8,12 @@
 
 namespace sotto {
 
-// Builders of the table in model.cc, each in a file of its own. They may rely on images of at least the table's `least_side`.
+// Builders of the table in model.cc, each in a file of its own. They may rely on images of at least the table's
+// `least_side`.
 std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes);
+std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t classes);
+std::shared_ptr<Network> build_fc(const ImageShape& shape, std::int64_t classes);
+std::shared_ptr<Network> build_resnet18(const ImageShape& shape, std::int64_t classes);
+std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t classes);
 
 }  // namespace sotto

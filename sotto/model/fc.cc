@@ -1,0 +1,31 @@
+#include <torch/nn/modules/linear.h>
+
+#include "sotto/model/models.h"
+
+namespace sotto {
+namespace {
+
+// A multi-layer perceptron with hidden layers of 800 and 500 units.
+class FullyConnected final : public Network {
+ public:
+  FullyConnected(const ImageShape& shape, std::int64_t classes)
+      : fc1_(register_module("fc1", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), 800))),
+        fc2_(register_module("fc2", torch::nn::Linear(800, 500))),
+        fc3_(register_module("fc3", torch::nn::Linear(500, classes))) {}
+
+  at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
+    const at::Tensor x = fc1_->forward(images.flatten(1)).relu_();
+    return fc3_->forward(fc2_->forward(x).relu_());
+  }
+
+ private:
+  torch::nn::Linear fc1_, fc2_, fc3_;
+};
+
+}  // namespace
+
+std::shared_ptr<Network> build_fc(const ImageShape& shape, std::int64_t classes) {
+  return std::make_shared<FullyConnected>(shape, classes);
+}
+
+}  // namespace sotto

@@ -1,0 +1,27 @@
+#include <torch/nn/modules/linear.h>
+
+#include "sotto/model/models.h"
+
+namespace sotto {
+namespace {
+
+class LogisticRegression final : public Network {
+ public:
+  LogisticRegression(const ImageShape& shape, std::int64_t classes)
+      : linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), classes))) {}
+
+  at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
+    return linear_->forward(images.flatten(1));
+  }
+
+ private:
+  torch::nn::Linear linear_;
+};
+
+}  // namespace
+
+std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t classes) {
+  return std::make_shared<LogisticRegression>(shape, classes);
+}
+
+}  // namespace sotto
