@@ -1,0 +1,37 @@
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--matching", metavar="REGEX", help="only tests whose names match, as ctest -R does")
+    parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="where the programs were built")
+
+
+def pytest_collection_modifyitems(config, items):
+    regex = config.getoption("--matching")
+    if regex is not None:
+        items[:] = [item for item in items if re.search(regex, item.nodeid)]
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build_dir(request):
+    """The folder of the build under test."""
+    return pathlib.Path(request.config.getoption("--build-dir")).resolve()
+
+
+@pytest.fixture(scope="session")
+def sotto(build_dir):
+    """The program under test."""
+    program = build_dir / "bin" / "sotto"
+    assert program.exists(), f"{program} is not built"
+    return program
