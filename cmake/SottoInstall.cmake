@@ -1,0 +1,27 @@
+# Installs the libraries, their headers and a package for find_package(sotto): targets sotto::core, sotto::codec, ... as they
+# are called in this build, and sotto::sotto for all of them.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY SOTTO_LIBRARIES)
+list(REMOVE_ITEM libraries sotto_cli)  # the program's own
+add_library(sotto_all INTERFACE)
+add_library(sotto::sotto ALIAS sotto_all)
+set_target_properties(sotto_all PROPERTIES EXPORT_NAME sotto)
+target_link_libraries(sotto_all INTERFACE ${libraries})
+
+install(TARGETS sotto_all ${libraries} EXPORT sottoTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET sotto)
+  install(TARGETS sotto DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sotto DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+        PATTERN cli EXCLUDE)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/sotto)
+install(EXPORT sottoTargets NAMESPACE sotto:: DESTINATION ${package_folder})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/sottoConfig.cmake.in ${PROJECT_BINARY_DIR}/sottoConfig.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/sottoConfig.cmake ${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/FindTorchLite.cmake
+        DESTINATION ${package_folder})

@@ -1,0 +1,44 @@
+"""What `cmake --install` leaves can be used by a project that knows nothing of this one."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+
+def run(*command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, f"{command}:\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="session")
+def prefix(root, tmp_path_factory):
+    """An installation of the part that is free of torch."""
+    build = tmp_path_factory.mktemp("build")
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("cmake", "-G", "Ninja", "-S", root, "-B", build, "-DSOTTO_BUILD_TORCH=OFF", "-DSOTTO_BUILD_TESTS=OFF",
+        "-DSOTTO_BUILD_BENCH=OFF")
+    run("cmake", "--build", build)
+    run("cmake", "--install", build, "--prefix", prefix)
+    return prefix
+
+
+def test_a_consumer_builds_and_runs(prefix, tmp_path):
+    run("cmake", "-G", "Ninja", "-S", HERE, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    text = run(tmp_path / "consumer")
+    # One element of 1000 is sent: a header, an index, a float.
+    match = re.fullmatch(r"(\d+) bytes, element 7 is -6, element 8 is 0\n", text)
+    assert match and 32 < int(match.group(1)) < 60, text
+
+
+def test_nothing_of_the_build_leaks_out(prefix, root):
+    exported = "".join(path.read_text() for path in prefix.rglob("*.cmake"))
+    assert "sotto::core" in exported
+    assert str(root) not in exported
+    assert "-Werror" not in exported
+    assert "sotto_options" not in exported
