@@ -1,0 +1,95 @@
+"""Includes and targets point downwards only: the picture in docs/design.md is the link graph."""
+
+import re
+
+# From the bottom up. Folders of one line are siblings that do not know each other.
+LEVELS = [
+    ["core"],
+    ["kernels"],
+    ["codec", "comm", "data", "model", "optim"],
+    ["aggregate"],
+    ["algorithm"],
+    ["train"],
+    ["cli"],
+]
+LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]sotto/([^/"<>]+)/', re.MULTILINE)
+LIBRARY = re.compile(r"\bsotto_library\((\w+)(.*?)\)", re.DOTALL)
+
+
+def may_use(user, used):
+    return user == used or LEVEL_OF[user] > LEVEL_OF[used]
+
+
+def bad_includes(files):
+    """`files` yields (folder under sotto/, name, text)."""
+    for folder, name, text in files:
+        for used in INCLUDE.findall(text):
+            if used not in LEVEL_OF or folder not in LEVEL_OF or not may_use(folder, used):
+                yield f"{name} includes sotto/{used}/"
+
+
+def bad_targets(files):
+    """`files` yields (folder under sotto/, text of its CMakeLists.txt)."""
+    targets = {}
+    for folder, text in files:
+        for name, rest in LIBRARY.findall(re.sub(r"#.*", "", text)):
+            depends = re.search(r"\bDEPENDS\s+((?:[a-z0-9_]+\s*)*)", rest)
+            targets[name] = (folder, depends.group(1).split() if depends else [])
+    for name, (folder, depends) in targets.items():
+        for used in depends:
+            if used not in targets:
+                yield f"{name} depends on {used}, which is no target"
+            elif not may_use(folder, targets[used][0]):
+                yield f"{name} depends on {used}"
+
+
+def sources(root):
+    for path in sorted((root / "sotto").rglob("*")):
+        if path.suffix in (".h", ".cc", ".cu", ".cuh"):
+            yield path.relative_to(root / "sotto").parts[0], str(path.relative_to(root)), path.read_text()
+
+
+def cmake_lists(root):
+    for path in sorted((root / "sotto").glob("*/CMakeLists.txt")):
+        yield path.parent.name, path.read_text()
+
+
+def test_every_folder_has_its_place(root):
+    folders = {path.name for path in (root / "sotto").iterdir() if path.is_dir()}
+    assert folders == set(LEVEL_OF)
+
+
+def test_includes_point_downwards(root):
+    files = list(sources(root))
+    assert "sotto/core/layout.cc" in [name for _, name, _ in files]
+    assert list(bad_includes(files)) == []
+
+
+def test_targets_point_downwards(root):
+    files = list(cmake_lists(root))
+    assert sum(len(LIBRARY.findall(text)) for _, text in files) >= len(LEVEL_OF) - 1  # cli is a program
+    assert list(bad_targets(files)) == []
+
+
+def test_includes_are_found_when_wrong():
+    def bad(folder, line):
+        return list(bad_includes([(folder, "f.cc", f"#pragma once\n{line}\nint x;\n")]))
+
+    assert bad("core", '#include "sotto/core/error.h"') == []
+    assert bad("train", '#include "sotto/comm/world.h"') == []
+    assert bad("core", '#include "sotto/codec/codec.h"') == ["f.cc includes sotto/codec/"]
+    assert bad("comm", '  #  include <sotto/codec/codec.h>') == ["f.cc includes sotto/codec/"]
+    assert bad("aggregate", '#include "sotto/algorithm/sync.h"') == ["f.cc includes sotto/algorithm/"]
+    assert bad("cli", '#include "sotto/elsewhere/a.h"') == ["f.cc includes sotto/elsewhere/"]
+
+
+def test_targets_are_found_when_wrong():
+    core = ("core", "sotto_library(core SOURCES a.cc)")
+    assert list(bad_targets([core, ("comm", "sotto_library(comm\n  SOURCES b.cc\n  DEPENDS core\n  LINK x)")])) == []
+    codec = ("codec", "sotto_library(codec SOURCES c.cc DEPENDS core comm)")
+    comm = ("comm", "sotto_library(comm SOURCES b.cc)")
+    assert list(bad_targets([core, codec, comm])) == ["codec depends on comm"]
+    assert list(bad_targets([core, ("comm", "sotto_library(comm DEPENDS kernels)")])) == [
+        "comm depends on kernels, which is no target"
+    ]
