@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "helpers.h"
@@ -139,10 +140,8 @@ TEST(StateFile, EveryTruncationAndBitFlipIsFound) {
   const TemporaryFolder folder;
   const std::vector<std::byte> good = read_file(write_sample(folder));
   const auto refused = [&](const std::vector<std::byte>& bytes) {
-    std::filesystem::remove(folder / "bad");
-    FILE* file = std::fopen((folder / "bad").c_str(), "wb");
-    std::fwrite(bytes.data(), 1, bytes.size(), file);
-    std::fclose(file);
+    std::ofstream(folder / "bad", std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     const std::string message = error_of<FileError>([&] { StateReader reader(folder / "bad"); });
     EXPECT_NE(message.find((folder / "bad").string()), std::string::npos) << message;
   };
