@@ -1,0 +1,70 @@
+#include "sotto/comm/comm_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace sotto {
+namespace {
+
+TEST(CommThread, RunsWorkInOrderOnOneOtherThread) {
+  std::vector<int> done;
+  std::thread::id where;
+  CommThread thread;
+  for (int i = 0; i < 1000; ++i) {
+    thread.post([&done, i] { done.push_back(i); });
+  }
+  thread.post([&where] { where = std::this_thread::get_id(); });
+  thread.wait();
+  ASSERT_EQ(done.size(), 1000U);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(done[static_cast<std::size_t>(i)], i);
+  EXPECT_NE(where, std::this_thread::get_id());
+  EXPECT_NE(where, std::thread::id());
+}
+
+TEST(CommThread, ThrowsAnExceptionOnceAndDropsTheWorkBehindIt) {
+  CommThread thread;
+  int done = 0;
+  thread.post([&done] { ++done; });
+  thread.post([] { throw std::runtime_error("first"); });
+  thread.post([&done] { done += 100; });
+  thread.post([] { throw std::runtime_error("second"); });
+  EXPECT_THROW(
+      {
+        try {
+          thread.wait();
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "first");
+          throw;
+        }
+      },
+      std::runtime_error);
+  EXPECT_EQ(done, 1);
+  thread.wait();
+  thread.post([&done] { ++done; });
+  thread.wait();
+  EXPECT_EQ(done, 2);
+}
+
+TEST(CommThread, EndsAfterPostedWork) {
+  int done = 0;
+  {
+    CommThread thread;
+    for (int i = 0; i < 100; ++i) thread.post([&done] { ++done; });
+  }
+  EXPECT_EQ(done, 100);
+  {
+    CommThread thread;
+    thread.post([] { throw std::runtime_error("nobody waits"); });
+  }
+}
+
+TEST(CommThread, WaitsForNothing) {
+  CommThread thread;
+  thread.wait();
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sotto/comm/communicator.h"
+
+namespace sotto {
+
+// What every communicator must do, whatever its backend and number of ranks: run by all ranks, throws when it does not
+// hold.
+struct Law {
+  std::string_view name;
+  void (*check)(Communicator& communicator);
+};
+std::span<const Law> laws();
+
+}  // namespace sotto
