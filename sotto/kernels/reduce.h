@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sotto::kernels {
+
+// Sums are made in 16 lanes of doubles: element i goes to lane i % 16, and the lanes are folded 8 onto 8, 4 onto 4, 2
+// onto 2, 1 onto 1. So the result is the same on every machine; it cannot overflow, and is not finite just when an
+// element is not.
+double sum_abs(std::span<const float> values);
+double sum_squares(std::span<const float> values);
+
+// The largest |value|, as float bits without the sign: 0x7F800000 or more just when an element is not finite.
+std::uint32_t max_abs_bits(std::span<const float> values);
+bool all_finite(std::span<const float> values);
+
+inline constexpr std::uint32_t infinity_bits = 0x7F800000U;
+
+}  // namespace sotto::kernels
