@@ -15,8 +15,8 @@
 
 namespace sotto {
 
-// A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). A borrowed bucket
-// of 16-bit floats is widened into scratch by whoever borrows it; codecs see floats.
+// A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). A borrowed
+// bucket of 16-bit floats is widened into scratch by whoever borrows it; codecs see floats.
 struct Bucket {
   std::span<float> values;
   const Layout* layout = nullptr;  // offsets relative to `values`
@@ -67,13 +67,13 @@ class Codec {
   virtual std::size_t agreed_count(const Layout&) const { return 0; }
   virtual void propose(const Bucket&, std::span<float> /*numbers*/) {}
 
-  // One message per part. Parts are cut at the contract's grain; one part is the whole bucket. `agreed` holds agreed_count()
-  // numbers. A value that is not finite is a NumericError that names its segment.
+  // One message per part. Parts are cut at the contract's grain; one part is the whole bucket. `agreed` holds
+  // agreed_count() numbers. A value that is not finite is a NumericError that names its segment.
   virtual void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
                       std::span<Message> out) = 0;
 
-  // out[part] += scale * decoded. Any rank decodes any rank's message. The whole message is checked before `out` is touched:
-  // WireError if it is not one that this codec can have made for this layout and part.
+  // out[part] += scale * decoded. Any rank decodes any rank's message. The whole message is checked before `out` is
+  // touched: WireError if it is not one that this codec can have made for this layout and part.
   virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
 
   // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type.

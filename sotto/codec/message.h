@@ -7,8 +7,8 @@
 
 namespace sotto {
 
-// The 32 bytes in front of every message, little-endian (docs/wire.md). `crc` is the CRC-32 of the 28 bytes before it and of
-// the body, so a flipped bit anywhere is found.
+// The 32 bytes in front of every message, little-endian (docs/wire.md). `crc` is the CRC-32 of the 28 bytes before it
+// and of the body, so a flipped bit anywhere is found.
 struct Header {
   static constexpr std::uint16_t magic_value = 0x6F73;  // "so"
   static constexpr std::uint8_t current_version = 1;
@@ -20,10 +20,10 @@ struct Header {
   std::uint16_t origin = 0;      // the rank that encoded it
   std::uint32_t step = 0;
   std::uint16_t bucket = 0;
-  std::uint16_t part = 0;        // which part of the bucket, in the order given to encode()
-  std::uint32_t elements = 0;    // of the part, padding included
+  std::uint16_t part = 0;      // which part of the bucket, in the order given to encode()
+  std::uint32_t elements = 0;  // of the part, padding included
   std::uint32_t body_bytes = 0;
-  std::uint32_t contract = 0;    // hash of the codec's canonical sentence and of the part's layout
+  std::uint32_t contract = 0;  // hash of the codec's canonical sentence and of the part's layout
   std::uint32_t crc = 0;
 };
 static_assert(sizeof(Header) == 32);

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/codec.h"
+#include "sotto/codec/index.h"
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// The stages of a sentence. Null: the identity (elements are the atoms; all are selected; bodies go as they are).
+struct Stages {
+  std::unique_ptr<Transform> transform;
+  std::unique_ptr<Select> select;
+  std::unique_ptr<Quantise> quantise;  // never null
+  std::unique_ptr<Code> code;
+};
+
+// The codec that a sentence of stages is: transform | select | quantise | code. docs/wire.md describes its messages.
+class Chain final : public Codec {
+ public:
+  explicit Chain(Stages stages);
+
+  const std::string& sentence() const override { return sentence_; }
+  Contract contract(const Layout& layout) const override;
+  std::size_t max_bytes(const Layout& layout, Range part) const override;
+  void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
+              std::span<Message> out) override;
+  void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const override;
+
+  std::optional<DType> linear_type() const override;
+  std::size_t linear_count(const Layout& layout) const override;
+  void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override;
+  void from_linear(std::span<const std::byte> in, float scale, Bucket& out) const override;
+
+ private:
+  // A piece of the message at hand, its atoms, and its share of the body.
+  struct Slot {
+    Piece piece;
+    Atoms atoms;
+    std::size_t first = 0;     // number of its first atom in the message
+    std::size_t row = 0;       // where its rows begin, among the rows of all pieces
+    std::size_t selected = 0;  // atoms that go
+    std::size_t sent = 0;      // where they begin, among those of all pieces
+    std::size_t values() const { return selected * atoms.width; }
+  };
+  struct Plan {
+    std::size_t atoms = 0;     // of all pieces
+    std::size_t rows = 0;      // floats of all atoms
+    std::size_t most = 0;      // atoms that can be selected
+    std::size_t largest = 0;   // floats that one piece can send
+    std::size_t max_body = 0;  // bytes of a body, before the code stage
+  };
+  struct Sections {  // of a body
+    std::span<const std::byte> side, packed, index;
+  };
+
+  const LinearForm* linear() const;
+  Plan plan(const Layout& layout, Range part) const;
+  void reserve(const Plan& plan) const;
+  void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
+  void apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan);
+  std::size_t apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
+  Values values_of(const Slot& slot, const Bucket& bucket, const Streams& streams);
+  std::size_t compress(std::span<std::byte> body, std::size_t size);
+  std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
+  Sections read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const;
+  void add_slot(const Slot& slot, std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                Bucket& out) const;
+
+  Stages stages_;
+  std::string sentence_;
+
+  // Of the message at hand; kept so that a step after the first allocates nothing.
+  mutable std::vector<Piece> pieces_;
+  mutable std::vector<Slot> slots_;
+  mutable std::vector<std::size_t> counts_, limits_;
+  std::vector<Group> groups_;
+  Scratch<float> energies_, scales_;
+  mutable Scratch<float> rows_, values_;
+  mutable Scratch<std::uint32_t> indices_, numbers_;
+  mutable Scratch<std::byte> coded_;
+};
+
+}  // namespace sotto

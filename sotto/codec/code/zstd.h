@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct ZstdOptions {
+  std::int64_t level = 1;
+  void visit(OptionVisitor& v) { v.option("level", level, "effort: 1 is fast, 19 is small", Bounds{1, 19}); }
+};
+
+// Zstandard (RFC 8878) over the whole body: repeats and skewed bytes go, which helps packed symbols that are mostly
+// zero.
+class Zstd final : public Code {
+ public:
+  using Options = ZstdOptions;
+  explicit Zstd(const ZstdOptions& options);
+  ~Zstd() override;
+
+  std::string sentence() const override { return record_options("zstd", options_); }
+  std::optional<std::size_t> encode(std::span<const std::byte> body, std::span<std::byte> out) override;
+  void decode(std::span<const std::byte> coded, std::span<std::byte> body) const override;
+
+ private:
+  class Contexts;
+  ZstdOptions options_;
+  std::unique_ptr<Contexts> contexts_;
+};
+
+}  // namespace sotto

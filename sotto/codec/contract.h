@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "sotto/codec/codec.h"
+
+namespace sotto {
+
+// What `then` after `first` promises. A contraction that stands first is taken to be a projection (a selection: what it
+// keeps and what it drops have nothing in common), of which a stage behind it sees only the kept part.
+Contract compose(const Contract& first, const Contract& then);
+
+// "unbiased, variance <= 1.5 |x|^2; gradients and differences; parts cut at blocks of 512"
+std::string describe(const Contract& contract);
+
+}  // namespace sotto

@@ -1,0 +1,77 @@
+#include "sotto/codec/describe.h"
+
+#include <fmt/format.h>
+
+#include "sotto/codec/contract.h"
+#include "sotto/codec/presets.h"
+#include "sotto/codec/stages.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t example_elements = 1'000'000;
+
+std::string contract_lines(std::string_view where, std::string_view sentence) {
+  const auto codec = make_codec(where, sentence);
+  Layout layout;
+  layout.append("example", {static_cast<std::int64_t>(example_elements)});
+  const std::size_t bytes = codec->max_bytes(layout, {0, layout.size()});
+  return fmt::format(
+      "  sentence   {}\n  contract   {}\n  bytes      at most {} for a segment of {} floats, {:.4g} bit an element\n",
+      codec->sentence(), describe(codec->contract(layout)), bytes, example_elements,
+      8.0 * static_cast<double>(bytes) / static_cast<double>(example_elements));
+}
+
+std::string stage_text(const StageEntry& stage) {
+  std::string text = fmt::format("{} ({}): {}\n", stage.name, name_of(stage.kind), stage.summary);
+  if (!stage.paper.empty()) text += fmt::format("  paper      {}\n", stage.paper);
+  text += fmt::format("  wire       {}\n", stage.bytes);
+  if (const std::string help = stage.help(); !help.empty()) text += fmt::format("options\n{}", help);
+  if (!text.ends_with('\n')) text += '\n';
+  return text;
+}
+
+std::string preset_text(std::string_view where, const Preset& preset) {
+  std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
+  if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
+  text += fmt::format("  means      {}{}{}\n", preset.memory, preset.memory.empty() ? "" : " | ", preset.codec);
+  text += fmt::format("  aggregator {}, optimiser {}\n", preset.aggregator, preset.optimiser);
+  if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
+  return text + contract_lines(where, preset.codec);
+}
+
+}  // namespace
+
+std::string list_stages() {
+  std::string text;
+  for (const StageEntry& stage : stage_table()) {
+    text += fmt::format("{:<10} {:<9} {}\n", stage.name, name_of(stage.kind), stage.summary);
+  }
+  return text;
+}
+
+std::string list_presets() {
+  std::string text;
+  for (const Preset& preset : preset_table()) {
+    text += fmt::format("{:<10} {}{}{}: {}\n", preset.name, preset.memory, preset.memory.empty() ? "" : " | ",
+                        preset.codec, preset.summary);
+  }
+  return text;
+}
+
+std::string describe_codec(std::string_view where, std::string_view text) {
+  std::string result;
+  if (const Preset* preset = find_entry(preset_table(), text)) result += preset_text(where, *preset);
+  if (const StageEntry* stage = find_entry(stage_table(), text)) {
+    if (!result.empty()) result += '\n';
+    return result + stage_text(*stage) + contract_lines(where, text);
+  }
+  if (!result.empty()) return result;
+  const Sentence sentence = parse_sentence(where, text);
+  const std::string contract = contract_lines(where, text);  // refuses what is no sentence of stages
+  for (const Call& call : sentence.calls) result += stage_text(*find_entry(stage_table(), call.name)) + '\n';
+  return result + contract;
+}
+
+}  // namespace sotto

@@ -1,0 +1,66 @@
+#include "sotto/codec/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats) {
+  std::vector<float> values(input.begin(), input.end());
+  std::vector<float> decoded(input.size());
+  const Bucket bucket{values, &layout, 0};
+  Bucket out{decoded, &layout, 0};
+  const std::array<Range, 1> parts{Range{0, layout.size()}};
+  std::array<Message, 1> messages;
+  std::vector<double> encode, decode, copy;
+
+  for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
+    Timer timer;
+    std::memcpy(decoded.data(), values.data(), values.size() * sizeof(float));
+    const double copied = timer.lap();
+    codec.encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, {}, parts, messages);
+    const double encoded = timer.lap();
+    std::fill(decoded.begin(), decoded.end(), 0.0F);
+    timer.lap();
+    codec.add_decoded(messages[0].view(), parts[0], 1.0F, out);
+    const double added = timer.lap();
+    if (repeat < 0) continue;
+    copy.push_back(copied);
+    encode.push_back(encoded);
+    decode.push_back(added);
+  }
+
+  Measurement result;
+  result.elements = input.size();
+  result.bytes = messages[0].bytes().size();
+  const double bytes = static_cast<double>(input.size_bytes());
+  result.encode_gbps = bytes * 1e-9 / median(encode);
+  result.decode_gbps = bytes * 1e-9 / median(decode);
+  result.memcpy_gbps = bytes * 1e-9 / median(copy);
+  result.ratio = bytes / static_cast<double>(result.bytes);
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    const double x = input[i];
+    error += (decoded[i] - x) * (decoded[i] - x);
+    norm += x * x;
+  }
+  result.relative_error = norm > 0 ? std::sqrt(error / norm) : 0;
+  return result;
+}
+
+}  // namespace sotto

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "sotto/codec/codec.h"
+
+namespace sotto {
+
+// A codec on one thread, medians over the repeats. Rates are in 1e9 bytes of float input a second.
+struct Measurement {
+  double encode_gbps = 0;
+  double decode_gbps = 0;  // add_decoded
+  double memcpy_gbps = 0;  // of a copy of the input, measured between the others
+  std::size_t elements = 0;
+  std::size_t bytes = 0;      // of the message, header included
+  double ratio = 0;           // 4 * elements / bytes
+  double relative_error = 0;  // |C(x)-x|_2 / |x|_2 of the last repeat; 0 for x = 0
+};
+
+// Encodes and decodes `input`, a vector of this layout, as one message; the random numbers of each repeat are others.
+Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats);
+
+}  // namespace sotto

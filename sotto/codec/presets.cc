@@ -1,0 +1,28 @@
+#include "sotto/codec/presets.h"
+
+#include <array>
+
+namespace sotto {
+namespace {
+
+constexpr std::array table{
+    Preset{"none", "", "f32", "auto", "sgd", "", "no compression: the baseline", ""},
+    Preset{"qsgd", "", "qsgd(bits=4)", "auto", "sgd", "Alistarh et al., NeurIPS 2017",
+           "stochastic rounding to 15 levels and a sign, unbiased",
+           "4 bits of level and one of sign are 5 bits on the wire; mostly zeros, so `| zstd` can help"},
+    Preset{
+        "signsgd", "ef", "sign(block=128)", "auto", "sgd", "Karimireddy et al., ICML 2019",
+        "one bit a value with error feedback",
+        "a weak contraction: wants a smaller learning rate (LeNet: .02 where dense takes .05); one scale for a whole "
+        "segment, as published, diverges sooner"},
+    Preset{
+        "topk", "ef", "topk(0.01)", "auto", "sgd", "Stich et al., NeurIPS 2018",
+        "the largest 1 % of each segment, with error feedback",
+        "messages of different ranks hit different elements, so what a rank receives grows with the number of ranks"},
+};
+
+}  // namespace
+
+std::span<const Preset> preset_table() { return table; }
+
+}  // namespace sotto

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace sotto {
+
+// A name for a whole method. It is meant when a sentence is that bare name alone: `topk` is the preset, `topk()` or
+// `topk | f16` the stage.
+struct Preset {
+  std::string_view name;
+  std::string_view memory;      // sentence of the memory; empty: none
+  std::string_view codec;       // sentence of the codec
+  std::string_view aggregator;  // "auto", or the one that the method is tied to
+  std::string_view optimiser;   // what it was published with
+  std::string_view paper;
+  std::string_view summary;
+  std::string_view pitfalls;
+};
+
+std::span<const Preset> preset_table();
+
+}  // namespace sotto

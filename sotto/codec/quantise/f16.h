@@ -1,0 +1,32 @@
+#pragma once
+
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// IEEE binary16, rounded to nearest even. Its range is small (6e-8 .. 65504), so every 4096 values have a unit: 1 when
+// their largest magnitude lies in [1, 65504], otherwise the power of two that brings it into [2^14, 2^15).
+class F16 final : public Quantise, private LinearForm {
+ public:
+  static constexpr std::size_t block = 4096;
+  using Options = NoOptions;
+  explicit F16(const NoOptions&) {}
+
+  std::string sentence() const override { return "f16"; }
+  unsigned width() const override { return 16; }
+  std::size_t side_bytes(std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+  const LinearForm* linear() const override { return this; }
+
+ private:
+  // The form that is summed has no units: a product beyond 65504 does not fit.
+  DType type() const override { return DType::f16; }
+  bool write(std::span<const float> values, float scale, std::span<std::byte> out) const override;
+  void add(std::span<const std::byte> in, float scale, std::span<float> out) const override;
+};
+
+}  // namespace sotto

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct Int8Options {
+  std::int64_t block = 256;
+  bool stochastic = false;
+  void visit(OptionVisitor& v) {
+    v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
+    v.option("stochastic", stochastic, "round at random, without bias, instead of to the nearest");
+  }
+};
+
+// Linear and symmetric: -127 .. 127 times the block's largest magnitude / 127.
+class Int8 final : public Quantise {
+ public:
+  using Options = Int8Options;
+  explicit Int8(const Int8Options& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
+
+  std::string sentence() const override { return record_options("int8", options_); }
+  unsigned width() const override { return 8; }
+  std::size_t side_bytes(std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+
+ private:
+  Int8Options options_;
+  std::size_t block_;
+};
+
+}  // namespace sotto

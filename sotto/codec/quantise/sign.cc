@@ -1,0 +1,51 @@
+#include "sotto/codec/quantise/sign.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sotto/codec/quantise/side.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/sign.h"
+
+namespace sotto {
+
+std::size_t Sign::side_bytes(std::size_t values) const { return block_count(values, block_) * sizeof(float); }
+
+Range Sign::block_range(std::size_t b, std::size_t count) const {
+  return block_ == 0 ? Range{0, count} : Range{b * block_, std::min((b + 1) * block_, count)};
+}
+
+bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  const std::size_t count = values.data.size();
+  for (std::size_t b = 0; b < block_count(count, block_); ++b) {
+    const Range range = block_range(b, count);
+    const double sum = kernels::sum_abs(values.data.subspan(range.begin, range.size()));
+    if (!std::isfinite(sum)) return false;
+    kernels::store(side.data(), b, static_cast<float>(sum / static_cast<double>(range.size())));
+  }
+  kernels::pack_signs(values.data, packed);
+  return true;
+}
+
+void Sign::check(std::span<const std::byte> side, std::span<const std::byte>) const { check_norms(side, "sign"); }
+
+void Sign::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                       std::span<float> out) const {
+  for (std::size_t b = 0; b < block_count(out.size(), block_); ++b) {
+    const Range range = block_range(b, out.size());
+    kernels::add_signs(packed, range.begin, scale * kernels::load<float>(side.data(), b),
+                       out.subspan(range.begin, range.size()));
+  }
+}
+
+Contract Sign::contract(std::size_t largest) const {
+  // |C(x)-x|^2 = |x|^2 - |x|_1^2 / n a block: the least when all of it is in one of the n values.
+  const std::size_t n = std::max<std::size_t>(block_ == 0 ? largest : std::min(block_, largest), 1);
+  return {.kind = Contract::Kind::contraction,
+          .delta = 1 / static_cast<double>(n),
+          .input = Contract::Input::delta,
+          .grain = block_ == 0 ? Contract::Grain::segment : Contract::Grain::block,
+          .block = std::max<std::size_t>(block_, 1)};
+}
+
+}  // namespace sotto

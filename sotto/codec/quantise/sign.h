@@ -1,0 +1,38 @@
+#pragma once
+
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct SignOptions {
+  std::int64_t block = 0;
+  void visit(OptionVisitor& v) {
+    v.option("block", block, "values that share a scale; 0: all of a segment", Bounds{0, 1U << 30});
+  }
+};
+
+// Scaled sign (EF-signSGD, Karimireddy et al., ICML 2019): one bit a value, which decodes to the mean magnitude of its
+// block with that sign. Both zeros count as positive.
+class Sign final : public Quantise {
+ public:
+  using Options = SignOptions;
+  explicit Sign(const SignOptions& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
+
+  std::string sentence() const override { return record_options("sign", options_); }
+  unsigned width() const override { return 1; }
+  std::size_t side_bytes(std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+
+ private:
+  // The values of block b of `count` values.
+  Range block_range(std::size_t b, std::size_t count) const;
+  SignOptions options_;
+  std::size_t block_;
+};
+
+}  // namespace sotto

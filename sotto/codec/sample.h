@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// Made inputs for measurements and tests: fast, and the same for a seed on every machine up to the last bits of the
+// mathematical library.
+struct SampleEntry {
+  std::string_view name;
+  std::string_view summary;
+  void (*fill)(std::uint64_t seed, std::span<float> out);
+};
+
+std::span<const SampleEntry> sample_table();
+
+// ConfigError for an unknown name: "gaussian", "student", "sparse".
+void fill_sample(std::string_view where, std::string_view name, std::uint64_t seed, std::span<float> out);
+
+}  // namespace sotto

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace sotto {
+
+// Memory that is reused from call to call: it grows to the largest size asked for and is not initialised, so a generous
+// bound costs address space only, until it is written to.
+template <class T>
+class Scratch {
+ public:
+  // Room for `count` elements; what was in it is lost when it grows.
+  std::span<T> room(std::size_t count) {
+    if (count > size_) {
+      data_ = std::make_unique_for_overwrite<T[]>(count);
+      size_ = count;
+    }
+    return {data_.get(), count};
+  }
+
+ private:
+  std::unique_ptr<T[]> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace sotto

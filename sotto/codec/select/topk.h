@@ -1,0 +1,43 @@
+#pragma once
+
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct TopKOptions {
+  double ratio = 0.01;
+  std::string scope = "segment";
+  void visit(OptionVisitor& v) {
+    v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
+    v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
+  }
+};
+
+// The k = ceil(ratio * n) elements of largest magnitude, of equal ones those that stand first; zeros are never sent, so
+// there may be fewer. Two passes over the elements, without sorting them.
+class TopK final : public Select {
+ public:
+  using Options = TopKOptions;
+  explicit TopK(const TopKOptions& options) : options_(options) {}
+
+  std::string sentence() const override { return record_options("topk", options_); }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override;
+  Contract contract(std::span<const std::size_t> atoms) const override;
+
+ private:
+  bool whole_bucket() const { return options_.scope == "bucket"; }
+  std::size_t share(std::size_t atoms) const;
+  // The exact top k of these groups together.
+  std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts);
+
+  TopKOptions options_;
+  Scratch<std::uint32_t> candidates_;  // numbers of the atoms that may be among the top k, ascending
+  Scratch<std::uint32_t> magnitudes_;  // of the candidates, as float bits
+};
+
+}  // namespace sotto

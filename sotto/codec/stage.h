@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "sotto/codec/codec.h"
+#include "sotto/codec/pieces.h"
+#include "sotto/core/options.h"
+#include "sotto/core/random.h"
+#include "sotto/kernels/levels.h"
+
+namespace sotto {
+
+// The four kinds of stage, in the order in which they stand in a sentence. A stage sees one piece of a message at a
+// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers.
+enum class StageKind : std::uint8_t { transform, select, quantise, code };
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  virtual std::string sentence() const = 0;  // canonical, every option named
+};
+
+struct NoOptions {  // of a stage without any
+  void visit(OptionVisitor&) {}
+};
+
+// Random numbers of one message: a stream for each purpose and segment, so that they depend on (seed, rank, step,
+// bucket, segment, element) alone, however the bucket is cut into parts.
+struct Streams {
+  Key key;
+  std::uint16_t bucket = 0;
+  ElementStream stream(Purpose purpose, std::size_t segment) const {
+    return element_stream(key.seed, purpose, key.rank, key.step, bucket, static_cast<std::uint32_t>(segment));
+  }
+};
+
+// How a piece falls into atoms: `count` rows of `width` floats. Without a transform, every element is an atom of
+// width 1.
+struct Atoms {
+  std::size_t count = 0;
+  std::size_t width = 1;
+  std::size_t values() const { return count * width; }
+};
+
+// Vector -> atoms {energy, row}, and back: a spectral decomposition (row = u, v; energy = sigma), a block transform
+// (row = energy = coefficient), a sketch.
+class Transform : public Stage {
+ public:
+  virtual Atoms atoms(const Layout& layout, const Piece& piece) const = 0;  // the same on every rank
+  // energies: atoms.count numbers, by whose magnitude atoms are selected. rows: atoms.values(), row by row.
+  virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
+                       std::span<float> energies, std::span<float> rows) = 0;
+  // out += scale * what these rows stand for. `selected` are the ascending numbers of their atoms within the piece; the
+  // others are zero.
+  virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
+                           std::span<const float> rows, float scale, std::span<float> out) const = 0;
+  virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
+};
+
+// What a selection sees of one piece. Atoms are numbered through the pieces of a message: `first` is this piece's
+// first.
+struct Group {
+  std::span<const float> energies;
+  std::size_t segment = 0;
+  std::uint32_t first = 0;
+};
+
+// Which atoms go, and by what their rows are scaled.
+class Select : public Stage {
+ public:
+  // each[g]: the most atoms that group g (of atoms[g] atoms) can send; returns the most of all groups together.
+  virtual std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const = 0;
+  // Writes the ascending numbers of the selected atoms, and how many of each group; returns how many in all. Atoms that
+  // are not finite count as the largest, so that they reach the quantiser, which finds them.
+  virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                             std::span<std::size_t> counts, std::span<float> scales) = 0;
+  virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
+  // Of x -> what is selected of x, for groups of these sizes.
+  virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
+};
+
+// Floats of one piece, and which random number belongs to each: its number within the segment (with rows: atom * width
+// + column).
+struct Values {
+  std::span<const float> data;
+  kernels::Draws draws;
+};
+
+// The form in which the values of several ranks can be summed one by one.
+class LinearForm {
+ public:
+  virtual ~LinearForm() = default;
+  virtual DType type() const = 0;
+  // values * scale, as type(). False when a product is not finite or too large for the type; `out` is then void.
+  virtual bool write(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
+  // out += scale * value.
+  virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
+};
+
+// Floats -> side information and symbols of a fixed width, both as bytes at any address.
+class Quantise : public Stage {
+ public:
+  virtual unsigned width() const = 0;                                         // bits a symbol, 1 .. 32
+  virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
+  std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
+
+  // False when a value is not finite; the output is then void. REQUIRES side and packed of the sizes above.
+  virtual bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) = 0;
+  // WireError when encode() cannot have written these bytes.
+  virtual void check(std::span<const std::byte> /*side*/, std::span<const std::byte> /*packed*/) const {}
+  // out[i] += scale * value i. REQUIRES bytes that passed check().
+  virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                           std::span<float> out) const = 0;
+
+  // For pieces of at most `largest` values.
+  virtual Contract contract(std::size_t largest) const = 0;
+  // Not null for a cast, whose values can be summed as they are.
+  virtual const LinearForm* linear() const { return nullptr; }
+};
+
+// Bytes of a body -> fewer bytes.
+class Code : public Stage {
+ public:
+  // Size of the coded form in `out`; nothing when it does not fit there, and the body is then sent as it is.
+  virtual std::optional<std::size_t> encode(std::span<const std::byte> body, std::span<std::byte> out) = 0;
+  // Fills `body`, whose size the message says; WireError when the coded bytes are not those of such a body.
+  virtual void decode(std::span<const std::byte> coded, std::span<std::byte> body) const = 0;
+};
+
+}  // namespace sotto

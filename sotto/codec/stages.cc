@@ -1,0 +1,115 @@
+#include "sotto/codec/stages.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sotto/codec/chain.h"
+#include "sotto/codec/code/zstd.h"
+#include "sotto/codec/quantise/bf16.h"
+#include "sotto/codec/quantise/f16.h"
+#include "sotto/codec/quantise/f32.h"
+#include "sotto/codec/quantise/int8.h"
+#include "sotto/codec/quantise/qsgd.h"
+#include "sotto/codec/quantise/sign.h"
+#include "sotto/codec/select/threshold.h"
+#include "sotto/codec/select/topk.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+namespace {
+
+// The abstract class of a stage, which is its kind.
+template <class S>
+using KindOf =
+    std::conditional_t<std::is_base_of_v<Transform, S>, Transform,
+                       std::conditional_t<std::is_base_of_v<Select, S>, Select,
+                                          std::conditional_t<std::is_base_of_v<Quantise, S>, Quantise, Code>>>;
+
+template <class S>
+constexpr StageKind kind_of() {
+  if (std::is_same_v<KindOf<S>, Transform>) return StageKind::transform;
+  if (std::is_same_v<KindOf<S>, Select>) return StageKind::select;
+  return std::is_same_v<KindOf<S>, Quantise> ? StageKind::quantise : StageKind::code;
+}
+
+template <class S>
+AnyStage make_stage(const Sentence& sentence, const Call& call) {
+  typename S::Options options;
+  read_options(sentence, call, options);
+  if constexpr (requires { options.problem(); }) {
+    if (const std::string problem = options.problem(); !problem.empty())
+      fail_at(sentence, call, call.position, problem);
+  }
+  return std::unique_ptr<KindOf<S>>(std::make_unique<S>(options));
+}
+
+template <class S>
+constexpr StageEntry entry(std::string_view name, std::string_view summary, std::string_view paper,
+                           std::string_view bytes) {
+  return {name, kind_of<S>(), summary, paper, bytes, [] { return help_options(typename S::Options{}); }, make_stage<S>};
+}
+
+constexpr std::array table{
+    entry<TopK>("topk", "the largest elements, by magnitude", "Aji, Heafield, EMNLP 2017; Lin et al., ICLR 2018",
+                "ceil(ratio n) values, and indices of 1 to 1.3 bytes each at 1 %, n/8 bytes at most"),
+    entry<Threshold>("threshold", "the elements that reach a magnitude", "Strom, Interspeech 2015",
+                     "as many values as reach it, and their indices, n/8 bytes at most"),
+    entry<F32>("f32", "floats as they are", "", "4 bytes a value"),
+    entry<F16>("f16", "half precision, with a power of two every 4096 values where the range wants one", "IEEE 754",
+               "2 bytes a value, 4 every 4096"),
+    entry<BF16>("bf16", "the upper half of a float", "Kalamkar et al., 2019", "2 bytes a value"),
+    entry<Qsgd>("qsgd", "stochastic rounding to 2^bits - 1 levels, unbiased", "Alistarh et al., NeurIPS 2017",
+                "bits + 1 bits a value, 4 bytes a bucket"),
+    entry<Sign>("sign", "one bit a value, and the mean magnitude",
+                "Bernstein et al., ICML 2018; Karimireddy et al., ICML 2019", "1 bit a value, 4 bytes a block"),
+    entry<Int8>("int8", "linear and symmetric, to the nearest of 255 levels", "Dettmers, ICLR 2016",
+                "1 byte a value, 4 bytes a block"),
+    entry<Zstd>("zstd", "Zstandard over the whole body", "RFC 8878", "fewer than before, or as before"),
+};
+
+}  // namespace
+
+std::span<const StageEntry> stage_table() { return table; }
+
+std::string_view name_of(StageKind kind) {
+  constexpr std::array<std::string_view, 4> names{"transform", "select", "quantise", "code"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first) {
+  Stages stages;
+  const Call* last = nullptr;
+  StageKind last_kind{};
+  for (std::size_t i = first; i < sentence.calls.size(); ++i) {
+    const Call& call = sentence.calls[i];
+    const StageEntry& found = require_entry(stage_table(), "codec stage", sentence, call);
+    if (last != nullptr && found.kind == last_kind) {
+      fail_at(
+          sentence, call, call.position,
+          fmt::format("a second {} stage, after `{}`; there can be one of each kind", name_of(found.kind), last->name));
+    }
+    if (last != nullptr && found.kind < last_kind) {
+      fail_at(sentence, call, call.position,
+              fmt::format("{} `{}` stands after {} `{}`; the order is transform | select | quantise | code",
+                          name_of(found.kind), call.name, name_of(last_kind), last->name));
+    }
+    AnyStage stage = found.make(sentence, call);
+    switch (found.kind) {
+      case StageKind::transform: stages.transform = std::get<0>(std::move(stage)); break;
+      case StageKind::select: stages.select = std::get<1>(std::move(stage)); break;
+      case StageKind::quantise: stages.quantise = std::get<2>(std::move(stage)); break;
+      case StageKind::code: stages.code = std::get<3>(std::move(stage)); break;
+    }
+    last = &call;
+    last_kind = found.kind;
+  }
+  if (!stages.quantise) stages.quantise = std::make_unique<F32>(NoOptions{});
+  return std::make_unique<Chain>(std::move(stages));
+}
+
+std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence) {
+  return make_chain(parse_sentence(where, sentence), 0);
+}
+
+}  // namespace sotto
