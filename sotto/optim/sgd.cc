@@ -46,7 +46,8 @@ class Sgd final : public Optimiser {
 
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters) {
   if (options.nesterov && options.momentum == 0) {
-    throw ConfigError("nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out");
+    throw ConfigError(
+        "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out");
   }
   return std::make_unique<Sgd>(options, parameters);
 }

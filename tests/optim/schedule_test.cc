@@ -1,0 +1,127 @@
+#include "sotto/optim/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+std::unique_ptr<Schedule> schedule(std::string_view sentence, std::uint64_t horizon = 100,
+                                   std::uint64_t per_epoch = 10) {
+  return make_schedule("--lr-schedule", sentence, horizon, per_epoch);
+}
+
+std::vector<double> factors(std::string_view sentence, const std::vector<std::uint64_t>& steps,
+                            std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
+  const auto made = schedule(sentence, horizon, per_epoch);
+  std::vector<double> values;
+  for (const std::uint64_t step : steps) values.push_back(made->factor(step));
+  return values;
+}
+
+using Values = std::vector<double>;
+
+void expect_near(const Values& got, const Values& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-12) << "place " << i;
+}
+
+TEST(Schedule, Constant) { EXPECT_EQ(factors("constant", {0, 50, 1000000}), (Values{1, 1, 1})); }
+
+TEST(Schedule, Step) {
+  EXPECT_EQ(factors("step(every=50, factor=0.5)", {0, 49, 50, 99, 100, 150}), (Values{1, 1, 0.5, 0.5, 0.25, 0.125}));
+  EXPECT_EQ(factors("step(3, 0.5, unit=epoch)", {0, 29, 30, 60}), (Values{1, 1, 0.5, 0.25}));
+  expect_near(factors("step(every=50, factor=0.95)", {500}), {std::pow(0.95, 10)});
+}
+
+TEST(Schedule, Milestones) {
+  EXPECT_EQ(factors("milestones(at=3/6/8, factor=0.5)", {0, 29, 30, 59, 60, 79, 80, 500}),
+            (Values{1, 1, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125}));
+  EXPECT_EQ(factors("milestones(3/6, 0.5, unit=step)", {2, 3, 5, 6}), (Values{1, 0.5, 0.5, 0.25}));
+  EXPECT_EQ(factors("milestones(7)", {69, 70}), (Values{1, 0.1}));
+}
+
+TEST(Schedule, Cosine) {
+  expect_near(factors("cosine", {0, 25, 50, 75, 100, 200}),
+              {1, 0.5 + std::sqrt(0.125), 0.5, 0.5 - std::sqrt(0.125), 0, 0});
+  expect_near(factors("cosine(floor=0.1)", {0, 50, 100}), {1, 0.55, 0.1});
+}
+
+TEST(Schedule, WarmupRampsUpToTheFirstFullStep) {
+  expect_near(factors("warmup(steps=4)", {0, 1, 2, 3, 4, 99}), {0.25, 0.5, 0.75, 1, 1, 1});
+  expect_near(factors("warmup(epochs=0.4)", {0, 3, 4}), {0.25, 1, 1});
+  expect_near(factors("warmup(steps=4, from=0.2)", {0, 1, 3}), {0.4, 0.6, 1});
+}
+
+TEST(Schedule, WarmupInFrontOfEachPart) {
+  // Milestones and steps are counted from the start of training; a cosine takes the steps that are left.
+  expect_near(factors("warmup(epochs=1) | milestones(at=3/6)", {4, 9, 10, 29, 30, 60}), {0.5, 1, 1, 1, 0.1, 0.01});
+  expect_near(factors("warmup(steps=4) | step(every=2, factor=0.5)", {0, 2, 4}), {0.25, 0.375, 0.25});
+  expect_near(factors("warmup(steps=20) | cosine(floor=0.5)", {9, 20, 60, 100}), {0.5, 1, 0.75, 0.5});
+  expect_near(factors("warmup(steps=2) | constant", {0, 2}), {0.5, 1});
+}
+
+TEST(Schedule, IsAPureFunctionOfTheStep) {
+  const auto one = schedule("warmup(steps=10) | cosine");
+  const auto other = schedule("warmup(steps=10) | cosine");
+  const double late = other->factor(70);
+  for (std::uint64_t step = 0; step < 100; ++step)
+    EXPECT_EQ(one->factor(step), schedule("warmup(steps=10) | cosine")->factor(step));
+  EXPECT_EQ(one->factor(70), late);
+}
+
+std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
+  try {
+    schedule(sentence, horizon);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// The message holds `part`, and the caret stands under `under`, the last time that it occurs in the sentence.
+void expect_error(const std::string& sentence, const std::string& part, const std::string& under) {
+  const std::string error = error_of(sentence);
+  EXPECT_NE(error.find("--lr-schedule"), std::string::npos) << error;
+  EXPECT_NE(error.find(part), std::string::npos) << error;
+  const std::string caret = "\n  " + sentence + "\n  " + std::string(sentence.rfind(under), ' ') + "^";
+  EXPECT_NE(error.find(caret), std::string::npos) << error;
+}
+
+TEST(Schedule, ErrorsPointAtTheirCause) {
+  expect_error("cosin", "did you mean `cosine`?", "cosin");
+  expect_error("cosine(floor=1.5)", "floor must be in [0, 1]", "1.5");
+  expect_error("step(every=0)", "every must be in", "0");
+  expect_error("step(every=5, factor=0)", "factor must be in", "0)");
+  expect_error("step(every=5, unit=day)", "unit must be one of step, epoch", "day");
+  expect_error("constant(1)", "takes no arguments", "1");
+  expect_error("milestones", "ascending whole numbers", "milestones");
+  expect_error("milestones(at=)", "ascending whole numbers", ")");
+  expect_error("milestones(at=30/x)", "ascending whole numbers", "x");
+  expect_error("milestones(at=30/60/)", "ascending whole numbers", ")");
+  expect_error("milestones(30/20)", "ascending whole numbers", "20");
+  expect_error("milestones(0/20)", "ascending whole numbers", "0/");
+  expect_error("milestones(factor=0.1, at=3.5)", "ascending whole numbers", ".5");
+  expect_error("milestones(99999999999)", "ascending whole numbers", "99999999999");
+  expect_error("warmup", "either in steps or in epochs", "warmup");
+  expect_error("warmup(steps=5, epochs=1)", "either in steps or in epochs", "warmup");
+  expect_error("warmup(steps=100) | cosine", "do not fit into a training of 100", "warmup");
+  expect_error("warmup(epochs=1e300)", "do not fit", "warmup");
+  expect_error("warmpu(steps=1) | cosine", "did you mean `warmup`?", "warmpu");
+  expect_error("warmup(steps=1) | warmup(steps=2)", "stands in front", "warmup");
+  expect_error("cosine | warmup(steps=1)", "a schedule is one part", "warmup");
+  expect_error("cosine | constant", "a schedule is one part", "constant");
+  expect_error("warmup(steps=1) | cosine | constant", "a schedule is one part", "constant");
+  expect_error("warmup(steps=1) | cosine(ceiling=1)", "ceiling", "ceiling");
+}
+
+TEST(Schedule, ACosineNeedsALength) { EXPECT_NE(error_of("cosine", 0).find("0 steps"), std::string::npos); }
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/random.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+namespace {
+
+std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
+  Philox random(7, Purpose::test, index);
+  std::vector<float> values(size);
+  for (float& value : values) value = static_cast<float>(random.normal());
+  return values;
+}
+
+// What torch's documentation says, in doubles, with its special first step.
+class Reference {
+ public:
+  Reference(const SgdOptions& options, const std::vector<float>& start)
+      : options_(options), parameters_(start.begin(), start.end()), velocity_(start.size()) {}
+
+  void step(const std::vector<float>& gradient, double lr) {
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      double d = gradient[i];
+      if (options_.weight_decay != 0) d += options_.weight_decay * parameters_[i];
+      if (options_.momentum != 0) {
+        velocity_[i] = steps_ > 0 ? options_.momentum * velocity_[i] + d : d;
+        d = options_.nesterov ? d + options_.momentum * velocity_[i] : velocity_[i];
+      }
+      parameters_[i] -= lr * d;
+    }
+    ++steps_;
+  }
+  double at(std::size_t i) const { return parameters_[i]; }
+
+ private:
+  SgdOptions options_;
+  std::vector<double> parameters_, velocity_;
+  int steps_ = 0;
+};
+
+std::vector<SgdOptions> all_combinations() {
+  std::vector<SgdOptions> all;
+  for (const double momentum : {0.0, 0.5, 0.9}) {
+    for (const double decay : {0.0, 0.01}) {
+      all.push_back({momentum, false, decay});
+      if (momentum > 0) all.push_back({momentum, true, decay});
+    }
+  }
+  return all;
+}
+
+std::string text_of(const SgdOptions& options) { return record_options("sgd", options); }
+
+TEST(Sgd, FollowsTheDocumentedRecurrence) {
+  constexpr std::size_t size = 37;
+  for (const SgdOptions& options : all_combinations()) {
+    std::vector<float> parameters = random_vector(size, 0);
+    Reference reference(options, parameters);
+    const auto sgd = make_sgd(options, size);
+    for (std::uint64_t step = 1; step <= 8; ++step) {
+      const double lr = 0.1 / static_cast<double>(step);
+      const std::vector<float> gradient = random_vector(size, step);
+      sgd->apply(parameters, gradient, 0, lr);
+      reference.step(gradient, lr);
+      for (std::size_t i = 0; i < size; ++i) EXPECT_NEAR(parameters[i], reference.at(i), 2e-6) << text_of(options);
+    }
+  }
+}
+
+TEST(Sgd, ByHand) {
+  // d = 2 + 0.5*4 = 4; v = 4; nesterov: 4 + 0.5*4 = 6; p = 4 - 0.25*6 = 2.5
+  // d = 1 + 0.5*2.5 = 2.25; v = 2 + 2.25 = 4.25; 2.25 + 2.125 = 4.375; p = 2.5 - 1.09375
+  const auto sgd = make_sgd({0.5, true, 0.5}, 1);
+  std::vector<float> p{4.0F};
+  sgd->apply(p, std::vector<float>{2.0F}, 0, 0.25);
+  EXPECT_EQ(p[0], 2.5F);
+  sgd->apply(p, std::vector<float>{1.0F}, 0, 0.25);
+  EXPECT_EQ(p[0], 1.40625F);
+}
+
+TEST(Sgd, ConstantGradientHasAClosedForm) {
+  const double momentum = 0.9, lr = 0.01;
+  const auto sgd = make_sgd({momentum, false, 0}, 1);
+  std::vector<float> p{1.0F};
+  double moved = 0;
+  for (int k = 1; k <= 50; ++k) {
+    sgd->apply(p, std::vector<float>{1.0F}, 0, lr);
+    moved += lr * (1 - std::pow(momentum, k)) / (1 - momentum);
+    EXPECT_NEAR(p[0], 1 - moved, 1e-5 * (1 + moved));
+  }
+}
+
+TEST(Sgd, WeightDecayAloneShrinksGeometrically) {
+  const auto sgd = make_sgd({0, false, 0.5}, 1);
+  std::vector<float> p{8.0F};
+  for (int k = 1; k <= 10; ++k) sgd->apply(p, std::vector<float>{0.0F}, 0, 0.5);
+  EXPECT_NEAR(p[0], 8 * std::pow(0.75, 10), 1e-6);
+}
+
+TEST(Sgd, StretchByStretchIsTheSameAsWhole) {
+  constexpr std::size_t size = 101;
+  for (const SgdOptions& options : all_combinations()) {
+    std::vector<float> whole = random_vector(size, 0), parts = whole;
+    const auto a = make_sgd(options, size);
+    const auto b = make_sgd(options, size);
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      const std::vector<float> gradient = random_vector(size, step);
+      a->apply(whole, gradient, 0, 0.1);
+      for (const auto [begin, end] : {Range{70, size}, Range{16, 70}, Range{0, 16}}) {
+        b->apply(std::span(parts).subspan(begin, end - begin), std::span(gradient).subspan(begin, end - begin), begin,
+                 0.1);
+      }
+      EXPECT_EQ(std::memcmp(whole.data(), parts.data(), size * sizeof(float)), 0) << text_of(options);
+    }
+  }
+}
+
+TEST(Sgd, ZeroStaysZero) {  // padding
+  const auto sgd = make_sgd({0.9, true, 0.1}, 16);
+  std::vector<float> p(16, 0.0F);
+  for (int k = 0; k < 3; ++k) sgd->apply(p, std::vector<float>(16, 0.0F), 0, 0.1);
+  for (const float value : p) EXPECT_EQ(value, 0.0F);
+}
+
+TEST(Sgd, OffersTheGradientItself) {
+  std::vector<float> gradient{1, 2, 3};
+  const auto sgd = make_sgd({}, 3);
+  EXPECT_EQ(sgd->outgoing(gradient, 0).data(), gradient.data());
+  EXPECT_EQ(sgd->outgoing(gradient, 0).size(), gradient.size());
+}
+
+class Store final : public StateVisitor {
+ public:
+  void visit(std::string_view name, std::vector<float>& values) override {
+    if (reading) values = floats.at(std::string(name));
+    if (!reading) floats[std::string(name)] = values;
+  }
+  void visit(std::string_view, std::vector<std::uint8_t>&) override { FAIL() << "no bytes expected"; }
+  void visit(std::string_view, std::uint64_t&) override { FAIL() << "no numbers expected"; }
+
+  bool reading = false;
+  std::map<std::string, std::vector<float>> floats;
+};
+
+TEST(Sgd, ContinuesFromItsState) {
+  constexpr std::size_t size = 33;
+  for (const SgdOptions& options : all_combinations()) {
+    std::vector<float> p = random_vector(size, 0);
+    const auto first = make_sgd(options, size);
+    first->apply(p, random_vector(size, 1), 0, 0.1);
+    Store store;
+    first->visit_state(store);
+    std::vector<float> q = p;
+    const auto second = make_sgd(options, size);
+    store.reading = true;
+    second->visit_state(store);
+    first->apply(p, random_vector(size, 2), 0, 0.1);
+    second->apply(q, random_vector(size, 2), 0, 0.1);
+    EXPECT_EQ(std::memcmp(p.data(), q.data(), size * sizeof(float)), 0) << text_of(options);
+    EXPECT_EQ(store.floats.at("velocity").size(), options.momentum == 0 ? 0 : size);
+  }
+}
+
+TEST(Sgd, RefusesWhatHasNoMeaning) {
+  EXPECT_THROW(make_sgd({0, true, 0}, 1), ConfigError);
+  const auto sgd = make_sgd({}, 8);
+  std::vector<float> p(8), g(8);
+  EXPECT_THROW(sgd->apply(p, g, 1, 0.1), std::logic_error);
+  EXPECT_THROW(sgd->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error);
+  EXPECT_THROW(sgd->apply(std::span(p).first(1), std::span(g).first(1), SIZE_MAX, 0.1), std::logic_error);
+}
+
+}  // namespace
+}  // namespace sotto
