@@ -60,88 +60,83 @@ TEST(Sentence, NamesAndKeysMayHoldDigitsAndDashes) {
   EXPECT_EQ(s.calls[0].arguments[2].value, "5%");
 }
 
-struct Bad {
-  const char* text;
-  const char* message;  // the whole of it
-};
-
-class BadSentence : public testing::TestWithParam<Bad> {};
-
-TEST_P(BadSentence, PutsACaretUnderTheCharacter) {
-  const std::string message = error_of<ConfigError>([] { parse_sentence("--codec", GetParam().text); });
-  EXPECT_EQ(message, GetParam().message);
+TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
+  struct Bad {
+    const char* text;
+    const char* message;  // the whole of it
+  };
+  const Bad all[] = {{"",
+                      "--codec: expected a name, found the end\n"
+                      "  \n"
+                      "  ^"},
+                     {"ef |",
+                      "--codec: expected a name, found the end\n"
+                      "  ef |\n"
+                      "      ^"},
+                     {"| ef",
+                      "--codec: expected a name, found `|`\n"
+                      "  | ef\n"
+                      "  ^"},
+                     {"ef || topk",
+                      "--codec: expected a name, found `|`\n"
+                      "  ef || topk\n"
+                      "      ^"},
+                     {"8bit",
+                      "--codec: expected a name, found `8`\n"
+                      "  8bit\n"
+                      "  ^"},
+                     {"topk(0.1) f32",
+                      "--codec: expected `|` or the end, found `f`\n"
+                      "  topk(0.1) f32\n"
+                      "            ^"},
+                     {"topk(0.1))",
+                      "--codec: expected `|` or the end, found `)`\n"
+                      "  topk(0.1))\n"
+                      "           ^"},
+                     {"topk(0.1",
+                      "--codec: expected `,` or `)`, found the end\n"
+                      "  topk(0.1\n"
+                      "          ^"},
+                     {"topk(0.1 | f32",
+                      "--codec: expected `,` or `)`, found `|`\n"
+                      "  topk(0.1 | f32\n"
+                      "           ^"},
+                     {"a(k=1=2)",
+                      "--codec: expected `,` or `)`, found `=`\n"
+                      "  a(k=1=2)\n"
+                      "       ^"},
+                     {"topk(,)",
+                      "--codec: expected an argument, found `,`\n"
+                      "  topk(,)\n"
+                      "       ^"},
+                     {"topk(1,)",
+                      "--codec: expected an argument, found `)`\n"
+                      "  topk(1,)\n"
+                      "         ^"},
+                     {"topk(",
+                      "--codec: expected an argument, found the end\n"
+                      "  topk(\n"
+                      "       ^"},
+                     {"f(a=(b | (c)",
+                      "--codec: `(` is never closed\n"
+                      "  f(a=(b | (c)\n"
+                      "      ^"},
+                     {"f(((1)",
+                      "--codec: `(` is never closed\n"
+                      "  f(((1)\n"
+                      "    ^"},
+                     {"t\xC3\xB6pk",
+                      "--codec: byte 0xc3 is not allowed\n"
+                      "  t??pk\n"
+                      "   ^"},
+                     {"ef\t|\x01",
+                      "--codec: byte 0x01 is not allowed\n"
+                      "  ef |?\n"
+                      "      ^"}};
+  for (const Bad& bad : all) {
+    EXPECT_EQ(error_of<ConfigError>([&] { parse_sentence("--codec", bad.text); }), bad.message);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(All, BadSentence,
-                         testing::Values(  //
-                             Bad{"",
-                                 "--codec: expected a name, found the end\n"
-                                 "  \n"
-                                 "  ^"},
-                             Bad{"ef |",
-                                 "--codec: expected a name, found the end\n"
-                                 "  ef |\n"
-                                 "      ^"},
-                             Bad{"| ef",
-                                 "--codec: expected a name, found `|`\n"
-                                 "  | ef\n"
-                                 "  ^"},
-                             Bad{"ef || topk",
-                                 "--codec: expected a name, found `|`\n"
-                                 "  ef || topk\n"
-                                 "      ^"},
-                             Bad{"8bit",
-                                 "--codec: expected a name, found `8`\n"
-                                 "  8bit\n"
-                                 "  ^"},
-                             Bad{"topk(0.1) f32",
-                                 "--codec: expected `|` or the end, found `f`\n"
-                                 "  topk(0.1) f32\n"
-                                 "            ^"},
-                             Bad{"topk(0.1))",
-                                 "--codec: expected `|` or the end, found `)`\n"
-                                 "  topk(0.1))\n"
-                                 "           ^"},
-                             Bad{"topk(0.1",
-                                 "--codec: expected `,` or `)`, found the end\n"
-                                 "  topk(0.1\n"
-                                 "          ^"},
-                             Bad{"topk(0.1 | f32",
-                                 "--codec: expected `,` or `)`, found `|`\n"
-                                 "  topk(0.1 | f32\n"
-                                 "           ^"},
-                             Bad{"a(k=1=2)",
-                                 "--codec: expected `,` or `)`, found `=`\n"
-                                 "  a(k=1=2)\n"
-                                 "       ^"},
-                             Bad{"topk(,)",
-                                 "--codec: expected an argument, found `,`\n"
-                                 "  topk(,)\n"
-                                 "       ^"},
-                             Bad{"topk(1,)",
-                                 "--codec: expected an argument, found `)`\n"
-                                 "  topk(1,)\n"
-                                 "         ^"},
-                             Bad{"topk(",
-                                 "--codec: expected an argument, found the end\n"
-                                 "  topk(\n"
-                                 "       ^"},
-                             Bad{"f(a=(b | (c)",
-                                 "--codec: `(` is never closed\n"
-                                 "  f(a=(b | (c)\n"
-                                 "      ^"},
-                             Bad{"f(((1)",
-                                 "--codec: `(` is never closed\n"
-                                 "  f(((1)\n"
-                                 "    ^"},
-                             Bad{"t\xC3\xB6pk",
-                                 "--codec: byte 0xc3 is not allowed\n"
-                                 "  t??pk\n"
-                                 "   ^"},
-                             Bad{"ef\t|\x01",
-                                 "--codec: byte 0x01 is not allowed\n"
-                                 "  ef |?\n"
-                                 "      ^"}));
 
 TEST(Sentence, FailAtShowsTheCall) {
   const Sentence s = parse_sentence("--codec", "ef | topk(1.5)");

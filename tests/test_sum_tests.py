@@ -1,0 +1,41 @@
+"""tools/sum_tests.py: nothing that failed may be summed away."""
+
+import subprocess
+import sys
+
+import pytest
+
+PASSED = '<testcase name="a" status="run"/>'
+FAILED = '<testcase name="b" status="fail"><failure message=""/></testcase>'
+ERROR = '<testcase name="c"><error message="in a fixture"/></testcase>'
+SKIPPED = '<testcase name="d" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>'
+PYTEST_SKIPPED = '<testcase name="e"><skipped message="no such device"/></testcase>'
+NOT_BUILT = '<testcase name="f_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+
+
+@pytest.mark.parametrize(
+    "runners, line, status",
+    [
+        ([("0", PASSED + PASSED), ("0", PASSED)], "3 passed, 0 failed", 0),
+        ([("8", PASSED + FAILED), ("0", PASSED)], "2 passed, 1 failed", 1),
+        ([("1", PASSED + ERROR)], "1 passed, 1 failed", 1),
+        ([("0", PASSED + SKIPPED + PYTEST_SKIPPED)], "1 passed, 0 failed, 2 skipped", 0),
+        ([("8", PASSED + NOT_BUILT)], "1 passed, 1 failed", 1),
+        ([("139", PASSED)], "1 passed, 1 failed", 1),  # it crashed after its last test
+        ([("0", PASSED), ("1", None)], "1 passed, 1 failed", 1),  # it did not build
+        ([("0", PASSED), ("0", None)], "1 passed, 1 failed", 1),  # it left nothing
+        ([("0", PASSED), ("0", "<not xml")], "1 passed, 1 failed", 1),
+        ([("0", PASSED), ("0", "")], "1 passed, 0 failed", 0),  # none of its tests was asked for
+        ([("0", "")], "0 passed, 0 failed", 1),  # nor any other's
+    ],
+)
+def test_last_line_and_status(root, tmp_path, runners, line, status):
+    arguments = []
+    for number, (runner_status, cases) in enumerate(runners):
+        path = tmp_path / f"{number}.xml"
+        if cases is not None:
+            path.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+        arguments += [f"runner {number}", runner_status, str(path)]
+    command = [sys.executable, str(root / "tools" / "sum_tests.py"), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.stdout.splitlines()[-1], result.returncode) == (line, status)
