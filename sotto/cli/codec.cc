@@ -1,0 +1,171 @@
+#include "sotto/codec/codec.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sotto/aggregate/memory/memory.h"
+#include "sotto/cli/commands.h"
+#include "sotto/cli/flags.h"
+#include "sotto/cli/float_file.h"
+#include "sotto/cli/text_table.h"
+#include "sotto/codec/describe.h"
+#include "sotto/codec/measure.h"
+#include "sotto/codec/method.h"
+#include "sotto/codec/presets.h"
+#include "sotto/codec/sample.h"
+#include "sotto/codec/stages.h"
+#include "sotto/core/error.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view help = R"text(Lists, describes and measures codecs.
+
+Usage: sotto codec list
+       sotto codec describe NAME-OR-SENTENCE
+       sotto codec measure --codec SENTENCE [--elements N] [--input FILE] [--json]
+
+Examples:
+  sotto codec describe qsgd
+  sotto codec describe "ef | topk(0.01) | f16"
+  sotto codec measure --codec "topk(0.01)" --elements 25000000
+)text";
+
+Layout flat_layout(std::size_t elements) {
+  return Layout({{"values", 0, {static_cast<std::int64_t>(elements)}}}, elements);
+}
+
+std::string_view word(Contract::Kind kind) {
+  switch (kind) {
+    case Contract::Kind::exact: return "exact";
+    case Contract::Kind::unbiased: return "unbiased";
+    case Contract::Kind::contraction: return "contraction";
+    case Contract::Kind::none: return "neither";
+  }
+  return "?";
+}
+
+// Contract and linearity of a codec sentence.
+std::array<std::string, 2> promises(std::string_view sentence) {
+  const Contract contract = make_codec("sotto codec list", sentence)->contract(flat_layout(1 << 16));
+  return {std::string(word(contract.kind)), contract.linear ? "yes" : "no"};
+}
+
+int list(std::span<const std::string> arguments) {
+  Flags flags("codec list", "Lists presets, memories and stages of codecs.", "");
+  if (!flags.parse(arguments)) return 0;
+  TextTable table({"name", "kind", "contract", "linear", "what"});
+  for (const std::size_t column : {1, 2, 3, 4}) table.left(column);
+  for (const Preset& preset : preset_table()) {
+    const auto [contract, linear] = promises(preset.codec);
+    const std::string means = fmt::format("{}{}{}", preset.memory, preset.memory.empty() ? "" : " | ", preset.codec);
+    table.add({std::string(preset.name), "preset", contract, linear, fmt::format("{}: {}", means, preset.summary)});
+  }
+  for (const MemoryEntry& memory : memory_table()) {
+    table.add({std::string(memory.name), "memory", "-", "-", std::string(memory.summary)});
+  }
+  for (const StageEntry& stage : stage_table()) {
+    const auto [contract, linear] = promises(fmt::format("{}()", stage.name));  // not the preset of this name
+    table.add(
+        {std::string(stage.name), std::string(name_of(stage.kind)), contract, linear, std::string(stage.summary)});
+  }
+  fmt::print("{}", table.plain());
+  return 0;
+}
+
+int describe(std::span<const std::string> arguments) {
+  std::string text;
+  Flags flags("codec describe", "Says what a stage, a preset or a whole sentence is.", "");
+  flags.add_positional("sentence", text, "name of a stage or preset, or a sentence in quotes", true);
+  if (!flags.parse(arguments)) return 0;
+  if (const MemoryEntry* memory = find_entry(memory_table(), text)) {
+    fmt::print("{} (memory): {}\n  paper      {}\n", memory->name, memory->summary, memory->paper);
+    return 0;
+  }
+  if (find_entry(preset_table(), text) == nullptr && find_entry(stage_table(), text) == nullptr) {
+    const Method method = parse_method("codec", text, names_of(memory_table()));
+    if (!method.memory.empty()) {
+      const Sentence sentence = parse_sentence("codec", method.memory);
+      const MemoryEntry& memory = require_entry(memory_table(), "memory", sentence, sentence.calls.front());
+      fmt::print("{} (memory): {}\n\n", memory.name, memory.summary);
+      text = method.codec;
+    }
+  }
+  fmt::print("{}", describe_codec("codec", text));
+  return 0;
+}
+
+struct MeasureOptions {
+  std::string codec;
+  std::int64_t elements = 1 << 22;
+  std::string input = "gaussian";
+  std::int64_t seed = 1;
+  std::int64_t repeats = 7;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("codec", codec, "sentence to measure; a memory in front of it is left out");
+    v.option("elements", elements, "number of made values", {1, 1e9});
+    v.option("input", input, "made values (gaussian, student, sparse), or a file: .npy, or raw float32");
+    v.option("seed", seed, "seed of made values", Bounds::at_least(0));
+    v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
+    v.option("json", json, "print JSON");
+  }
+};
+
+std::vector<float> input_of(const MeasureOptions& options, bool elements_given) {
+  if (find_entry(sample_table(), options.input) == nullptr && options.input.find_first_of("./") != std::string::npos) {
+    if (elements_given) throw ConfigError("--elements: the file of --input says how many there are");
+    return read_floats(options.input);
+  }
+  std::vector<float> values(static_cast<std::size_t>(options.elements));
+  fill_sample("--input", options.input, static_cast<std::uint64_t>(options.seed), values);
+  return values;
+}
+
+int measure_codec(std::span<const std::string> arguments) {
+  MeasureOptions options;
+  Flags flags("codec measure", "Measures a codec on one thread: rates are of float input, 1e9 bytes a second.", "");
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.codec.empty()) throw ConfigError("sotto codec measure: say what with --codec");
+
+  const Method method = parse_method("--codec", options.codec, names_of(memory_table()));
+  const auto codec = make_codec("--codec", method.codec);
+  const std::vector<float> input = input_of(options, flags.given("elements"));
+  const Measurement m = measure(*codec, flat_layout(input.size()), input, static_cast<int>(options.repeats));
+  if (options.json) {
+    const nlohmann::ordered_json json{{"codec", codec->sentence()},
+                                      {"elements", m.elements},
+                                      {"bytes", m.bytes},
+                                      {"ratio", m.ratio},
+                                      {"relative_error", m.relative_error},
+                                      {"encode_gbps", m.encode_gbps},
+                                      {"decode_gbps", m.decode_gbps},
+                                      {"memcpy_gbps", m.memcpy_gbps}};
+    fmt::print("{}\n", json.dump(2));
+    return 0;
+  }
+  TextTable table({"codec", "elements", "bytes", "bytes/element", "ratio", "relative error", "encode GB/s",
+                   "decode GB/s", "memcpy GB/s"});
+  table.add({codec->sentence(), std::to_string(m.elements), std::to_string(m.bytes),
+             fmt::format("{:.3f}", static_cast<double>(m.bytes) / static_cast<double>(m.elements)),
+             fmt::format("{:.2f}", m.ratio), fmt::format("{:.4g}", m.relative_error),
+             fmt::format("{:.2f}", m.encode_gbps), fmt::format("{:.2f}", m.decode_gbps),
+             fmt::format("{:.2f}", m.memcpy_gbps)});
+  fmt::print("{}", table.plain());
+  return 0;
+}
+
+constexpr std::array<Command, 3> actions{
+    {{"list", "", list}, {"describe", "", describe}, {"measure", "", measure_codec}}};
+
+}  // namespace
+
+int run_codec(std::span<const std::string> arguments) { return run_action("codec", actions, help, arguments); }
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+#include "sotto/cli/commands.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sotto/core/error.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+
+std::span<const Command> command_table() {
+  static constexpr std::array<Command, 7> table{{
+      {"demo", "train LeNet on four ranks, dense and compressed, over a slow link; print one table", run_demo},
+      {"train", "train a model on one or more ranks", run_train},
+      {"compare", "train the same job once with each of several codecs; print one table", run_compare},
+      {"eval", "evaluate the checkpoints of a run, also while they appear", run_eval},
+      {"codec", "list, describe and measure codecs", run_codec},
+      {"data", "list, download and show data sets", run_data},
+      {"doctor", "check this machine: network interfaces, threads, torch, Gloo, space", run_doctor},
+  }};
+  return table;
+}
+
+int run_action(std::string_view command, std::span<const Command> actions, std::string_view help,
+               std::span<const std::string> arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    fmt::print("{}", help);
+    return 0;
+  }
+  const Command* action = find_entry(actions, arguments[0]);
+  if (action == nullptr) {
+    throw ConfigError(fmt::format("sotto {}: {}", command, unknown_name("action", arguments[0], names_of(actions))));
+  }
+  return action->run(arguments.subspan(1));
+}
+
+}  // namespace sotto

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+// A line of the table of commands. `run` takes what follows the command's name and returns the exit status.
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(std::span<const std::string> arguments);
+};
+std::span<const Command> command_table();
+
+int run_train(std::span<const std::string> arguments);
+int run_eval(std::span<const std::string> arguments);
+int run_compare(std::span<const std::string> arguments);
+int run_demo(std::span<const std::string> arguments);
+int run_codec(std::span<const std::string> arguments);
+int run_data(std::span<const std::string> arguments);
+int run_doctor(std::span<const std::string> arguments);
+
+// Runs the action of a command that arguments[0] names; `help` is printed when there is none. ConfigError: unknown.
+int run_action(std::string_view command, std::span<const Command> actions, std::string_view help,
+               std::span<const std::string> arguments);
+
+// "sotto 0.1.0 (1a2b3c4), torch 2.13.0, g++ 12.2.0, release"
+std::string version_text();
+
+}  // namespace sotto

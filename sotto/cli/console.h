@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// What several processes print, on one screen: ordinary lines, and one progress line. When stderr is a terminal the
+// progress line is redrawn in place, cut to its width; otherwise it is printed as an ordinary line, once every few
+// seconds.
+class Console {
+ public:
+  Console();
+  ~Console();  // takes the progress line away
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  // Stands in front of the progress lines from now on.
+  void label(std::string text) { label_ = std::move(text); }
+  void line(std::FILE* file, std::string_view text);  // to stdout or stderr
+  void progress(std::string_view text);
+  void clear();  // the progress line, from the screen
+
+ private:
+  void redraw();
+
+  bool terminal_;
+  std::string label_;
+  std::string shown_;  // the progress line on the screen
+  Clock::time_point printed_{};
+};
+
+}  // namespace sotto

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/console.h"
+#include "sotto/cli/flags.h"
+#include "sotto/cli/text_table.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/table.h"
+#include "sotto/data/dataset.h"
+#include "sotto/data/download.h"
+#include "sotto/train/stop_signal.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view help = R"text(Lists, downloads and shows data sets.
+
+Usage: sotto data list
+       sotto data get NAME --data-dir DIR [--url BASE]
+       sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR]
+
+Examples:
+  sotto data get mnist --data-dir data/mnist
+  sotto data show digits --count 100 --out digits.pgm
+)text";
+
+int list(std::span<const std::string> arguments) {
+  Flags flags("data list", "Lists the data sets.", "");
+  if (!flags.parse(arguments)) return 0;
+  TextTable table({"name", "what", "files in --data-dir"});
+  table.left(1);
+  table.left(2);
+  for (const DatasetEntry& entry : dataset_table()) {
+    table.add(
+        {std::string(entry.name), std::string(entry.summary), entry.files.empty() ? "-" : std::string(entry.files)});
+  }
+  fmt::print("{}", table.plain());
+  return 0;
+}
+
+struct GetOptions {
+  std::string data_dir;
+  std::string url;
+  void visit(OptionVisitor& v) {
+    v.option("data-dir", data_dir, "folder for the files; made when it is not there");
+    v.option("url", url, "folder in the net to load from, instead of the usual mirror");
+  }
+};
+
+int get(std::span<const std::string> arguments) {
+  GetOptions options;
+  std::string name;
+  Flags flags("data get",
+              "Downloads the files of a data set and checks them. What is interrupted goes on when called again.", "");
+  flags.add_positional("name", name, "data set, see `sotto data list`", true);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.data_dir.empty()) throw ConfigError("sotto data get: say where to with --data-dir");
+
+  const StopSignal signals;
+  Console console;
+  const auto progress = [&](const std::filesystem::path& file, std::uint64_t done, std::uint64_t total) {
+    console.progress(fmt::format("{}  {} of {}", file.filename().string(), bytes_text(static_cast<double>(done)),
+                                 bytes_text(static_cast<double>(total))));
+    return StopSignal::caught() == 0;
+  };
+  const Fetched fetched = get_dataset(name, options.data_dir, options.url, progress);
+  console.clear();
+  switch (fetched) {
+    case Fetched::already_there: fmt::print("{} is in {} already, complete\n", name, options.data_dir); return 0;
+    case Fetched::done: fmt::print("{} is in {}\n", name, options.data_dir); return 0;
+    case Fetched::cancelled: break;
+  }
+  fmt::print(stderr, "sotto: stopped; the same command goes on from here\n");
+  return 128 + StopSignal::caught();
+}
+
+struct ShowOptions {
+  DataOptions data;
+  std::int64_t count = 100;
+  std::string out;
+  std::string split = "train";
+  void visit(OptionVisitor& v) {
+    v.option("out", out, "image file to write, in the PGM format");
+    v.option("count", count, "number of examples", {1, 10000});
+    v.option("split", split, "which half of the data", {"train", "test"});
+    v.option("data-dir", data.data_dir, "folder of the data set's files");
+    v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
+  }
+};
+
+// The first examples as grey squares, the colours of each averaged and stretched from its darkest to its brightest.
+std::string sheet(const Dataset& data, std::size_t count) {
+  const ImageShape shape = data.shape();
+  const auto height = static_cast<std::size_t>(shape.height), width = static_cast<std::size_t>(shape.width);
+  const auto columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const std::size_t rows = (count + columns - 1) / columns;
+  std::string pixels(rows * height * columns * width, '\0');
+  std::vector<float> image(shape.size()), grey(height * width);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t label = 0;
+    data.read(i, image, label);
+    std::ranges::fill(grey, 0.0F);
+    for (std::size_t p = 0; p < image.size(); ++p) grey[p % grey.size()] += image[p];
+    const auto [low, high] = std::ranges::minmax(grey);
+    const float scale = high > low ? 255.0F / (high - low) : 0.0F;
+    const std::size_t corner = (i / columns * height) * columns * width + i % columns * width;
+    for (std::size_t p = 0; p < grey.size(); ++p) {
+      pixels[corner + p / width * columns * width + p % width] =
+          static_cast<char>(std::lround((grey[p] - low) * scale));
+    }
+  }
+  return fmt::format("P5\n{} {}\n255\n", columns * width, rows * height) + pixels;
+}
+
+int show(std::span<const std::string> arguments) {
+  ShowOptions options;
+  Flags flags("data show", "Writes the first examples of a data set as one image.", "");
+  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.out.empty()) throw ConfigError("sotto data show: say where to with --out FILE.pgm");
+  const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);
+  const std::size_t count = std::min(static_cast<std::size_t>(options.count), data->size());
+  write_file_atomic(options.out, sheet(*data, count));
+  fmt::print("{} examples of {} in {}\n", count, options.data.data, options.out);
+  return 0;
+}
+
+constexpr std::array<Command, 3> actions{{{"list", "", list}, {"get", "", get}, {"show", "", show}}};
+
+}  // namespace
+
+int run_data(std::span<const std::string> arguments) { return run_action("data", actions, help, arguments); }
+
+}  // namespace sotto

@@ -1,0 +1,209 @@
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/flags.h"
+#include "sotto/cli/text_table.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+Each line is ok, warn or fail, with the reason and what to do about it. Exit status 1 when anything would fail.
+
+Example:
+  sotto doctor --interface eth0)text";
+
+struct DoctorOptions {
+  std::string interface;
+  std::string master;
+  void visit(OptionVisitor& v) {
+    v.option("interface", interface, "network interface that training is going to use");
+    v.option("master", master, "host:port where ranks are going to meet");
+  }
+};
+
+enum class Verdict { ok, warn, fail };
+
+class Report {
+ public:
+  void say(Verdict verdict, std::string_view topic, std::string_view what) {
+    constexpr std::array<std::string_view, 3> words{"ok", "warn", "fail"};
+    fmt::print("{:<4}  {:<10}  {}\n", words[static_cast<std::size_t>(verdict)], topic, what);
+    std::fflush(stdout);
+    failed_ = failed_ || verdict == Verdict::fail;
+  }
+  // Runs a check whose errors are findings, too.
+  template <class Check>
+  void try_to(std::string_view topic, std::string_view advice, Check check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      say(Verdict::fail, topic, fmt::format("{}; {}", error.what(), advice));
+    }
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  bool failed_ = false;
+};
+
+std::string text_of(const sockaddr& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = address.sa_family == AF_INET
+                          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr)
+                          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return inet_ntop(address.sa_family, bytes, text.data(), text.size()) != nullptr ? text.data() : "?";
+}
+
+struct Interface {
+  bool up = false;
+  std::vector<std::string> addresses;
+};
+
+std::map<std::string, Interface> interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) throw Error(fmt::format("getifaddrs: {}", std::strerror(errno)));
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  std::map<std::string, Interface> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    Interface& interface = found[entry->ifa_name];
+    interface.up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
+    const sockaddr* address = entry->ifa_addr;
+    if (address != nullptr && (address->sa_family == AF_INET || address->sa_family == AF_INET6)) {
+      interface.addresses.push_back(text_of(*address));
+    }
+  }
+  return found;
+}
+
+void check_interfaces(Report& report, const std::string& wanted) {
+  const auto found = interfaces();
+  for (const auto& [name, interface] : found) {
+    const bool matters = wanted.empty() || name == wanted;
+    const Verdict bad = !matters ? Verdict::ok : wanted.empty() ? Verdict::warn : Verdict::fail;
+    if (interface.addresses.empty()) {
+      report.say(interface.up || !wanted.empty() ? bad : Verdict::ok, "interface",
+                 fmt::format("{}: no address{}", name, interface.up ? "" : ", down"));
+    } else {
+      report.say(interface.up ? Verdict::ok : bad, "interface",
+                 fmt::format("{}: {}{}", name, fmt::join(interface.addresses, ", "),
+                             interface.up ? "" : "; it is down: `ip link set " + name + " up`"));
+    }
+  }
+  if (!wanted.empty() && !found.contains(wanted)) {
+    report.say(Verdict::fail, "interface", fmt::format("--interface {}: there is none of this name", wanted));
+  }
+}
+
+void check_threads(Report& report) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  report.say(Verdict::ok, "cores", fmt::format("{} usable", cores));
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  const std::string_view advice = "`sotto train --ranks` sets it; under torchrun, mpirun and srun set it yourself";
+  report.say(Verdict::ok, "threads", fmt::format("OMP_NUM_THREADS={}; {}", threads != nullptr ? threads : "", advice));
+  const bool passive = policy != nullptr && strcasecmp(policy, "passive") == 0;
+  report.say(passive || policy == nullptr ? Verdict::ok : Verdict::warn, "threads",
+             fmt::format("OMP_WAIT_POLICY={}; `passive` keeps waiting threads off the cores of other ranks; {}",
+                         policy != nullptr ? policy : "", advice));
+}
+
+void check_launch(Report& report, const std::string& master) {
+  const World world = find_world(master);
+  if (world.starter == "single") {
+    report.say(Verdict::ok, "launch", "no launcher's variables: `sotto train --ranks N` starts the ranks itself");
+  } else {
+    report.say(Verdict::ok, "launch",
+               fmt::format("started by {}: rank {} of {}, meeting at {}:{}", world.starter, world.rank, world.size,
+                           world.host, world.port));
+  }
+}
+
+// Two ranks, here threads, meet over the loopback and average a megabyte.
+void check_gloo(Report& report) {
+  constexpr int rounds = 10;
+  const StoreServer store("127.0.0.1");
+  const auto rank = [&](int number) {
+    World world;
+    world.rank = world.local_rank = number;
+    world.size = world.local_size = 2;
+    world.host = "127.0.0.1";
+    world.port = store.port();
+    GlooOptions options;
+    options.address = "127.0.0.1";
+    options.deadline = options.connect_deadline = std::chrono::seconds(10);
+    const auto communicator = connect_gloo(world, options);
+    std::vector<float> values(1 << 18, 1.0F);
+    communicator->all_reduce(values);
+    const Timer timer;
+    for (int i = 0; i < rounds; ++i) communicator->all_reduce(values, ReduceOp::max);
+    const double seconds = timer.seconds() / rounds;
+    communicator->barrier();
+    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
+    return seconds;
+  };
+  auto other = std::async(std::launch::async, rank, 1);
+  const double seconds = rank(0);
+  other.get();
+  report.say(Verdict::ok, "gloo",
+             fmt::format("two ranks over the loopback: 1 MiB all-reduce in {:.2f} ms", seconds * 1e3));
+}
+
+void check_space(Report& report) {
+  constexpr double wanted_memory = 1e9, wanted_disk = 1e9;
+  const double memory = static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  report.say(memory < wanted_memory ? Verdict::warn : Verdict::ok, "memory",
+             bytes_text(memory) + " free, without caches");
+  std::error_code error;
+  const auto space = std::filesystem::space(".", error);
+  const auto available = static_cast<double>(space.available);
+  const bool writable = access(".", W_OK) == 0;
+  report.say(error || !writable        ? Verdict::fail
+             : available < wanted_disk ? Verdict::warn
+                                       : Verdict::ok,
+             "disk",
+             error       ? error.message()
+             : !writable ? "this folder cannot be written to: choose another one with --train-dir"
+                         : bytes_text(available) + " free in this folder, where runs/ is made");
+}
+
+}  // namespace
+
+int run_doctor(std::span<const std::string> arguments) {
+  DoctorOptions options;
+  Flags flags("doctor", "Checks what training needs of this machine.", examples);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+
+  Report report;
+  report.say(Verdict::ok, "version", version_text());
+  report.try_to("launch", "unset them, or start with torchrun, mpirun or srun again",
+                [&] { check_launch(report, options.master); });
+  check_threads(report);
+  report.try_to("interface", "without any, only the loopback can be used",
+                [&] { check_interfaces(report, options.interface); });
+  report.try_to("gloo", "training on several ranks is going to fail like this", [&] { check_gloo(report); });
+  check_space(report);
+  return report.failed() ? 1 : 0;
+}
+
+}  // namespace sotto

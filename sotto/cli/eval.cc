@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/flags.h"
+#include "sotto/core/error.h"
+#include "sotto/train/evaluator.h"
+#include "sotto/train/stop_signal.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+Prints a line for each checkpoint: step 40  loss 0.1234  Prec@1 97.12  Prec@5 99.90
+
+Examples:
+  sotto eval --model-dir runs/topk
+  sotto eval --model-dir runs/topk --follow --poll 2)text";
+
+}  // namespace
+
+int run_eval(std::span<const std::string> arguments) {
+  EvalOptions options;
+  options.data.data.clear();  // as the checkpoint says
+  Flags flags("eval", "Evaluates the checkpoints of a run, in their order.", examples);
+  flags.alias("data", "dataset");
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.model_dir.empty()) throw ConfigError("sotto eval: say which run with --model-dir");
+
+  const StopSignal signals;
+  evaluate_folder(
+      options,
+      [](const EvalLine& line) {
+        fmt::print("step {}  loss {:.4f}  Prec@1 {:.2f}  Prec@5 {:.2f}\n", line.step, line.loss, line.prec1,
+                   line.prec5);
+        std::fflush(stdout);
+      },
+      [] { return StopSignal::caught() == 0; });
+  return StopSignal::caught() == 0 ? 0 : 128 + StopSignal::caught();
+}
+
+}  // namespace sotto

@@ -1,0 +1,255 @@
+#include "sotto/cli/flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t name_width = 30;
+constexpr std::size_t help_width = 88;
+
+// "text [default]", broken into lines of help_width; CLI11 indents them.
+std::string wrapped(std::string_view text) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (column > 0 && column + 1 + end > help_width) {
+      lines += '\n';
+      column = 0;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += text.substr(0, end);
+    column += end;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(name_width); }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional) return option->get_name(true, false);
+    return fmt::format("--{}", fmt::join(option->get_lnames(), ", --"));
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "\n" + CLI::Formatter::make_usage(app, std::move(name));
+  }
+};
+
+std::string with_default(std::string_view help, std::string_view range, std::string_view value) {
+  return wrapped(fmt::format("{}{}{}", help, range, value.empty() ? "" : fmt::format(" [{}]", value)));
+}
+
+std::string range_text(Bounds bounds) {
+  return std::isfinite(bounds.low) || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
+}
+
+std::string heading_of(std::string_view option, std::span<const FlagGroup> groups) {
+  for (const FlagGroup& group : groups) {
+    if (std::ranges::find(group.options, option) != group.options.end()) return std::string(group.heading);
+  }
+  return groups.empty() ? "Options" : std::string(groups.back().heading);
+}
+
+}  // namespace
+
+class Flags::Impl {
+ public:
+  Impl(std::string_view name, std::string_view summary, std::string_view examples)
+      : app(std::string(summary), fmt::format("sotto {}", name)) {
+    app.formatter(std::make_shared<HelpFormatter>());
+    app.set_help_flag("-h,--help", "this text");
+    app.footer(std::string(examples));
+    app.allow_extras();
+  }
+
+  CLI::Option* add(const std::string& names, const std::string& kind, std::string help, std::string group) {
+    CLI::Option* option = kind.empty() ? app.add_flag(names) : app.add_option(names, texts[names], "");
+    option->description(std::move(help))->group(std::move(group));
+    if (!kind.empty()) option->option_text(kind);
+    return option;
+  }
+
+  std::string names(std::string_view name) const {
+    const auto other = aliases.find(name);
+    return "--" + std::string(name) + (other == aliases.end() ? "" : ",--" + other->second);
+  }
+
+  // What was given for an option, or null.
+  const CLI::Option* find(std::string_view name) const {
+    const CLI::Option* option = app.get_option_no_throw("--" + std::string(name));
+    return option != nullptr && option->count() > 0 ? option : nullptr;
+  }
+
+  [[noreturn]] void fail_unknown(const std::string& argument) const {
+    if (!argument.starts_with("--")) {
+      throw ConfigError(
+          fmt::format("{}: unexpected argument `{}`; see {} --help", app.get_name(), argument, app.get_name()));
+    }
+    const std::string name = argument.substr(0, argument.find('='));
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& other : option->get_lnames()) known.push_back("--" + other);
+    }
+    const std::vector<std::string_view> views(known.begin(), known.end());
+    const std::string nearest = nearest_name(name, views);
+    throw ConfigError(fmt::format("{}: unknown option {};{} see {} --help", app.get_name(), name,
+                                  nearest.empty() ? "" : fmt::format(" did you mean {}?", nearest), app.get_name()));
+  }
+
+  CLI::App app;
+  std::map<std::string, std::string, std::less<>> aliases;
+  std::map<std::string, std::string> texts;  // where CLI11 puts values; they are read as results()
+};
+
+namespace {
+
+class Assigner final : public OptionVisitor {
+ public:
+  using Find = std::function<const CLI::Option*(std::string_view)>;
+  explicit Assigner(Find find) : find_(std::move(find)) {}
+
+  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
+    if (const auto text = given(name)) value = parse_bool(where(name, *text), *text);
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds bounds) override {
+    if (const auto text = given(name)) value = parse_int(where(name, *text), *text, bounds);
+  }
+  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
+    if (const auto text = given(name)) value = parse_double(where(name, *text), *text, bounds);
+  }
+  void option(std::string_view name, std::string& value, std::string_view /*help*/,
+              std::initializer_list<std::string_view> choices) override {
+    const auto text = given(name);
+    if (!text) return;
+    if (choices.size() > 0 && std::ranges::find(choices, *text) == choices.end()) {
+      throw ConfigError(fmt::format("{} must be one of {}", where(name, *text), fmt::join(choices, ", ")));
+    }
+    value = *text;
+  }
+
+ private:
+  std::optional<std::string> given(std::string_view name) const {
+    const CLI::Option* option = find_(name);
+    if (option == nullptr) return std::nullopt;
+    return option->results().back();
+  }
+  static std::string where(std::string_view name, std::string_view text) { return fmt::format("--{} {}:", name, text); }
+
+  Find find_;
+};
+
+class Writer final : public OptionVisitor {
+ public:
+  void option(std::string_view name, bool& value, std::string_view /*help*/) override {
+    add(name, value ? "true" : "false");
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    add(name, std::to_string(value));
+  }
+  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    add(name, format_double(value));
+  }
+  void option(std::string_view name, std::string& value, std::string_view /*help*/,
+              std::initializer_list<std::string_view> /*choices*/) override {
+    if (!value.empty()) add(name, value);
+  }
+  std::vector<std::string> flags;
+
+ private:
+  void add(std::string_view name, std::string_view value) { flags.push_back(fmt::format("--{}={}", name, value)); }
+};
+
+class Adder final : public OptionVisitor {
+ public:
+  using Add = std::function<void(std::string_view name, const char* kind, std::string help)>;
+  explicit Adder(Add add) : add_(std::move(add)) {}
+
+  void option(std::string_view name, bool& value, std::string_view help) override {
+    add_(name, "", with_default(help, "", value ? "on" : "off"));
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
+    add_(name, "N", with_default(help, range_text(bounds), std::to_string(value)));
+  }
+  void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
+    add_(name, "X", with_default(help, range_text(bounds), format_double(value)));
+  }
+  void option(std::string_view name, std::string& value, std::string_view help,
+              std::initializer_list<std::string_view> choices) override {
+    add_(name, "TEXT",
+         with_default(help, choices.size() == 0 ? "" : fmt::format(": {}", fmt::join(choices, ", ")), value));
+  }
+
+ private:
+  Add add_;
+};
+
+}  // namespace
+
+Flags::Flags(std::string_view command, std::string_view summary, std::string_view examples)
+    : impl_(std::make_unique<Impl>(command, summary, examples)) {}
+
+Flags::~Flags() = default;
+
+void Flags::add_all(Visitable& options, std::span<const FlagGroup> groups) {
+  Adder adder([&](std::string_view name, const char* kind, std::string help) {
+    if (impl_->app.get_option_no_throw("--" + std::string(name)) != nullptr) return;
+    const bool is_switch = *kind == '\0';
+    const std::string names = impl_->names(name) + (is_switch ? fmt::format(",!--no-{}", name) : "");
+    impl_->add(names, kind, std::move(help), heading_of(name, groups));
+  });
+  options.visit(adder);
+}
+
+void Flags::alias(std::string_view option, std::string_view other) { impl_->aliases.emplace(option, other); }
+
+void Flags::add_list(std::string_view name, std::vector<std::string>& values, std::string_view help) {
+  impl_->app.add_option(impl_->names(name), values, wrapped(help))->option_text("TEXT ...");
+}
+
+void Flags::add_positional(std::string_view name, std::string& value, std::string_view help, bool required) {
+  impl_->app.add_option(std::string(name), value, wrapped(help))->required(required)->option_text(" ");
+}
+
+bool Flags::parse(std::span<const std::string> arguments) {
+  CLI::App& app = impl_->app;
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 wants them back to front
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError(fmt::format("{}: {}; see {} --help", app.get_name(), error.what(), app.get_name()));
+  }
+  const auto rest = app.remaining();
+  if (!rest.empty()) impl_->fail_unknown(rest.front());
+  return true;
+}
+
+bool Flags::given(std::string_view option) const { return impl_->find(option) != nullptr; }
+
+void Flags::assign_all(Visitable& options) const {
+  Assigner assigner([this](std::string_view name) { return impl_->find(name); });
+  options.visit(assigner);
+}
+
+std::vector<std::string> to_flags(Visitable& options) {
+  Writer writer;
+  options.visit(writer);
+  return std::move(writer.flags);
+}
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/cli/console.h"
+
+namespace sotto {
+
+// A job of several processes on this machine, one a rank.
+struct LaunchSpec {
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments;  // without the program's name
+  std::int64_t ranks = 2;
+  std::string master;        // "host:port" where the ranks meet; empty: a free port of this machine
+  std::int64_t threads = 0;  // compute threads a rank; 0: cores / ranks
+  bool show_lines = true;    // false: only progress, and the last lines of a job that failed
+};
+
+struct LaunchResult {
+  int status = 0;     // 0; that of the rank that failed first; 130 or 143 after SIGINT or SIGTERM
+  std::string error;  // why, in the words of the rank that failed first; empty when nothing failed
+};
+
+// Starts the ranks, gives them the variables that find_world() reads and those of OpenMP, and shows what they print:
+// lines as
+// "[2] text", and text that ends in '\r' as progress. The first failure ends all of them within two seconds: those
+// that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks once; the second one kills
+// them. The ranks die with this process. ConfigError for a malformed master, CommError when its port is in use.
+LaunchResult launch(const LaunchSpec& spec, Console& console);
+
+// In a rank that a launcher started: hands the error over that ends this process, so that one of them is printed, once.
+// `lost_peer`: it may be only the echo of another rank's failure. False when there is no launcher.
+bool report_to_launcher(std::string_view error, bool lost_peer);
+
+}  // namespace sotto

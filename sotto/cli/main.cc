@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/launcher.h"
+#include "sotto/core/error.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+namespace {
+
+void print_help() {
+  fmt::print(
+      "sotto: train neural networks over slow links, sending little.\n"
+      "\n"
+      "Usage: sotto COMMAND [OPTIONS]        sotto COMMAND --help says more\n"
+      "\n"
+      "Commands:\n");
+  for (const Command& command : command_table()) fmt::print("  {:<9} {}\n", command.name, command.summary);
+  fmt::print(
+      "\n"
+      "A codec is a sentence, `memory | transform | select | quantise | code`, each part with its options:\n"
+      "  none                     what training without compression sends\n"
+      "  qsgd(bits=4)             every element in 4 bits, unbiased\n"
+      "  ef | topk(0.01)          the largest hundredth of the elements; the rest is remembered (error feedback)\n"
+      "\n"
+      "Examples:\n"
+      "  sotto demo\n"
+      "  sotto train --ranks 4 --model lenet --data digits --codec \"ef | topk(0.01)\"\n"
+      "  sotto compare --ranks 2 --max-steps 200 --codecs none \"qsgd(bits=4)\" int8\n"
+      "  sotto codec list\n"
+      "\n"
+      "Exit status: 0; 2 for what cannot be asked for; 130 and 143 after SIGINT and SIGTERM; else 1.\n");
+}
+
+int run(std::span<const std::string> arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_help();
+    return 0;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("{}\n", version_text());
+    return 0;
+  }
+  const Command* command = find_entry(command_table(), arguments[0]);
+  if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], names_of(command_table())));
+  return command->run(arguments.subspan(1));
+}
+
+int fail(int status, const std::string& message, bool lost_peer = false) {
+  if (!report_to_launcher(message, lost_peer)) fmt::print(stderr, "sotto: {}\n", message);
+  return status;
+}
+
+}  // namespace
+}  // namespace sotto
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    return sotto::run(arguments);
+  } catch (const sotto::ConfigError& error) {
+    return sotto::fail(2, error.what());
+  } catch (const sotto::CommError& error) {
+    return sotto::fail(1, error.what(), true);
+  } catch (const sotto::Error& error) {
+    return sotto::fail(1, error.what());
+  } catch (const std::exception& error) {
+    return sotto::fail(1, fmt::format("internal error: {}", error.what()));
+  }
+}

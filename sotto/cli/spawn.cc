@@ -1,0 +1,91 @@
+#include "sotto/cli/spawn.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr int above_standard = 10;  // descriptors from here on are never those that a child is given
+
+[[noreturn]] void fail(const char* what) {
+  throw Error(fmt::format("cannot start a rank: {}: {}", what, std::strerror(errno)));
+}
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
+  Pipe pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  const int high = fcntl(pipe.write.get(), F_DUPFD_CLOEXEC, above_standard);
+  if (high < 0) fail("pipe");
+  pipe.write.reset(high);
+  return pipe;
+}
+
+std::vector<char*> pointers(std::span<const std::string> texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// In the child, before exec: system calls only, since other threads of the parent may have held any lock.
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent, int in,
+                         int out, int err, int report) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it died before it could take us with it
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (const int number : {SIGINT, SIGTERM, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || dup2(report, report_descriptor) < 0) _exit(127);
+  close_range(report_descriptor + 1, ~0U, 0);
+  execve(program, arguments, environment);
+  _exit(127);  // reported as such
+}
+
+}  // namespace
+
+void Descriptor::reset(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+Process spawn(const std::string& program, std::span<const std::string> arguments,
+              std::span<const std::string> environment) {
+  Pipe out = make_pipe(), err = make_pipe(), report = make_pipe();
+  const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null.open()) fail("/dev/null");
+  const Descriptor in(fcntl(null.get(), F_DUPFD_CLOEXEC, above_standard));
+  if (!in.open()) fail("/dev/null");
+  const auto argv = pointers(arguments);
+  const auto envp = pointers(environment);
+  const pid_t parent = getpid();
+
+  const pid_t pid = fork();
+  if (pid < 0) fail("fork");
+  if (pid == 0) {
+    become(program.c_str(), argv.data(), envp.data(), parent, in.get(), out.write.get(), err.write.get(),
+           report.write.get());
+  }
+  for (Pipe* pipe : {&out, &err, &report}) fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
+  return {pid, std::move(out.read), std::move(err.read), std::move(report.read)};
+}
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sotto {
+
+// A file descriptor that is closed when its owner goes.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Descriptor() { reset(); }
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+// A child process and the ends that we read of its pipes.
+struct Process {
+  pid_t pid = 0;
+  Descriptor out, err, report;
+};
+
+constexpr int report_descriptor = 3;  // of the child
+
+// Starts a program in a process group of its own, so that a signal of the terminal reaches only its parent. It inherits
+// nothing but stdout, stderr and report_descriptor, which are pipes to us; its stdin is empty; it is killed when this
+// process ends. `environment` is whole: "NAME=value". Nothing but system calls happens between fork and exec, so it may
+// be called beside other threads. Error when there is no process or descriptor left.
+Process spawn(const std::string& program, std::span<const std::string> arguments,
+              std::span<const std::string> environment);
+
+}  // namespace sotto

@@ -1,0 +1,74 @@
+#include "sotto/cli/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace sotto {
+
+TextTable::TextTable(std::initializer_list<std::string_view> headings)
+    : rows_{{headings.begin(), headings.end()}}, left_(headings.size(), false) {
+  left_.front() = true;
+}
+
+void TextTable::add(std::vector<std::string> row) {
+  row.resize(left_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::vector<std::size_t> TextTable::widths() const {
+  std::vector<std::size_t> widths(left_.size(), 3);
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  return widths;
+}
+
+std::string TextTable::plain() const {
+  const auto width = widths();
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) line += "  ";
+      line += left_[c] ? fmt::format("{:<{}}", row[c], width[c]) : fmt::format("{:>{}}", row[c], width[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string TextTable::markdown() const {
+  const auto escaped = [](const std::string& cell) {  // a bar would end the cell
+    std::string text;
+    for (const char c : cell) text += c == '|' ? std::string("\\|") : std::string(1, c);
+    return text;
+  };
+  std::string text;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    text += "|";
+    for (const std::string& cell : rows_[r]) text += fmt::format(" {} |", escaped(cell));
+    text += "\n";
+    if (r > 0) continue;
+    text += "|";
+    for (const bool left : left_) text += left ? " --- |" : " ---: |";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 5> units{"B", "KB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < units.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const int decimals = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", bytes, decimals, units[unit]);
+}
+
+}  // namespace sotto

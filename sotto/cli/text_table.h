@@ -1,0 +1,30 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// Rows of text under headings, in columns as wide as they must be: the first one to the left, the others to the right.
+class TextTable {
+ public:
+  explicit TextTable(std::initializer_list<std::string_view> headings);
+  void left(std::size_t column) { left_.at(column) = true; }  // align this column to the left
+  // Missing cells at the end are empty.
+  void add(std::vector<std::string> row);
+  std::string plain() const;
+  std::string markdown() const;
+
+ private:
+  std::vector<std::size_t> widths() const;
+
+  std::vector<std::vector<std::string>> rows_;  // the first one holds the headings
+  std::vector<bool> left_;
+};
+
+// "12 B", "4.1 KB", "1.72 MB": three digits, thousands.
+std::string bytes_text(double bytes);
+
+}  // namespace sotto

@@ -1,0 +1,101 @@
+#include "sotto/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/cli/commands.h"
+#include "sotto/cli/launcher.h"
+#include "sotto/cli/run_summary.h"
+#include "sotto/cli/text_table.h"
+#include "sotto/cli/train_flags.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+#include "sotto/train/checkpoint.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view examples = R"text(
+The ranks are processes of this machine (--ranks N), or those that torchrun, Open MPI's mpirun or SLURM's srun started.
+Without any of these, start each rank by hand with the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+
+Examples:
+  sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk
+  sotto train --ranks 4 --codec "ef | topk(0.01)" --train-dir runs/topk --resume --epochs 5
+  sotto train --config runs/topk/config.toml --seed 2
+  torchrun --nnodes 2 --nproc-per-node 2 ... --no-python sotto train --codec int8)text";
+
+struct OwnOptions {
+  bool dry_run = false;
+  void visit(OptionVisitor& v) { v.option("dry-run", dry_run, "only say what a step would send"); }
+};
+
+int print_dry_run(const TrainOptions& options) {
+  const DryRun run = dry_run(options);
+  const auto [least, most] = std::ranges::minmax(run.bytes_sent);
+  fmt::print("model         {}, {} parameters in {} buckets\n", options.model, run.parameters, run.buckets);
+  fmt::print("codec         {}\n", options.codec);
+  fmt::print("aggregator    {}\n", run.aggregator);
+  fmt::print("a rank sends  {} bytes a step{}\n", most,
+             least == most ? "" : fmt::format(" at most, {} at least", least));
+  fmt::print("dense         {} bytes a step\n", run.dense_bytes);
+  fmt::print("ratio         {}\n",
+             most == 0 ? "-" : fmt::format("{:.1f}", static_cast<double>(run.dense_bytes) / static_cast<double>(most)));
+  return 0;
+}
+
+void print_result(const std::string& train_dir) {
+  const RunSummary summary = read_summary(train_dir);
+  fmt::print("test accuracy {:.2f} % after {} steps; {} sent a rank ({} a step, dense {}); {}\n",
+             100 * summary.test_accuracy, summary.steps, bytes_text(summary.bytes_sent),
+             bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir);
+}
+
+int run_rank(const TrainOptions& options, const World& world) {
+  const TrainResult result = train(options, world);
+  if (world.rank == 0 && world.starter != "sotto") print_result(result.train_dir);
+  return result.signal == 0 ? 0 : 128 + result.signal;
+}
+
+int run_job(TrainOptions options) {
+  if (options.train_dir.empty()) options.train_dir = new_folder(options.model);
+  LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
+  options.master.clear();  // the ranks learn it from their variables
+  for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));
+  Console console;
+  const LaunchResult result = launch(spec, console);
+  if (result.status == 0) {
+    print_result(options.train_dir);
+    return 0;
+  }
+  checkpoint::remove_partial(options.train_dir);
+  if (!result.error.empty()) fmt::print(stderr, "sotto: {}\n", result.error);
+  return result.status;
+}
+
+}  // namespace
+
+int run_train(std::span<const std::string> arguments) {
+  TrainOptions options;
+  OwnOptions own;
+  Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.", examples);
+  add_train_flags(flags, options);
+  flags.add(own);
+  if (!flags.parse(arguments)) return 0;
+  assign_train_flags(flags, options);
+  flags.assign(own);
+
+  const World world = find_world(options.master);
+  const bool started = world.starter != "single";
+  if (started && options.ranks != 0 && options.ranks != world.size) {
+    throw ConfigError(
+        fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
+  }
+  if (options.ranks == 0) options.ranks = world.size;
+  resolve(options);
+  if (own.dry_run) return print_dry_run(options);
+  return started || options.ranks == 1 ? run_rank(options, world) : run_job(options);
+}
+
+}  // namespace sotto

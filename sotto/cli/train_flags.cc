@@ -1,0 +1,42 @@
+#include "sotto/cli/train_flags.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+namespace sotto {
+
+void add_train_flags(Flags& flags, TrainOptions& options) {
+  const std::array<FlagGroup, 5> groups{{
+      {"What is trained", {"model", "data", "data-dir", "train-size", "test-size", "data-seed", "seed"}},
+      {"What is sent", {"codec", "aggregator", "algorithm", "overlap", "bucket-kib"}},
+      {"Ranks and network", {"ranks", "master", "interface", "address", "deadline", "link", "threads"}},
+      {"Training",
+       {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "lr", "momentum", "nesterov",
+        "weight-decay", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
+      {"Run folder", {}},
+  }};
+  flags.alias("model", "network");
+  flags.alias("data", "dataset");
+  flags.add(options, groups);
+  TrainFlagOptions own;
+  flags.add(own, std::span(groups).last(1));
+}
+
+void assign_train_flags(const Flags& flags, TrainOptions& options) {
+  TrainFlagOptions own;
+  flags.assign(own);
+  options.ranks = 0;
+  if (!own.config.empty()) from_toml(own.config, options);
+  flags.assign(options);
+}
+
+std::string new_folder(std::string_view name) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), getpid());
+}
+
+}  // namespace sotto

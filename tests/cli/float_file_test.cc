@@ -1,0 +1,87 @@
+#include "sotto/cli/float_file.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+class FloatFile : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::vector<float> read(const std::string& content) {
+    std::ofstream(path_, std::ios::binary) << content;
+    return read_floats(path_);
+  }
+  std::string error_of(const std::string& content) {
+    try {
+      read(content);
+    } catch (const FileError& error) {
+      EXPECT_NE(std::string(error.what()).find(path_.string()), std::string::npos) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() /
+      fmt::format("sotto-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+std::string raw(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::string npy(const std::string& header, const std::vector<float>& values, char version = 1) {
+  std::string text = "\x93NUMPY";
+  text += version;
+  text += '\0';
+  text += static_cast<char>(header.size());
+  text += '\0';
+  if (version > 1) text += std::string(2, '\0');
+  return text + header + raw(values);
+}
+
+TEST_F(FloatFile, RawValues) { EXPECT_EQ(read(raw({1, -2.5F, 0})), (std::vector<float>{1, -2.5F, 0})); }
+
+TEST_F(FloatFile, NpyOfEveryShapeAndVersion) {
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  for (const char* shape : {"(6,)", "(2, 3)", "(1, 2, 3)"}) {
+    const std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}  \n", shape);
+    EXPECT_EQ(read(npy(header, values)), values);
+    EXPECT_EQ(read(npy(header, values, 2)), values);
+  }
+}
+
+TEST_F(FloatFile, NamesWhatIsWrong) {
+  const auto header = [](const char* type, const char* order, const char* shape) {
+    return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", type, order, shape);
+  };
+  EXPECT_NE(error_of(""), "");
+  EXPECT_NE(error_of("12345"), "");
+  EXPECT_NE(error_of(npy(header("<f8", "False", "(2,)"), {1, 2, 3, 4})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "True", "(2,)"), {1, 2})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(3,)"), {1, 2})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(1,)"), {1, 2})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(0,)"), {})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(4294967296, 4294967296)"), {})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(x,)"), {1})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(1"), {1})), "");
+  EXPECT_NE(error_of(npy("{'descr': '<f4'}", {1})), "");
+  EXPECT_NE(error_of(npy(header("<f4", "False", "(1,)"), {1}, 9)), "");
+}
+
+TEST_F(FloatFile, EveryTruncationIsAnError) {
+  const std::string whole = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", {1, 2});
+  for (std::size_t size = 6; size < whole.size(); ++size) EXPECT_NE(error_of(whole.substr(0, size)), "") << size;
+}
+
+}  // namespace
+}  // namespace sotto
