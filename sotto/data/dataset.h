@@ -24,7 +24,7 @@ class Dataset {
 
 struct DataOptions {
   std::string data = "digits";
-  std::string data_dir;
+  std::string data_dir{};
   std::int64_t train_size = 0;  // 0: all that there is
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;

@@ -27,18 +27,18 @@ struct Hand {
   float radius, pressure, pressure_phase, soft, ink;
 
   explicit Hand(Philox& random)
-      : jitter(0.026F),
+      : jitter(0.029F),
         waist(0.16F * bell(random)),
         lean(0.10F * bell(random)),
-        wave_x(0.030F * bell(random)),
-        wave_y(0.030F * bell(random)),
+        wave_x(0.033F * bell(random)),
+        wave_y(0.033F * bell(random)),
         turn(0.024F * bell(random)),
         slant(0.08F + 0.20F * bell(random)),
         width(1.0F + 0.17F * bell(random)),
         size(between(random, 0.84F, 1.04F)),
         shift_x(0.75F * bell(random)),
         shift_y(0.75F * bell(random)),
-        radius(between(random, 0.75F, 1.75F)),
+        radius(between(random, 0.7F, 1.45F)),
         pressure(between(random, 0.0F, 0.25F)),
         pressure_phase(between(random, 0, 1)),
         soft(between(random, 0.9F, 1.7F)),

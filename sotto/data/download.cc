@@ -1,0 +1,259 @@
+#include "sotto/data/download.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/sentence.h"
+
+namespace sotto {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PartFile {
+ public:
+  explicit PartFile(fs::path path)
+      : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) throw FileError(fmt::format("cannot write {}: {}", path_.string(), reason()));
+  }
+  ~PartFile() { ::close(fd_); }
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  // Both return false on failure, and keep why: they are called from within libcurl, through which nothing may be
+  // thrown.
+  bool append(const char* data, std::size_t count) {
+    while (count > 0) {
+      const ssize_t written = ::write(fd_, data, count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return fail();
+      data += written;
+      count -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+  bool empty() { return ::ftruncate(fd_, 0) == 0 || fail(); }
+  void check() const {
+    if (!failure_.empty()) throw FileError(fmt::format("cannot write {}: {}", path_.string(), failure_));
+  }
+
+ private:
+  static std::string reason() { return std::generic_category().message(errno); }
+  bool fail() {
+    failure_ = reason();
+    return false;
+  }
+  fs::path path_;
+  int fd_;
+  std::string failure_;
+};
+
+// One request, as the callbacks of libcurl see it.
+struct Transfer {
+  CURL* curl;
+  const Download& source;
+  const fs::path& path;
+  const Progress& progress;
+  PartFile file;
+  std::uint64_t start;         // what was there before
+  std::uint64_t received = 0;  // written on top of it
+  bool body_begun = false;
+  std::string refusal;  // why the answer cannot be used
+  bool cancelled = false;
+
+  long status() const {
+    long code = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    return code;
+  }
+
+  // Looks at the head of the answer, before its first byte is written.
+  bool accept() {
+    body_begun = true;
+    if (status() == 200 && start > 0) {  // the server knows no ranges: from the beginning
+      start = 0;
+      return file.empty();
+    }
+    if (status() == 206) {
+      curl_header* header = nullptr;
+      if (curl_easy_header(curl, "Content-Range", 0, CURLH_HEADER, -1, &header) != CURLHE_OK ||
+          !std::string_view(header->value).starts_with(fmt::format("bytes {}-", start))) {
+        refusal = "the server sent another range than the one it was asked for";
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool take(const char* data, std::size_t count) {
+    if (status() != 200 && status() != 206) return true;  // the text of an error page
+    if (!body_begun && !accept()) return false;
+    if (start + received + count > source.bytes) {
+      refusal = fmt::format("the server sends more than the {} bytes that the file has", source.bytes);
+      return false;
+    }
+    received += count;
+    return file.append(data, count);
+  }
+};
+
+std::size_t on_data(char* data, std::size_t size, std::size_t count, void* transfer) {
+  return static_cast<Transfer*>(transfer)->take(data, size * count) ? size * count : 0;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& t = *static_cast<Transfer*>(user);
+  t.cancelled = t.progress && !t.progress(t.path, t.start + t.received, t.source.bytes);
+  return t.cancelled ? 1 : 0;
+}
+
+enum class Answer : std::uint8_t { complete, cancelled, beyond_the_end };
+
+// Asks for what is missing of the part, and appends it.
+Answer request(const Download& source, const fs::path& path, const fs::path& part, std::uint64_t start,
+               const Progress& progress) {
+  const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
+  if (!curl) throw FileError(fmt::format("cannot download {}: libcurl does not start", source.url));
+  Transfer transfer{.curl = curl.get(),
+                    .source = source,
+                    .path = path,
+                    .progress = progress,
+                    .file = PartFile(part),
+                    .start = start,
+                    .refusal = {}};
+  std::array<char, CURL_ERROR_SIZE> reason{};
+  CURL* c = curl.get();
+  curl_easy_setopt(c, CURLOPT_URL, source.url.c_str());
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(c, CURLOPT_MAXREDIRS, 10L);
+  curl_easy_setopt(c, CURLOPT_USERAGENT, "sotto");
+  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 30L);
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 60L);
+  curl_easy_setopt(c, CURLOPT_ERRORBUFFER, reason.data());
+  curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
+  curl_easy_setopt(c, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(c, CURLOPT_XFERINFODATA, &transfer);
+  // Not CURLOPT_RESUME_FROM: with it a server that knows no ranges is an error.
+  if (start > 0) curl_easy_setopt(c, CURLOPT_RANGE, fmt::format("{}-", start).c_str());
+
+  const CURLcode result = curl_easy_perform(c);
+  const std::uint64_t kept = transfer.start + transfer.received;
+  const auto fail = [&](std::string_view why) {
+    if (kept == 0) fs::remove(part);
+    const std::string next =
+        kept == 0 ? "" : fmt::format("; {} of {} bytes are kept, run it again to go on", kept, source.bytes);
+    throw FileError(fmt::format("cannot download {} to {}: {}{}", source.url, path.string(), why, next));
+  };
+  transfer.file.check();
+  if (transfer.cancelled) return Answer::cancelled;
+  if (!transfer.refusal.empty()) {
+    fs::remove(part);
+    throw FileError(fmt::format("cannot download {} to {}: {}", source.url, path.string(), transfer.refusal));
+  }
+  if (result != CURLE_OK) fail(reason[0] != '\0' ? reason.data() : curl_easy_strerror(result));
+  const long status = transfer.status();
+  if (status == 416 && start > 0) return Answer::beyond_the_end;
+  if (status != 200 && status != 206) fail(fmt::format("the server answered with HTTP status {}", status));
+  curl_off_t announced = -1;
+  curl_easy_getinfo(c, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+  if (announced < 0 && kept < source.bytes) fail("the connection ended early");  // libcurl could not know
+  return Answer::complete;
+}
+
+std::string md5_of(const fs::path& path) { return md5_hex(read_file(path)); }
+
+// Removes a part that is not the file; says whether it is.
+void check_part(const Download& source, const fs::path& path, const fs::path& part) {
+  const std::uint64_t size = fs::file_size(part);
+  const std::string md5 = md5_of(part);
+  if (size == source.bytes && md5 == source.md5) return;
+  fs::remove(part);
+  throw FileError(
+      fmt::format("{}: what {} sent is not the right file: {} bytes with md5 {}, expected {} with md5 {}; it "
+                  "was removed",
+                  path.string(), source.url, size, md5, source.bytes, source.md5));
+}
+
+struct NamedFile {
+  std::string_view name;
+  std::string_view md5;
+  std::uint64_t bytes;
+};
+
+constexpr std::string_view mnist_mirror = "https://ossci-datasets.s3.amazonaws.com/mnist";
+constexpr std::array mnist_files{
+    NamedFile{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
+    NamedFile{"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
+    NamedFile{"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
+    NamedFile{"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542},
+};
+
+}  // namespace
+
+Fetched download(const Download& source, const fs::path& path, const Progress& progress) try {
+  if (fs::exists(path) && fs::file_size(path) == source.bytes && md5_of(path) == source.md5) {
+    return Fetched::already_there;
+  }
+  const fs::path part = path.string() + ".part";
+  std::uint64_t start = fs::exists(part) ? fs::file_size(part) : 0;
+  if (start > source.bytes) {  // not a part of this file
+    fs::remove(part);
+    start = 0;
+  }
+  if (start < source.bytes) {
+    Answer answer = request(source, path, part, start, progress);
+    if (answer == Answer::beyond_the_end) {
+      fs::remove(part);
+      answer = request(source, path, part, 0, progress);
+    }
+    if (answer == Answer::cancelled) return Fetched::cancelled;
+  }
+  check_part(source, path, part);
+  fsync_path(part);
+  fs::rename(part, path);
+  fsync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  return Fetched::done;
+} catch (const fs::filesystem_error& error) {
+  throw FileError(fmt::format("cannot write {}: {}", (error.path1().empty() ? path : error.path1()).string(),
+                              error.code().message()));
+}
+
+Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_view base_url,
+                    const Progress& progress) {
+  if (name != "mnist") {
+    constexpr std::array<std::string_view, 1> known{"mnist"};
+    throw ConfigError("cannot download: " + unknown_name("data set", name, known));
+  }
+  std::string base(base_url.empty() ? mnist_mirror : base_url);
+  if (!base.starts_with("http://") && !base.starts_with("https://")) {
+    throw ConfigError(fmt::format("--url {}: must begin with http:// or https://", base));
+  }
+  while (base.ends_with('/')) base.pop_back();
+  make_folder(folder);
+  Fetched all = Fetched::already_there;
+  for (const NamedFile& file : mnist_files) {
+    const Download source{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
+    const Fetched fetched = download(source, folder / file.name, progress);
+    if (fetched == Fetched::cancelled) return fetched;
+    if (fetched == Fetched::done) all = fetched;
+  }
+  return all;
+}
+
+}  // namespace sotto

@@ -1,0 +1,253 @@
+"""Downloads against a local server: resuming, servers that misbehave, files that are wrong."""
+
+import hashlib
+import http.server
+import os
+import pathlib
+import re
+import resource
+import socket
+import subprocess
+import threading
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = pathlib.Path(os.environ.get("SOTTO_BIN_DIR", ROOT / "build" / "release" / "bin")) / "download_tool"
+CONTENT = bytes((i * 7919 >> 3) & 0xFF for i in range(300_000))
+MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        server.ranges.append(self.headers.get("Range"))
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/file")
+            self.end_headers()
+            return
+        if self.path != "/file":
+            self.send_error(404)
+            return
+        start = 0
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        if asked and server.knows_ranges:
+            start = int(asked.group(1))
+            if start >= len(server.content):
+                self.send_response(416)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206)
+            shown = start + server.range_error
+            self.send_header("Content-Range", f"bytes {shown}-{len(server.content) - 1}/{len(server.content)}")
+        else:
+            self.send_response(200)
+        body = server.content[start:]
+        if server.announces_length:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body if server.cut_after is None else body[: server.cut_after])
+        except ConnectionError:  # a client that has cancelled
+            pass
+        self.close_connection = True
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as s:
+        s.content, s.ranges = CONTENT, []
+        s.knows_ranges, s.announces_length, s.range_error, s.cut_after = True, True, 0, None
+        s.url = f"http://127.0.0.1:{s.server_port}"
+        thread = threading.Thread(target=s.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield s
+        s.shutdown()
+        thread.join()
+
+
+def run(*args):
+    result = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True, timeout=60)
+    assert result.returncode in (0, 1), result
+    return result
+
+
+def fetch(server, path, *more, md5=MD5, name="/file"):
+    return run(server.url + name, md5, len(CONTENT), path, *more)
+
+
+def part_of(path):
+    return path.with_name(path.name + ".part")
+
+
+def expect_done(result, path):
+    assert (result.returncode, result.stdout) == (0, "done\n"), result
+    assert path.read_bytes() == CONTENT
+    assert not part_of(path).exists()
+
+
+def test_downloads_once(server, tmp_path):
+    path = tmp_path / "f"
+    expect_done(fetch(server, path), path)
+    assert fetch(server, path).stdout == "already there\n"
+    assert server.ranges == [None]
+
+
+def test_wrong_file_is_replaced(server, tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(bytes(len(CONTENT)))
+    expect_done(fetch(server, path), path)
+
+
+def test_follows_redirects(server, tmp_path):
+    expect_done(fetch(server, tmp_path / "f", name="/moved"), tmp_path / "f")
+
+
+@pytest.mark.parametrize("announces_length", [True, False])
+def test_resumes_after_a_cut_connection(server, tmp_path, announces_length):
+    path = tmp_path / "f"
+    server.cut_after, server.announces_length = 100_000, announces_length
+    result = fetch(server, path)
+    assert result.returncode == 1
+    assert "100000 of 300000 bytes are kept, run it again" in result.stderr
+    assert not path.exists() and part_of(path).read_bytes() == CONTENT[:100_000]
+    server.cut_after = None
+    expect_done(fetch(server, path), path)
+    assert server.ranges == [None, "bytes=100000-"]
+
+
+def test_cancel_leaves_a_part_to_go_on_from(server, tmp_path):
+    path = tmp_path / "f"
+    server.cut_after = 100_000  # so that the part is what is known to be there, however fast the connection is
+    fetch(server, path)
+    server.cut_after = None
+    assert fetch(server, path, 1).stdout == "cancelled\n"
+    assert not path.exists() and CONTENT.startswith(part_of(path).read_bytes())
+    assert part_of(path).stat().st_size >= 100_000
+    expect_done(fetch(server, path), path)
+
+
+def test_server_without_ranges_is_asked_for_all(server, tmp_path):
+    path = tmp_path / "f"
+    part_of(path).write_bytes(b"x" * 1000)
+    server.knows_ranges = False
+    expect_done(fetch(server, path), path)
+    assert server.ranges == ["bytes=1000-"]
+
+
+def test_part_that_is_too_long_is_dropped(server, tmp_path):
+    path = tmp_path / "f"
+    part_of(path).write_bytes(CONTENT + b"x")
+    expect_done(fetch(server, path), path)
+    assert server.ranges == [None]
+
+
+def test_complete_part_needs_no_request(server, tmp_path):
+    path = tmp_path / "f"
+    part_of(path).write_bytes(CONTENT)
+    expect_done(fetch(server, path), path)
+    assert server.ranges == []
+
+
+def test_part_beyond_the_end_of_what_the_server_has(server, tmp_path):
+    path = tmp_path / "f"
+    part_of(path).write_bytes(CONTENT[:200_000])
+    server.content = CONTENT[:100_000]
+    result = fetch(server, path)
+    assert result.returncode == 1 and "100000 bytes with md5" in result.stderr
+    assert server.ranges == ["bytes=200000-", None]
+    assert not path.exists() and not part_of(path).exists()
+
+
+def test_wrong_md5_removes_the_part(server, tmp_path):
+    path = tmp_path / "f"
+    server.content = CONTENT[:-1] + b"?"
+    result = fetch(server, path)
+    assert result.returncode == 1
+    for wanted in (str(path), MD5, hashlib.md5(server.content).hexdigest()):
+        assert wanted in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_longer_file_is_refused(server, tmp_path):
+    server.content = CONTENT + b"more"
+    result = fetch(server, tmp_path / "f")
+    assert result.returncode == 1 and "more than the 300000 bytes" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_range_is_refused(server, tmp_path):
+    part_of(tmp_path / "f").write_bytes(CONTENT[:1000])
+    server.range_error = 1
+    result = fetch(server, tmp_path / "f")
+    assert result.returncode == 1 and "another range" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_not_found(server, tmp_path):
+    result = fetch(server, tmp_path / "f", name="/other")
+    assert result.returncode == 1
+    assert "HTTP status 404" in result.stderr and "/other" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_not_found_keeps_an_earlier_part(server, tmp_path):
+    part_of(tmp_path / "f").write_bytes(CONTENT[:1000])
+    result = fetch(server, tmp_path / "f", name="/other")
+    assert result.returncode == 1 and "404" in result.stderr
+    assert part_of(tmp_path / "f").read_bytes() == CONTENT[:1000]
+
+
+def test_refused_connection(tmp_path):
+    with socket.socket() as s:  # bound, but nobody listens
+        s.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{s.getsockname()[1]}/file"
+        result = run(url, MD5, len(CONTENT), tmp_path / "f")
+    assert result.returncode == 1 and url in result.stderr and str(tmp_path / "f") in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_protocols_are_refused(tmp_path):
+    (tmp_path / "here").write_bytes(CONTENT)
+    result = run(f"file://{tmp_path}/here", MD5, len(CONTENT), tmp_path / "f")
+    assert result.returncode == 1 and "file" in result.stderr
+    assert not (tmp_path / "f").exists()
+
+
+def test_folder_that_cannot_be_written(server, tmp_path):
+    result = fetch(server, tmp_path / "none" / "f")
+    assert result.returncode == 1 and str(tmp_path / "none" / "f.part") in result.stderr
+    (tmp_path / "d.part").mkdir()
+    result = fetch(server, tmp_path / "d")
+    assert result.returncode == 1 and str(tmp_path / "d.part") in result.stderr
+
+
+def test_full_disk(server, tmp_path):
+    # A limit on the size of files fails a write as a full disk does: part of it is written, then comes an error.
+    path = tmp_path / "f"
+    result = subprocess.run(
+        [TOOL, server.url + "/file", MD5, str(len(CONTENT)), path],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+        restore_signals=False,  # SIGXFSZ stays ignored
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 1 and f"cannot write {part_of(path)}: File too large" in result.stderr
+    assert part_of(path).read_bytes() == CONTENT[:100_000]
+    expect_done(fetch(server, path), path)
+
+
+def test_dataset_names_the_file_and_the_server(server, tmp_path):
+    result = run("get", "mnist", tmp_path / "new", server.url + "/")
+    assert result.returncode == 1
+    assert server.url + "/train-images-idx3-ubyte.gz" in result.stderr and "404" in result.stderr
+    result = run("get", "mnis", tmp_path, server.url)
+    assert result.returncode == 1 and "mnist" in result.stderr
+    result = run("get", "mnist", tmp_path, "ftp://x")
+    assert result.returncode == 1 and "http://" in result.stderr
