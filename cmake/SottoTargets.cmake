@@ -1,5 +1,6 @@
 # One target a folder: sotto_library(core SOURCES a.cc DEPENDS kernels LINK fmt::fmt PRIVATE_LINK PkgConfig::libzstd)
-# makes sotto_core, alias sotto::core, from sources of the current folder. `TORCH` makes it see LibTorch.
+# makes sotto_core, alias sotto::core, from sources of the current folder. LibTorch is a
+# PRIVATE_LINK of the few that see it: our headers are free of it.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -21,7 +22,7 @@ add_library(sotto_options INTERFACE)
 # -fno-math-errno, -fno-trapping-math: let loops become SIMD; they change no result.
 # -Wno-restrict: g++ 12 warns of `"text" + std::string` (its bug 105651).
 target_compile_options(sotto_options INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
-                       -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict -Werror)
+                       -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -Werror)
 if(MOLD_PROGRAM)
   target_link_options(sotto_options INTERFACE -fuse-ld=mold)
 endif()
@@ -31,7 +32,7 @@ if(SOTTO_SANITIZE)
 endif()
 
 function(sotto_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(sotto_${name} STATIC ${ARG_SOURCES})
   add_library(sotto::${name} ALIAS sotto_${name})
   set_target_properties(sotto_${name} PROPERTIES EXPORT_NAME ${name})
@@ -39,8 +40,5 @@ function(sotto_library name)
   target_compile_features(sotto_${name} PUBLIC cxx_std_20)
   list(TRANSFORM ARG_DEPENDS PREPEND sotto_)
   target_link_libraries(sotto_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} $<BUILD_INTERFACE:sotto_options>)
-  if(ARG_TORCH)
-    target_link_libraries(sotto_${name} PUBLIC torchlite)
-  endif()
   set_property(GLOBAL APPEND PROPERTY SOTTO_LIBRARIES sotto_${name})
 endfunction()

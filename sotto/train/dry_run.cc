@@ -1,6 +1,7 @@
 #include <chrono>
 #include <memory>
 
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/random.h"
 #include "sotto/model/model.h"

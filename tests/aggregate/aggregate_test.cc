@@ -117,7 +117,9 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
       begin += plan.range.size();
     }
   }
-  for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(totals[0][i], wanted[i], 2e-5) << layout.name_at(i);
+  // A sum in 16 bits is rounded at every addition, to within 2^-11, and no rank remembers that.
+  const double tolerance = name == "all_reduce" && method != "none" ? steps * ranks * 0x1p-10 : 2e-5;
+  for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(totals[0][i], wanted[i], tolerance) << layout.name_at(i);
 }
 
 std::vector<Case> cases() {

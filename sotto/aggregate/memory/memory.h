@@ -8,6 +8,7 @@
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/layout.h"
+#include "sotto/core/sentence.h"
 #include "sotto/core/state.h"
 
 namespace sotto {
