@@ -15,14 +15,13 @@ class Schedule {
 };
 
 // A sentence of one part, or of a warmup and one part:
-//   constant                                       1
-//   step(every=N, factor=0.1, unit=step|epoch)     factor^(step / every)
-//   milestones(at=30/60/80, factor=0.1, unit=epoch|step)    factor^(milestones reached)
-//   cosine(floor=0)                                from 1 at the end of the warm-up to `floor` at the horizon, and from
-//   there on warmup(steps=N | epochs=E, from=0)             a line that ends in 1 at its last step, times the part
-//   behind it
+//   constant                                              1
+//   step(every=N, factor=0.1, unit=step|epoch)            factor^(step / every)
+//   milestones(at=30/60, factor=0.1, unit=epoch|step)     factor^(milestones reached)
+//   cosine(floor=0)                                       from 1 after the warm-up to `floor` at the horizon
+//   warmup(steps=N | epochs=E, from=0)                    a line to 1 at its last step, times the part behind it
 // Everything but the cosine counts steps from the start of training, a warm-up included. `where` names the flag in
-// errors. ConfigError, with a caret, for anything else, and for a warm-up that is not shorter than the horizon.
+// errors: ConfigError, with a caret, for anything else, and for a warm-up that is not shorter than the horizon.
 std::unique_ptr<Schedule> make_schedule(std::string_view where, std::string_view sentence, std::uint64_t horizon_steps,
                                         std::uint64_t steps_per_epoch);
 

@@ -1,0 +1,419 @@
+#include "sotto/model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <thread>
+
+#include "sotto/core/error.h"
+#include "sotto/core/table.h"
+#include "sotto/optim/optimiser.h"
+#include "tests/model/batches.h"
+
+namespace sotto {
+namespace {
+
+const ModelEntry& entry_of(std::string_view name) { return *find_entry(model_table(), name); }
+
+double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+TEST(ModelTable, ParameterCounts) {
+  const std::map<std::string_view, std::size_t> counts{
+      {"lenet", 431080}, {"mnist-cnn", 3274634}, {"fc", 1033510}, {"resnet18", 11173962}, {"logreg", 7850}};
+  EXPECT_EQ(counts.size(), model_table().size());
+  for (const ModelEntry& entry : model_table()) {
+    const auto model = model_of(entry);
+    EXPECT_EQ(model->layout().numel(), counts.at(entry.name)) << entry.name;
+    EXPECT_EQ(model->name(), entry.name);
+    std::string digits;  // the summary says the same number
+    for (const char c : entry.summary.substr(entry.summary.find(';'))) {
+      if (c >= '0' && c <= '9') digits += c;
+    }
+    EXPECT_EQ(digits, std::to_string(counts.at(entry.name))) << entry.name;
+    EXPECT_GT(entry.default_lr, 0) << entry.name;
+    EXPECT_GE(entry.default_momentum, 0) << entry.name;
+  }
+}
+
+TEST(ModelTable, LenetIsCaffes) {
+  const auto model = model_of(entry_of("lenet"));
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> wanted{
+      {"conv1.weight", {20, 1, 5, 5}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
+      {"fc1.weight", {500, 800}},      {"fc1.bias", {500}},  {"fc2.weight", {10, 500}},        {"fc2.bias", {10}}};
+  const auto segments = model->layout().segments();
+  ASSERT_EQ(segments.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(segments[i].name, wanted[i].first);
+    EXPECT_EQ(segments[i].shape, wanted[i].second);
+  }
+  EXPECT_EQ(model->buffer_layout().segments().size(), 0U);
+  EXPECT_EQ(model->buffers().size(), 0U);
+  EXPECT_EQ(entry_of("lenet").default_lr, 0.05);
+  EXPECT_EQ(entry_of("lenet").default_momentum, 0.9);
+}
+
+TEST(ModelTable, Resnet18HasTorchvisionsNames) {
+  const auto model = model_of(entry_of("resnet18"));
+  const auto segments = model->layout().segments();
+  EXPECT_EQ(segments.size(), 62U);
+  EXPECT_EQ(segments.front().name, "conv1.weight");
+  EXPECT_EQ(segments.back().name, "fc.bias");
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const Segment& segment : segments) shapes[segment.name] = segment.shape;
+  EXPECT_EQ(shapes.at("layer2.0.downsample.0.weight"), (std::vector<std::int64_t>{128, 64, 1, 1}));
+  EXPECT_EQ(shapes.at("layer4.1.conv2.weight"), (std::vector<std::int64_t>{512, 512, 3, 3}));
+  EXPECT_EQ(shapes.at("layer4.1.bn2.weight"), (std::vector<std::int64_t>{512}));
+  const auto buffers = model->buffer_layout().segments();
+  EXPECT_EQ(buffers.size(), 40U);  // mean and variance of 20 norms; no counters
+  EXPECT_EQ(buffers[0].name, "bn1.running_mean");
+  EXPECT_EQ(buffers[1].name, "bn1.running_var");
+}
+
+TEST(ModelTable, OtherImagesAndClasses) {
+  EXPECT_EQ(make_model("m", "lenet", {3, 32, 32}, 100, 1)->layout().segments()[4].shape,
+            (std::vector<std::int64_t>{500, 1250}));
+  for (const ModelEntry& entry : model_table()) {
+    const ImageShape least{2, entry.least_side, entry.least_side + 3};
+    const auto model = make_model("--model", entry.name, least, 3, 1);
+    const Noise noise(least, 1, 0, 3);
+    EXPECT_TRUE(std::isfinite(model->accumulate_gradient(noise.batch(), 1, 0, {}))) << entry.name;
+    EXPECT_GT(dot(model->gradient(), model->gradient()), 0) << entry.name;
+  }
+}
+
+std::string error_of(std::string_view name, ImageShape shape, std::int64_t classes = 10) {
+  try {
+    make_model("--model", name, shape, classes, 1);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ModelTable, RefusesWhatItCannotBuild) {
+  EXPECT_NE(error_of("lenett", {1, 28, 28}).find("--model: unknown model `lenett`; did you mean `lenet`?"),
+            std::string::npos);
+  EXPECT_NE(error_of("lenet", {1, 28, 15}).find("at least 16x16 pixels, these are 1x28x15"), std::string::npos);
+  for (const ModelEntry& entry : model_table()) {
+    EXPECT_NE(error_of(entry.name, {1, entry.least_side - 1, 64}).find(entry.name), std::string::npos);
+    EXPECT_NE(error_of(entry.name, {0, 64, 64}).find("0x64x64"), std::string::npos);
+    EXPECT_NE(error_of(entry.name, {1, 64, 64}, 0).find("0 classes"), std::string::npos);
+  }
+}
+
+// Laws that hold for every line of the table.
+class EveryModel : public testing::TestWithParam<std::string_view> {
+ protected:
+  static constexpr std::size_t examples = 2;
+  const ModelEntry& entry_ = entry_of(GetParam());
+  const ImageShape shape_{entry_.shape.channels, 16, 16};  // small, for speed
+  std::unique_ptr<Model> model_ = make();
+  Noise noise_{shape_, examples};
+
+  std::unique_ptr<Model> make(std::uint64_t seed = 1) const {
+    return make_model("--model", entry_.name, shape_, 10, seed);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryModel, testing::ValuesIn(names_of(model_table())), [](const auto& name) {
+  std::string text(name.param);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+});
+
+TEST_P(EveryModel, InitialParametersDependOnTheSeedAlone) {
+  EXPECT_EQ(copy_of(model_->parameters()), copy_of(make()->parameters()));
+  const auto other = make(1ULL << 32U | 1U);  // all 64 bits of a seed count
+  const auto changed = copy_of(other->parameters());
+  for (const Segment& segment : model_->layout().segments()) {
+    if (segment.shape.size() < 2) continue;
+    std::size_t equal = 0;
+    for (std::size_t i = segment.range().begin; i < segment.range().end; ++i) {
+      equal += model_->parameters()[i] == changed[i];
+    }
+    EXPECT_LE(equal, segment.numel() / 100) << segment.name;
+  }
+}
+
+TEST_P(EveryModel, VectorsAreAlignedAndPaddedWithZeros) {
+  model_->accumulate_gradient(noise_.batch(), 1, 0, {});
+  for (const std::span<float> vector : {model_->parameters(), model_->gradient()}) {
+    EXPECT_EQ(vector.size(), model_->layout().size());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(vector.data()) % 64, 0U);
+    std::vector<float> cleared = copy_of(vector);
+    model_->layout().clear_padding(cleared);
+    EXPECT_EQ(cleared, copy_of(vector));
+  }
+  EXPECT_EQ(model_->buffers().size(), model_->buffer_layout().size());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(model_->buffers().data()) % 64, 0U);
+}
+
+TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
+  const std::vector<float> wanted = gradient_of(*model_, noise_.batch());
+  for (int call = 0; call < 2; ++call) {
+    std::fill(model_->gradient().begin(), model_->gradient().end(), 0.0F);
+    const auto thread = std::this_thread::get_id();
+    std::vector<std::size_t> order;
+    model_->accumulate_gradient(noise_.batch(), 1, 5, [&](std::size_t segment) {
+      order.push_back(segment);
+      EXPECT_EQ(std::this_thread::get_id(), thread);
+      const Range range = model_->layout().segments()[segment].range();
+      for (std::size_t i = range.begin; i < range.end; ++i) {
+        if (model_->gradient()[i] != wanted[i])
+          FAIL() << model_->layout().segments()[segment].name << " was not finished";
+      }
+    });
+    ASSERT_FALSE(order.empty());
+    EXPECT_LT(order.back(), 2U) << "the first layer is the last to be ready";
+    std::sort(order.begin(), order.end());
+    std::vector<std::size_t> all(model_->layout().segments().size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    EXPECT_EQ(order, all);
+  }
+}
+
+TEST_P(EveryModel, TheSameBatchGivesTheSameBits) {
+  const std::vector<float> once = gradient_of(*model_, noise_.batch());
+  EXPECT_EQ(once, gradient_of(*model_, noise_.batch()));
+  EXPECT_EQ(once, gradient_of(*make(), noise_.batch()));
+}
+
+TEST_P(EveryModel, RanksAsThreadsDoNotDisturbEachOther) {
+  const std::vector<float> alone = gradient_of(*model_, noise_.batch());
+  std::vector<std::vector<float>> gradients(3);
+  std::vector<std::thread> ranks;
+  for (auto& gradient : gradients) {
+    ranks.emplace_back([&] { gradient = gradient_of(*make(), noise_.batch()); });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (const auto& gradient : gradients) EXPECT_EQ(gradient, alone);
+}
+
+// The loss along the gradient rises at the gradient's length: checked without any other implementation.
+TEST_P(EveryModel, TheGradientIsTheSlopeOfTheLoss) {
+  const std::vector<float> gradient = gradient_of(*model_, noise_.batch());
+  const double length = std::sqrt(dot(gradient, gradient));
+  const std::vector<float> start = copy_of(model_->parameters());
+  const double distance = std::min(2e-3, 5e-3 / length);  // a norm over few values is far from straight
+  const auto loss_at = [&](double along) {
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      model_->parameters()[i] = static_cast<float>(start[i] + along * gradient[i] / length);
+    }
+    return model_->accumulate_gradient(noise_.batch(), 1, 5, {});
+  };
+  const double slope = (loss_at(distance) - loss_at(-distance)) / (2 * distance);
+  EXPECT_NEAR(slope, length, 0.03 * length) << "distance " << distance;
+}
+
+TEST_P(EveryModel, AddsToTheGradientAndReturnsThePlainLoss) {
+  const double loss = model_->accumulate_gradient(noise_.batch(), 1, 5, {});
+  const std::vector<float> gradient = gradient_of(*model_, noise_.batch());
+  const double scale = std::sqrt(dot(gradient, gradient) / static_cast<double>(gradient.size()));
+  std::fill(model_->gradient().begin(), model_->gradient().end(), static_cast<float>(scale));
+  EXPECT_EQ(model_->accumulate_gradient(noise_.batch(), 0.5F, 5, {}), loss);
+  const float* now = model_->gradient().data();
+  for (const Segment& segment : model_->layout().segments()) {
+    for (std::size_t i = segment.range().begin; i < segment.range().end; ++i) {
+      const double wanted = scale + 0.5 * gradient[i];
+      ASSERT_NEAR(now[i], wanted, 1e-5 * (scale + std::abs(gradient[i]))) << segment.name;
+    }
+  }
+}
+
+TEST_P(EveryModel, EvaluatingChangesNothing) {
+  model_->accumulate_gradient(noise_.batch(), 1, 5, {});
+  const auto parameters = copy_of(model_->parameters()), gradient = copy_of(model_->gradient());
+  const auto buffers = copy_of(model_->buffers());
+  const Score once = model_->evaluate(noise_.batch());
+  const Score again = model_->evaluate(noise_.batch());
+  EXPECT_EQ(once.loss, again.loss);
+  EXPECT_EQ(once.count, examples);
+  EXPECT_LE(once.top1, once.top5);
+  EXPECT_LE(once.top5, once.count);
+  EXPECT_EQ(copy_of(model_->parameters()), parameters);
+  EXPECT_EQ(copy_of(model_->gradient()), gradient);
+  EXPECT_EQ(copy_of(model_->buffers()), buffers);
+  EXPECT_EQ(model_->evaluate(noise_.part(0, 0)).count, 0U);
+}
+
+TEST_P(EveryModel, AnExampleIsScoredWhateverItsCompany) {
+  const Score whole = model_->evaluate(noise_.batch());
+  Score sum;
+  for (std::size_t i = 0; i < examples; ++i) {
+    const Score one = model_->evaluate(noise_.part(i, 1));
+    sum.loss += one.loss;
+    sum.top1 += one.top1;
+    sum.top5 += one.top5;
+  }
+  EXPECT_NEAR(sum.loss, whole.loss, 1e-4 * whole.loss);
+  EXPECT_EQ(sum.top1, whole.top1);
+  EXPECT_EQ(sum.top5, whole.top5);
+}
+
+TEST_P(EveryModel, RefusesOtherImagesAndLabels) {
+  const auto refused = [&](const Batch& batch) {
+    EXPECT_THROW(model_->accumulate_gradient(batch, 1, 0, {}), ConfigError);
+    EXPECT_THROW(model_->evaluate(batch), ConfigError);
+  };
+  const Noise wider({shape_.channels, shape_.height, shape_.width + 1}, 2);
+  refused(wider.batch());
+  Batch short_batch = noise_.batch();
+  short_batch.images = short_batch.images.first(7);
+  refused(short_batch);
+  for (const std::int64_t label : {std::int64_t{10}, std::int64_t{-1}, std::int64_t{-100}}) {  // -100: torch ignores it
+    Noise wrong = noise_;
+    wrong.labels[1] = label;
+    refused(wrong.batch());
+  }
+  EXPECT_THROW(model_->accumulate_gradient(noise_.part(0, 0), 1, 0, {}), ConfigError);
+}
+
+TEST_P(EveryModel, AnErrorOfTheCallbackComesOut) {
+  const std::vector<float> before = gradient_of(*model_, noise_.batch());
+  try {
+    model_->accumulate_gradient(noise_.batch(), 1, 5, [](std::size_t) { throw CommError("rank 2 has gone"); });
+    FAIL() << "no error";
+  } catch (const CommError& error) {
+    EXPECT_STREQ(error.what(), "rank 2 has gone");
+  }
+  EXPECT_EQ(before, gradient_of(*model_, noise_.batch()));
+}
+
+// Without norms over the batch and without dropout, micro-batches add up to the batch.
+TEST(Accumulation, TwoHalvesMakeTheWhole) {
+  for (const std::string_view name : {"lenet", "fc", "logreg"}) {
+    const auto model = model_of(entry_of(name));
+    const Noise noise(entry_of(name).shape, 6);
+    const std::vector<float> whole = gradient_of(*model, noise.batch());
+    std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
+    model->accumulate_gradient(noise.part(0, 3), 0.5F, 1, {});
+    model->accumulate_gradient(noise.part(3, 3), 0.5F, 2, {});
+    std::vector<float> difference = whole;
+    for (std::size_t i = 0; i < whole.size(); ++i) difference[i] -= model->gradient()[i];
+    EXPECT_LT(std::sqrt(dot(difference, difference) / dot(whole, whole)), 1e-5) << name;
+  }
+}
+
+TEST(Dropout, MasksAreAFunctionOfRandom) {
+  const ModelEntry& entry = entry_of("mnist-cnn");
+  const auto model = model_of(entry);
+  const Noise noise(entry.shape, 2);
+  const auto first = gradient_of(*model, noise.batch(), 5);
+  EXPECT_EQ(gradient_of(*model, noise.batch(), 5), first);
+  EXPECT_NE(gradient_of(*model, noise.batch(), 6), first);
+  EXPECT_NE(gradient_of(*model, noise.batch(), 5 + (1ULL << 32U)), first);
+
+  // With every unit of fc1 active, fc2.weight has a gradient exactly where one example's mask keeps a unit.
+  const auto segments = model->layout().segments();
+  const Range bias = segments[5].range(), weight = segments[6].range();
+  ASSERT_EQ(segments[5].name, "fc1.bias");
+  ASSERT_EQ(segments[6].name, "fc2.weight");
+  std::fill(model->parameters().begin() + static_cast<std::ptrdiff_t>(bias.begin),
+            model->parameters().begin() + static_cast<std::ptrdiff_t>(bias.end), 100.0F);
+  std::fill(model->parameters().begin() + static_cast<std::ptrdiff_t>(weight.begin),
+            model->parameters().begin() + static_cast<std::ptrdiff_t>(weight.end), 0.0F);
+  const auto one = gradient_of(*model, noise.part(0, 1), 5);
+  const auto other = gradient_of(*model, noise.part(0, 1), 6);
+  std::size_t kept = 0, kept_twice = 0;
+  for (std::size_t i = weight.begin; i < weight.begin + bias.size(); ++i) {
+    kept += one[i] != 0;
+    kept_twice += one[i] != 0 && other[i] != 0;
+  }
+  EXPECT_NEAR(static_cast<double>(kept), 0.6 * 1024, 5 * std::sqrt(1024 * 0.24));
+  EXPECT_NEAR(static_cast<double>(kept_twice), 0.36 * 1024, 5 * std::sqrt(1024 * 0.36 * 0.64));
+}
+
+TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
+  const ModelEntry& entry = entry_of("resnet18");
+  const auto model = model_of(entry);
+  const Noise noise(entry.shape, 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Range range = model->buffer_layout().segments()[i].range();
+    for (std::size_t k = range.begin; k < range.end; ++k) EXPECT_EQ(model->buffers()[k], static_cast<float>(i));
+  }
+  const double fresh = model->evaluate(noise.batch()).loss;
+  const auto start = copy_of(model->buffers());
+  model->accumulate_gradient(noise.batch(), 1, 0, {});
+  EXPECT_NE(copy_of(model->buffers()), start);
+  const double trained = model->evaluate(noise.batch()).loss;
+  EXPECT_NE(trained, fresh);
+  std::copy(start.begin(), start.end(), model->buffers().begin());  // the vector is what the network computes with
+  EXPECT_EQ(model->evaluate(noise.batch()).loss, fresh);
+}
+
+// Logistic regression with all parameters zero: the gradient is (1/classes - [class is the label]) * image.
+TEST(Exact, LogisticRegression) {
+  const auto model = make_model("--model", "logreg", {1, 1, 3}, 4, 1);
+  std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
+  const std::vector<float> images{1, -2, 4};
+  const std::vector<std::int64_t> labels{2};
+  const Batch batch{images, labels, {1, 1, 3}};
+  EXPECT_NEAR(model->accumulate_gradient(batch, 2, 0, {}), std::log(4.0), 1e-6);
+  const auto segments = model->layout().segments();
+  for (std::size_t c = 0; c < 4; ++c) {
+    const float error = 2 * (0.25F - (c == 2 ? 1.0F : 0.0F));
+    EXPECT_FLOAT_EQ(model->gradient()[segments[1].offset + c], error);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_FLOAT_EQ(model->gradient()[segments[0].offset + 3 * c + i], error * images[i]);
+    }
+  }
+}
+
+// A model whose logits are its biases.
+Score score_of_biases(const std::vector<float>& biases, const std::vector<std::int64_t>& labels) {
+  const auto classes = static_cast<std::int64_t>(biases.size());
+  const auto model = make_model("--model", "logreg", {1, 1, 1}, classes, 1);
+  std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
+  std::copy(biases.begin(), biases.end(),
+            model->parameters().begin() + static_cast<std::ptrdiff_t>(model->layout().segments()[1].offset));
+  const std::vector<float> images(labels.size(), 0.0F);
+  return model->evaluate({images, labels, {1, 1, 1}});
+}
+
+TEST(Exact, Scores) {
+  const std::vector<float> descending{7, 6, 5, 4, 3, 2, 1};
+  const Score score = score_of_biases(descending, {0, 0, 1, 4, 5, 6});
+  EXPECT_EQ(score.count, 6U);
+  EXPECT_EQ(score.top1, 2U);
+  EXPECT_EQ(score.top5, 4U);
+  double sum = 0, loss = 0;
+  for (const float logit : descending) sum += std::exp(logit);
+  for (const int label : {0, 0, 1, 4, 5, 6}) loss += std::log(sum) - descending[static_cast<std::size_t>(label)];
+  EXPECT_NEAR(score.loss, loss, 1e-5 * loss);
+
+  const Score few = score_of_biases({1, 2, 3}, {0, 1, 2});  // fewer than five classes
+  EXPECT_EQ(few.top1, 1U);
+  EXPECT_EQ(few.top5, 3U);
+  const Score ties = score_of_biases(std::vector<float>(10, 0.5F), {0, 1, 4, 5});  // the first of equals is preferred
+  EXPECT_EQ(ties.top1, 1U);
+  EXPECT_EQ(ties.top5, 3U);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Score broken = score_of_biases(std::vector<float>(10, nan), {3, 7, 9});
+  EXPECT_EQ(broken.top1, 0U);
+  EXPECT_TRUE(std::isnan(broken.loss));
+}
+
+TEST(Training, LenetLearnsABatchByHeart) {
+  const ModelEntry& entry = entry_of("lenet");
+  const auto model = model_of(entry);
+  const Noise noise(entry.shape, 32);
+  const auto sgd = make_sgd({}, model->layout().size());
+  for (std::uint64_t step = 0; step < 40; ++step) {
+    std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
+    model->accumulate_gradient(noise.batch(), 1, step, {});
+    sgd->apply(model->parameters(), model->gradient(), 0, entry.default_lr);
+  }
+  const Score score = model->evaluate(noise.batch());
+  EXPECT_LT(score.loss / 32, 0.1);
+  EXPECT_EQ(score.top1, 32U);
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,132 @@
+// Models and SGD against torch itself: a twin of each network that is left as torch makes it.
+#include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "sotto/core/table.h"
+#include "sotto/model/network.h"
+#include "sotto/optim/optimiser.h"
+#include "tests/model/batches.h"
+
+namespace sotto {
+namespace {
+
+class OneThread final : public testing::Environment {  // tests run beside each other
+  void SetUp() override { torch::set_num_threads(1); }
+};
+const testing::Environment* const one_thread = testing::AddGlobalTestEnvironment(new OneThread);
+
+struct Twin {
+  explicit Twin(const ModelEntry& entry) : network(entry.build(entry.shape, 10)) { initialise(*network, 1); }
+
+  double accumulate(Noise& noise, std::uint64_t random) {
+    const auto count = static_cast<std::int64_t>(noise.labels.size());
+    const auto images =
+        at::from_blob(noise.images.data(), {count, noise.shape.channels, noise.shape.height, noise.shape.width});
+    const auto labels = at::from_blob(noise.labels.data(), {count}, at::kLong);
+    const auto loss = at::cross_entropy_loss(network->forward(images, random), labels);
+    loss.backward();
+    return loss.item<double>();
+  }
+
+  std::shared_ptr<Network> network;
+};
+
+// Relative distance of a segment of a flat vector from a tensor.
+double distance(std::span<const float> flat, const Segment& segment, const at::Tensor& tensor) {
+  const at::Tensor wanted = tensor.detach().contiguous();
+  EXPECT_EQ(wanted.sizes(), at::IntArrayRef(segment.shape)) << segment.name;
+  const float* values = wanted.data_ptr<float>();
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < segment.numel(); ++i) {
+    error += std::pow(flat[segment.offset + i] - values[i], 2);
+    norm += std::pow(values[i], 2);
+  }
+  return std::sqrt(error / (norm + 1e-30));
+}
+
+TEST(TwinTest, GradientsParametersAndBuffersAreTorchs) {
+  for (const ModelEntry& entry : model_table()) {
+    Twin twin(entry);
+    const auto model = model_of(entry);
+    Noise noise(entry.shape, 4);
+    const double loss = model->accumulate_gradient(noise.batch(), 1, 5, {});
+    EXPECT_NEAR(loss, twin.accumulate(noise, 5), 1e-5 * loss) << entry.name;
+    const auto parameters = twin.network->named_parameters();
+    const auto segments = model->layout().segments();
+    ASSERT_EQ(parameters.size(), segments.size());
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      EXPECT_EQ(parameters[i].key(), segments[i].name);
+      EXPECT_EQ(distance(model->parameters(), segments[i], parameters[i].value()), 0) << segments[i].name;
+      EXPECT_LT(distance(model->gradient(), segments[i], parameters[i].value().grad()), 2e-4)
+          << entry.name << segments[i].name;
+    }
+    const auto buffers = twin.network->named_buffers();
+    for (const Segment& segment : model->buffer_layout().segments()) {
+      EXPECT_LT(distance(model->buffers(), segment, buffers[segment.name]), 1e-5) << segment.name;
+    }
+  }
+}
+
+TEST(TwinTest, SgdIsTorchs) {
+  const ModelEntry& entry = *find_entry(model_table(), "lenet");
+  for (const SgdOptions& options : {SgdOptions{0, false, 0}, SgdOptions{0.9, false, 0}, SgdOptions{0.9, true, 1e-2},
+                                    SgdOptions{0.5, false, 1e-2}, SgdOptions{0, false, 1e-2}}) {
+    Twin twin(entry);
+    torch::optim::SGD theirs(twin.network->parameters(), torch::optim::SGDOptions(0.05)
+                                                             .momentum(options.momentum)
+                                                             .nesterov(options.nesterov)
+                                                             .weight_decay(options.weight_decay));
+    const auto model = model_of(entry);
+    const auto ours = make_sgd(options, model->layout().size());
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      Noise noise(entry.shape, 4, step);
+      theirs.zero_grad();
+      twin.accumulate(noise, step);
+      theirs.step();
+      std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
+      model->accumulate_gradient(noise.batch(), 1, step, {});
+      ours->apply(model->parameters(), model->gradient(), 0, 0.05);
+    }
+    const auto parameters = twin.network->named_parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Segment& segment = model->layout().segments()[i];
+      EXPECT_LT(distance(model->parameters(), segment, parameters[i].value()), 1e-5) << segment.name;
+    }
+  }
+}
+
+TEST(Initialisation, IsUniformWithinItsBounds) {
+  const auto model = model_of(*find_entry(model_table(), "resnet18"));
+  const auto check = [&](const Segment& segment, double bound) {
+    double sum = 0, squares = 0, most = 0;
+    for (std::size_t i = segment.range().begin; i < segment.range().end; ++i) {
+      const double value = model->parameters()[i];
+      sum += value;
+      squares += value * value;
+      most = std::max(most, std::abs(value));
+    }
+    const auto n = static_cast<double>(segment.numel());
+    EXPECT_LE(most, bound * 1.000001) << segment.name;
+    EXPECT_GT(most, 0.98 * bound) << segment.name;
+    EXPECT_NEAR(sum / n, 0, 5 * bound / std::sqrt(3 * n)) << segment.name;
+    EXPECT_NEAR(squares / n, bound * bound / 3, 5 * bound * bound * std::sqrt(4.0 / 45 / n)) << segment.name;
+  };
+  for (const Segment& segment : model->layout().segments()) {
+    if (segment.shape.size() == 4) {  // variance 2 / (outputs * kernel)
+      check(segment, std::sqrt(6.0 / static_cast<double>(segment.shape[0] * segment.shape[2] * segment.shape[3])));
+    } else if (segment.name == "fc.weight") {
+      check(segment, 1 / std::sqrt(512.0));
+    } else if (segment.name != "fc.bias") {  // scale 1 and shift 0 of a norm
+      const float wanted = segment.name.ends_with("weight") ? 1.0F : 0.0F;
+      for (std::size_t i = segment.range().begin; i < segment.range().end; ++i) {
+        EXPECT_EQ(model->parameters()[i], wanted) << segment.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sotto
