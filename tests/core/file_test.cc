@@ -174,7 +174,7 @@ TEST(Gunzip, OneMemberAndSeveral) {
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip(text)))), text);
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip("")))), "");
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip("a") + gzip("") + gzip(text)))), "a" + text);
-  const std::string zeros(20'000'000, '\0');  // a thousand times as large as its file
+  const std::string zeros(8'000'000, '\0');  // a thousand times as large as its file
   EXPECT_EQ(gunzip("f", bytes_of(gzip(zeros) + gzip("end"))).size(), zeros.size() + 3);
 }
 
