@@ -99,6 +99,7 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
 
 // What no message of this layout will exceed, however many atoms it selects.
 void Chain::reserve(const Plan& plan) const {
+  if (stages_.code) coded_.room(plan.max_body);
   if (!stages_.transform && !stages_.select) return;
   indices_.room(plan.most);
   values_.room(plan.largest);

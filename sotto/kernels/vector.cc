@@ -16,11 +16,6 @@ void axpy(float factor, std::span<const float> values, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] += factor * values[i];
 }
 
-void gather(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
-            std::span<float> out) {
-  for (std::size_t j = 0; j < indices.size(); ++j) out[j] = values[indices[j] - first];
-}
-
 void scatter_add(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
                  std::span<float> out) {
   for (std::size_t j = 0; j < indices.size(); ++j) out[indices[j] - first] += values[j];

@@ -1,0 +1,64 @@
+// A step after the first allocates nothing.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/codec/fixture.h"
+#include "tests/support/allocation_counter.h"
+
+namespace sotto::testing {
+namespace {
+
+TEST(AllocationCounter, Counts) {
+  const std::size_t before = allocation_count();
+  const auto volatile_size = std::make_unique<std::vector<float>>(10);
+  EXPECT_GE(allocation_count(), before + 2);
+  EXPECT_EQ(volatile_size->size(), 10U);
+}
+
+void expect_no_allocation_after_the_first_step(const std::string& sentence) {
+  const auto codec = make_codec("test", sentence);
+  const Layout layout = mixed_layout();
+  // First hardly anything is selected, then all that can be.
+  std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
+                                           gaussian(layout, 2), std::vector<float>(layout.size(), 5.0F)};
+  layout.clear_padding(inputs[3]);
+  const std::array<Range, 2> parts{Range{0, 100}, Range{100, layout.size()}};
+  std::array<Message, 2> messages;
+  std::vector<float> decoded(layout.size());
+  Bucket out{decoded, &layout, 0};
+
+  std::size_t after_first = 0;
+  for (std::uint32_t step = 0; step < inputs.size(); ++step) {
+    codec->encode({inputs[step], &layout, 0}, {.step = step}, {}, parts, messages);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const MessageView view = MessageView::parse(messages[i].bytes());
+      view.expect({.step = step, .part = static_cast<std::uint16_t>(i)});
+      codec->add_decoded(view, parts[i], 1, out);
+    }
+    if (step == 0) after_first = allocation_count();
+  }
+  EXPECT_EQ(allocation_count(), after_first);
+}
+
+TEST(Steps, AfterTheFirstAllocateNothing) {
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    expect_no_allocation_after_the_first_step(sentence);
+  }
+}
+
+TEST(Steps, OfLinearCodecsAllocateNothing) {
+  const auto codec = make_codec("test", "f16");
+  const Layout layout = mixed_layout();
+  std::vector<float> values = gaussian(layout, 3);
+  std::vector<std::byte> linear(2 * layout.size());
+  Bucket bucket{values, &layout, 0};
+  const std::size_t before = allocation_count();
+  codec->to_linear(bucket, 0.5F, {}, linear);
+  codec->from_linear(linear, 2, bucket);
+  EXPECT_EQ(allocation_count(), before);
+}
+
+}  // namespace
+}  // namespace sotto::testing

@@ -1,0 +1,106 @@
+#include "sotto/codec/contract.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sotto {
+namespace {
+
+using Kind = Contract::Kind;
+
+Layout one_segment(std::int64_t n) { return {{{"w", 0, {n}}}, static_cast<std::size_t>(n)}; }
+
+Contract contract_of(const char* sentence, std::int64_t n = 1000) {
+  return make_codec("test", sentence)->contract(one_segment(n));
+}
+
+Contract unbiased(double omega) { return {.kind = Kind::unbiased, .omega = omega, .delta = 0}; }
+Contract contraction(double delta) { return {.kind = Kind::contraction, .delta = delta}; }
+
+TEST(Compose, ExactChangesNothing) {
+  EXPECT_EQ(compose({}, unbiased(2)).omega, 2);
+  EXPECT_EQ(compose(contraction(0.5), {}).delta, 0.5);
+  EXPECT_EQ(compose({}, {}).kind, Kind::exact);
+}
+
+TEST(Compose, UnbiasedTwice) {
+  const Contract both = compose(unbiased(1), unbiased(0.5));
+  EXPECT_EQ(both.kind, Kind::unbiased);
+  EXPECT_EQ(both.omega, 2);
+}
+
+TEST(Compose, ContractionBeforeLittleVarianceStaysOne) {
+  const Contract both = compose(contraction(0.1), unbiased(0.25));
+  EXPECT_EQ(both.kind, Kind::contraction);
+  EXPECT_DOUBLE_EQ(both.delta, 0.075);
+  EXPECT_EQ(compose(contraction(0.1), unbiased(1)).kind, Kind::none);
+  EXPECT_DOUBLE_EQ(compose(contraction(0.5), contraction(0.5)).delta, 0.25);
+}
+
+TEST(Compose, OtherwiseThereIsNoBound) {
+  EXPECT_EQ(compose(unbiased(1), contraction(0.5)).kind, Kind::none);
+  EXPECT_EQ(compose({.kind = Kind::none}, {}).kind, Kind::none);
+  EXPECT_EQ(compose({.kind = Kind::none}, unbiased(0.1)).kind, Kind::none);
+}
+
+TEST(Contracts, OfSelections) {
+  EXPECT_DOUBLE_EQ(contract_of("topk(0.01)").delta, 0.01);
+  EXPECT_DOUBLE_EQ(contract_of("topk(0.01)", 150).delta, 2.0 / 150);
+  EXPECT_EQ(contract_of("topk(0.01)").grain, Contract::Grain::segment);
+  EXPECT_EQ(contract_of("topk(0.01)").input, Contract::Input::delta);
+  EXPECT_EQ(contract_of("threshold(0.1)").kind, Kind::none);
+  EXPECT_EQ(contract_of("threshold(0.1)").input, Contract::Input::gradient);
+  EXPECT_EQ(contract_of("threshold").delta, 1);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(0.1, relative)").delta, 0.001);
+  EXPECT_DOUBLE_EQ(contract_of("topk(0.01) | sign").delta, 0.01 / 10);
+}
+
+TEST(Contracts, OfQuantisers) {
+  EXPECT_EQ(contract_of("f32").kind, Kind::exact);
+  EXPECT_EQ(contract_of("f32").input, Contract::Input::model);
+  EXPECT_EQ(contract_of("bf16").input, Contract::Input::model);
+  EXPECT_EQ(contract_of("f16").input, Contract::Input::model);
+  EXPECT_TRUE(contract_of("f16").linear);
+  EXPECT_FALSE(contract_of("f16 | zstd").linear);
+  EXPECT_FALSE(contract_of("topk(0.1) | f16").linear);
+  // 512 values a bucket, 15 levels: 512 / (4 * 225) against sqrt(512) / 15.
+  EXPECT_DOUBLE_EQ(contract_of("qsgd").omega, 512.0 / 900);
+  EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)").omega, std::sqrt(512.0));
+  EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)", 16).omega, 4);  // the segment is shorter than the bucket
+  EXPECT_EQ(contract_of("qsgd").block, 512U);
+  EXPECT_EQ(contract_of("sign").delta, 0.001);
+  EXPECT_EQ(contract_of("sign(block=8)").delta, 0.125);
+  EXPECT_DOUBLE_EQ(contract_of("int8").delta, 1 - 256.0 / 64516);
+  EXPECT_EQ(contract_of("int8(stochastic=true)").kind, Kind::unbiased);
+}
+
+TEST(Contracts, QsgdReachesItsBound) {
+  // One large value and others half a level up: each of those is a fair coin.
+  const auto codec = make_codec("test", "qsgd(bits=2, bucket=512, norm=max)");
+  const Layout layout = one_segment(512);
+  std::vector<float> values(512, 0.5F);
+  values[0] = 3;
+  std::vector<Message> messages(1);
+  std::vector<float> out(512);
+  Bucket bucket{out, &layout, 0};
+  codec->encode({values, &layout, 0}, {}, {}, std::vector<Range>{{0, 512}}, messages);
+  codec->add_decoded(messages[0].view(), {0, 512}, 1, bucket);
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    error += std::pow(out[i] - values[i], 2);
+    norm += std::pow(values[i], 2);
+  }
+  EXPECT_LE(error, codec->contract(layout).omega * norm);
+  EXPECT_GE(error, 0.06 * codec->contract(layout).omega * norm);
+}
+
+TEST(Contracts, ArePutIntoWords) {
+  EXPECT_EQ(describe(contract_of("f32")), "exact; for gradients, differences and models; parts cut anywhere; linear");
+  EXPECT_NE(describe(contract_of("qsgd")).find("unbiased"), std::string::npos);
+  EXPECT_NE(describe(contract_of("qsgd")).find("blocks of 512"), std::string::npos);
+  EXPECT_NE(describe(contract_of("threshold(1)")).find("memory in front"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto

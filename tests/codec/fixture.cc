@@ -1,0 +1,138 @@
+#include "tests/codec/fixture.h"
+
+#include <array>
+#include <limits>
+
+#include "sotto/core/random.h"
+
+namespace sotto::testing {
+
+std::vector<std::string> all_sentences() {
+  const std::vector<std::string> selects{"", "topk(0.1)", "topk(0.3, scope=bucket)", "threshold(0.7)",
+                                         "threshold(0.5, kind=relative)"};
+  const std::vector<std::string> quantises{"",
+                                           "f32",
+                                           "f16",
+                                           "bf16",
+                                           "qsgd",
+                                           "qsgd(bits=1, bucket=5)",
+                                           "qsgd(bits=8, bucket=16, norm=l2)",
+                                           "sign",
+                                           "sign(block=8)",
+                                           "int8",
+                                           "int8(block=32, stochastic=true)"};
+  const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
+  std::vector<std::string> sentences;
+  for (const std::string& select : selects) {
+    for (const std::string& quantise : quantises) {
+      for (const std::string& code : codes) {
+        std::string sentence;
+        for (const std::string& stage : {select, quantise, code}) {
+          if (!sentence.empty() && !stage.empty()) sentence += " | ";
+          sentence += stage;
+        }
+        if (!sentence.empty()) sentences.push_back(sentence);
+      }
+    }
+  }
+  return sentences;
+}
+
+bool is_stochastic(const std::string& sentence) {
+  return sentence.find("qsgd") != std::string::npos || sentence.find("stochastic=true") != std::string::npos;
+}
+
+Layout mixed_layout() {
+  Layout layout;
+  layout.append("conv.weight", {4, 3, 3, 3});
+  layout.append("conv.bias", {7});
+  layout.append("nothing", {0, 3});
+  layout.append("a.weight", {5, 9});
+  layout.append("b.weight", {5, 9});
+  layout.append("scale", {});
+  layout.append("last", {31});
+  return layout;
+}
+
+Layout borrowed_layout() {
+  return {{{"first", 0, {3}}, {"second", 3, {4, 11}}, {"third", 50, {1}}, {"fourth", 51, {2, 3, 5}}}, 83};
+}
+
+std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spread) {
+  std::vector<float> values(layout.size());
+  Philox random(seed, Purpose::test);
+  for (float& value : values) value = spread * static_cast<float>(random.normal());
+  layout.clear_padding(values);
+  return values;
+}
+
+std::vector<Input> all_inputs() {
+  std::vector<Input> inputs;
+  inputs.push_back({"empty", {}, {}});
+  inputs.push_back({"one element", {{{"w", 0, {1}}}, 1}, {-0.3F}});
+  inputs.push_back({"one zero", {{{"w", 0, {}}}, 1}, {0.0F}});
+  for (const Layout& layout : {mixed_layout(), borrowed_layout()}) {
+    const std::vector<float> normal = gaussian(layout, 1);
+    const auto add = [&](std::string name, auto value) {
+      std::vector<float> values(layout.size());
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(i);
+      layout.clear_padding(values);
+      inputs.push_back({std::move(name), layout, std::move(values)});
+    };
+    add("gaussian", [&](std::size_t i) { return normal[i]; });
+    add("all zero", [](std::size_t) { return 0.0F; });
+    add("one spike", [](std::size_t i) { return i == 52 ? -7.5F : 0.0F; });
+    add("zeros of both signs", [](std::size_t i) { return i % 3 == 0 ? -0.0F : 0.0F; });
+    add("denormals", [&](std::size_t i) { return normal[i] * 1e-40F; });
+    add("smallest", [](std::size_t i) { return i % 2 == 0 ? 1e-45F : -3e-45F; });
+    add("huge", [&](std::size_t i) { return normal[i] * 1e30F; });
+    add("largest", [](std::size_t i) { return (i % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::max(); });
+    add("equal magnitudes", [](std::size_t i) { return i % 2 == 0 ? 0.25F : -0.25F; });
+    add("heavy tails", [&](std::size_t i) { return normal[i] * normal[i] * normal[i] * 1000.0F; });
+  }
+  return inputs;
+}
+
+std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key, std::uint16_t bucket) {
+  std::vector<float> values = input.values;
+  const std::array<Range, 1> parts{Range{0, input.layout.size()}};
+  std::array<Message, 1> messages;
+  codec.encode({values, &input.layout, bucket}, key, {}, parts, messages);
+  return {messages[0].bytes().begin(), messages[0].bytes().end()};
+}
+
+std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key) {
+  std::vector<float> values = input.values;
+  std::array<Message, 1> messages;
+  codec.encode({values, &input.layout, 0}, key, {}, std::array{part}, messages);
+  return {messages[0].bytes().begin(), messages[0].bytes().end()};
+}
+
+std::vector<float> decode(const Codec& codec, const Input& input, std::span<const std::byte> message, float scale) {
+  std::vector<float> out(input.layout.size());
+  add_part(codec, input.layout, {0, input.layout.size()}, message, scale, out);
+  return out;
+}
+
+void add_part(const Codec& codec, const Layout& layout, Range part, std::span<const std::byte> message, float scale,
+              std::vector<float>& out) {
+  Bucket bucket{out, &layout, 0};
+  codec.add_decoded(MessageView::parse(message), part, scale, bucket);
+}
+
+double square_norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float x : values) sum += static_cast<double>(x) * x;
+  return sum;
+}
+
+double square_distance(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - b[i];
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+}  // namespace sotto::testing

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/codec.h"
+
+namespace sotto::testing {
+
+// A vector with its layout, and a name for messages.
+struct Input {
+  std::string name;
+  Layout layout;
+  std::vector<float> values;
+};
+
+// Every select x quantise x code of a list that has every stage of the table, in more than one form where it has
+// options.
+std::vector<std::string> all_sentences();
+bool is_stochastic(const std::string& sentence);
+
+Layout mixed_layout();     // our own: padded, 4-d, equal shapes, a scalar, an empty segment, odd lengths
+Layout borrowed_layout();  // unpadded, as another framework lays it out
+std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spread = 1);  // padding is zero
+// Empty, one element, all zero, one spike, both zeros, denormals, 1e30, equal magnitudes, heavy tails; both layouts.
+std::vector<Input> all_inputs();
+
+std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key = {}, std::uint16_t bucket = 0);
+std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key = {});
+// scale * decoded, from zero.
+std::vector<float> decode(const Codec& codec, const Input& input, std::span<const std::byte> message, float scale = 1);
+void add_part(const Codec& codec, const Layout& layout, Range part, std::span<const std::byte> message, float scale,
+              std::vector<float>& out);
+
+double square_norm(std::span<const float> values);
+double square_distance(std::span<const float> a, std::span<const float> b);
+
+}  // namespace sotto::testing

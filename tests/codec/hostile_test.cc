@@ -1,0 +1,165 @@
+// Messages with a right checksum and wrong content, as a peer can make them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// The message with this body, sealed as a sender would.
+std::vector<std::byte> sealed(Header header, std::span<const std::byte> body) {
+  Message message;
+  const auto room = message.begin(body.size());
+  std::copy(body.begin(), body.end(), room.begin());
+  message.finish(header, body.size());
+  return {message.bytes().begin(), message.bytes().end()};
+}
+
+// Either refused with the target untouched, or decoded to finite numbers with clean padding.
+void expect_safe(const Codec& codec, const Input& input, std::span<const std::byte> message) {
+  std::vector<float> out(input.values.size());
+  try {
+    add_part(codec, input.layout, {0, input.layout.size()}, message, 1, out);
+  } catch (const WireError&) {
+    EXPECT_EQ(square_norm(out), 0);
+    return;
+  }
+  std::vector<float> cleared = out;
+  input.layout.clear_padding(cleared);
+  EXPECT_EQ(out, cleared);
+  EXPECT_TRUE(std::isfinite(square_norm(out)));
+}
+
+void expect_safe_bodies(const std::string& sentence) {
+  Layout layout;
+  layout.append("a", {3, 7});
+  layout.append("b", {5});
+  const Input input{"padded", layout, gaussian(layout, 13)};
+  const auto codec = make_codec("test", sentence);
+  const auto message = encode(*codec, input);
+  const MessageView view = MessageView::parse(message);
+  std::vector<std::byte> body(view.body().begin(), view.body().end());
+
+  for (std::size_t bit = 0; bit < 8 * body.size(); ++bit) {
+    const auto mask = static_cast<std::byte>(1U << (bit % 8));
+    body[bit / 8] ^= mask;
+    expect_safe(*codec, input, sealed(view.header(), body));
+    body[bit / 8] ^= mask;
+  }
+  for (std::size_t length = 0; length < body.size(); ++length) {
+    expect_safe(*codec, input, sealed(view.header(), std::span(body).first(length)));
+  }
+  for (unsigned flags = 0; flags < 256; ++flags) {
+    Header header = view.header();
+    header.flags = static_cast<std::uint8_t>(flags);
+    expect_safe(*codec, input, sealed(header, body));
+  }
+  Philox random(14, Purpose::test);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<std::byte> noise(random.below(2 * static_cast<std::uint32_t>(body.size()) + 8));
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random.next());
+    Header header = view.header();
+    header.flags = static_cast<std::uint8_t>(random.below(4));
+    expect_safe(*codec, input, sealed(header, noise));
+  }
+}
+
+TEST(Hostile, BodiesAreRefusedOrHarmless) {
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    expect_safe_bodies(sentence);
+  }
+}
+
+// One bad thing each, which must be refused.
+class Refused : public ::testing::Test {
+ protected:
+  void expect_refused(const std::string& sentence, const std::string& reason, std::uint8_t flags,
+                      const std::vector<std::uint8_t>& bytes, std::size_t elements = 16) {
+    const Input input{
+        "w", {{{"w", 0, {static_cast<std::int64_t>(elements)}}}, elements}, std::vector<float>(elements, 1.0F)};
+    const auto codec = make_codec("test", sentence);
+    Header header = MessageView::parse(encode(*codec, input)).header();
+    header.flags = flags;
+    std::vector<std::byte> body(bytes.size());
+    std::memcpy(body.data(), bytes.data(), bytes.size());
+    try {
+      decode(*codec, input, sealed(header, body));
+      ADD_FAILURE() << sentence << ": accepted, though " << reason;
+    } catch (const WireError& error) {
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+};
+
+TEST_F(Refused, Flags) {
+  expect_refused("f32", "unknown flags", 1, std::vector<std::uint8_t>(64));
+  expect_refused("f32", "unknown flags", 2, std::vector<std::uint8_t>(64));
+  expect_refused("threshold", "unknown flags", 4, {0, 0, 0, 0});
+}
+
+TEST_F(Refused, Sizes) {
+  expect_refused("f32", "63 bytes where 64", 0, std::vector<std::uint8_t>(63));
+  expect_refused("f32", "65 bytes where 64", 0, std::vector<std::uint8_t>(65));
+  expect_refused("topk(0.1)", "truncated length of the index list", 0, {0, 0, 0});
+  expect_refused("topk(0.1)", "truncated index list", 0, {9, 0, 0, 0, 1, 1});
+}
+
+TEST_F(Refused, Indices) {
+  expect_refused("threshold", "index 16 of 16 atoms", 0, {1, 0, 0, 0, 0, 0, 0, 0, 16});
+  expect_refused("threshold", "truncated index list", 0, {1, 0, 0, 0, 0x80});
+  expect_refused("threshold", "leading zeros", 0, {2, 0, 0, 0, 0x81, 0});
+  expect_refused("threshold", "more than five bytes", 0, {6, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 1});
+  expect_refused("threshold", "bitmap of 1 bytes for 16 atoms", 1, {1, 0, 0, 0, 0});
+  expect_refused("threshold", "index 12 of 12 atoms", 1, {2, 0, 0, 0, 0, 0x10}, 12);
+  expect_refused("topk(0.1)", "more than the 2 indices", 0, {3, 0, 0, 0, 0, 0, 0});
+  expect_refused("topk(0.1)", "more than the 2 indices", 1, {2, 0, 0, 0, 7, 0});
+}
+
+TEST_F(Refused, MoreOfASegmentThanItsShare) {
+  const Input input{"two", {{{"a", 0, {8}}, {"b", 8, {8}}}, 16}, std::vector<float>(16, 1.0F)};
+  const auto codec = make_codec("test", "topk(0.1)");  // one of each
+  const Header header = MessageView::parse(encode(*codec, input)).header();
+  std::vector<std::byte> body(4 + 8 + 2);
+  body[0] = std::byte{2};  // indices 0 and 1
+  EXPECT_THROW(decode(*codec, input, sealed(header, body)), WireError);
+}
+
+TEST_F(Refused, Values) {
+  const std::vector<std::uint8_t> nan{0, 0, 0xC0, 0x7F}, minus{0, 0, 0x80, 0xBF}, three{0, 0, 0x40, 0x40};
+  const auto with = [](std::vector<std::uint8_t> bytes, std::size_t size) {
+    bytes.resize(size);
+    return bytes;
+  };
+  expect_refused("f32", "not finite", 0, with(nan, 64));
+  expect_refused("bf16", "not finite", 0, with({0x80, 0x7F}, 32));
+  expect_refused("f16", "not finite", 0, with({0, 0, 0x80, 0x3F, 0, 0x7C}, 36));
+  expect_refused("f16", "power of two", 0, with(three, 36));
+  expect_refused("f16", "power of two", 0, with({}, 36));
+  expect_refused("f16", "negative or not finite", 0, with(nan, 36));
+  expect_refused("qsgd", "negative or not finite", 0, with(nan, 14));
+  expect_refused("qsgd", "negative or not finite", 0, with(minus, 14));
+  expect_refused("sign", "negative or not finite", 0, with(minus, 6));
+  expect_refused("int8", "negative or not finite", 0, with(nan, 20));
+  expect_refused("int8", "-128", 0, with({0, 0, 0x80, 0x3F, 0x80}, 20));
+}
+
+TEST_F(Refused, Compressed) {
+  expect_refused("f32 | zstd", "truncated coded body", 2, {1, 0});
+  expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 1, 2, 3});
+  // An announced size that would have to be allocated.
+  expect_refused("f32 | zstd", "where 64 are the most", 2, {0xFF, 0xFF, 0xFF, 0xFF, 0x28, 0xB5, 0x2F, 0xFD});
+  // A frame of 255 zeros where 64 are announced, and one of 63.
+  expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 0xFF, 0xFB, 0x07, 0, 0});
+  expect_refused("f32 | zstd", "63 bytes where 64", 2,
+                 {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 63, 0xFB, 0x01, 0, 0});
+}
+
+}  // namespace
+}  // namespace sotto::testing

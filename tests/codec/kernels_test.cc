@@ -1,0 +1,246 @@
+// Kernels against what they should compute, written the slow way.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "sotto/core/random.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/cast.h"
+#include "sotto/kernels/int8.h"
+#include "sotto/kernels/levels.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/select.h"
+#include "sotto/kernels/sign.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto::kernels {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float largest = std::numeric_limits<float>::max();
+
+std::vector<float> draw(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values(count);
+  Philox random(seed, Purpose::test);
+  for (float& value : values) value = static_cast<float>(random.normal());
+  return values;
+}
+
+TEST(Bits, EveryWidthAndLengthGoesThereAndBack) {
+  Philox random(1, Purpose::test);
+  for (unsigned width = 1; width <= 16; ++width) {
+    for (std::size_t count = 0; count < 50; ++count) {
+      std::vector<std::uint16_t> symbols(count);
+      for (auto& symbol : symbols) symbol = static_cast<std::uint16_t>(random.below(1U << width));
+      std::vector<std::byte> packed(packed_bytes(count, width));
+      pack_bits(symbols, width, packed);
+      for (std::size_t bit = 0; bit < 8 * packed.size(); ++bit) {
+        const unsigned expected = bit < count * width ? (symbols[bit / width] >> (bit % width)) & 1U : 0U;
+        ASSERT_EQ((std::to_integer<unsigned>(packed[bit / 8]) >> (bit % 8)) & 1U, expected);
+      }
+      std::vector<std::uint16_t> back(count);
+      unpack_bits(packed, width, back);
+      EXPECT_EQ(back, symbols);
+    }
+  }
+}
+
+// The value of a half, from its definition.
+double half_value(unsigned half) {
+  const unsigned exponent = (half >> 10) & 31U;
+  const double fraction = half & 1023U;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
+  return (half & 0x8000U) != 0 ? -magnitude : magnitude;
+}
+
+TEST(Cast, EveryHalfIsReadRight) {
+  for (unsigned half = 0; half < 0x10000U; ++half) {
+    std::vector<std::byte> bytes(2);
+    store(bytes.data(), 0, static_cast<std::uint16_t>(half));
+    const bool finite = (half & 0x7C00U) != 0x7C00U;
+    ASSERT_EQ(all_finite_f16(bytes), finite);
+    if (!finite) continue;
+    std::vector<float> out(1);
+    add_f16(bytes, 1, 1, out);
+    ASSERT_EQ(out[0], half_value(half));
+    to_f16(out, 1, 1, bytes);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 0), half == 0x8000U ? 0U : half);  // 0 + -0 is 0
+  }
+}
+
+TEST(Cast, HalvesAreRoundedToNearestEven) {
+  // Between every two neighbours: the middle goes to the even one, and a little off the middle to the nearer one.
+  for (unsigned half = 0; half < 0x7BFFU; ++half) {
+    const double low = half_value(half);
+    const double high = half_value(half + 1);
+    const auto middle = static_cast<float>((low + high) / 2);
+    const std::vector<float> values{middle, std::nextafter(middle, 0.0F), std::nextafter(middle, infinity), -middle};
+    std::vector<std::byte> bytes(8);
+    to_f16(values, 1, 1, bytes);
+    const unsigned even = half % 2 == 0 ? half : half + 1;
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 0), even);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 1), half);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 2), half + 1);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 3), even | 0x8000U);
+  }
+}
+
+TEST(Cast, HalvesSaturate) {
+  const std::vector<float> values{65504, 65519, 65520, 1e30F, -1e30F, largest};
+  std::vector<std::byte> bytes(2 * values.size());
+  to_f16(values, 1, 1, bytes);
+  std::vector<float> out(values.size());
+  add_f16(bytes, 1, 1, out);
+  EXPECT_EQ(out, (std::vector<float>{65504, 65504, 65504, 65504, -65504, 65504}));
+  out.assign(out.size(), 0);
+  add_f16(bytes, 0x1p113F, 1, out);
+  EXPECT_EQ(out, (std::vector<float>{largest, largest, largest, largest, -largest, largest}));
+}
+
+TEST(Cast, Bfloat16IsRoundedToNearestEvenAndSaturates) {
+  for (std::uint32_t half = 0; half < 0x7F7FU; half += 7) {
+    const std::uint32_t low = half << 16;
+    const std::vector<float> values{std::bit_cast<float>(low + 0x7FFFU), std::bit_cast<float>(low + 0x8000U),
+                                    std::bit_cast<float>(low + 0x8001U)};
+    std::vector<std::byte> bytes(6);
+    to_bf16(values, 1, bytes);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 0), half);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 1), half % 2 == 0 ? half : half + 1);
+    ASSERT_EQ(load<std::uint16_t>(bytes.data(), 2), half + 1);
+  }
+  std::vector<std::byte> bytes(4);
+  to_bf16(std::vector<float>{largest, -largest}, 1, bytes);
+  EXPECT_EQ(load<std::uint16_t>(bytes.data(), 0), 0x7F7FU);
+  EXPECT_EQ(load<std::uint16_t>(bytes.data(), 1), 0xFF7FU);
+}
+
+TEST(Reduce, SumsAndMaximaOfAnyLength) {
+  for (std::size_t count = 0; count < 70; ++count) {
+    const auto values = draw(count, count);
+    double sum = 0, squares = 0;
+    float most = 0;
+    for (const float x : values) {
+      sum += std::abs(x);
+      squares += static_cast<double>(x) * x;
+      most = std::max(most, std::abs(x));
+    }
+    EXPECT_NEAR(sum_abs(values), sum, 1e-12 * sum);
+    EXPECT_NEAR(sum_squares(values), squares, 1e-12 * squares);
+    EXPECT_EQ(std::bit_cast<float>(max_abs_bits(values)), most);
+  }
+}
+
+TEST(Reduce, FindsWhatIsNotFinite) {
+  for (const float bad :
+       {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {
+    for (std::size_t at = 0; at < 40; ++at) {
+      auto values = draw(40, 3);
+      EXPECT_TRUE(all_finite(values));
+      values[at] = bad;
+      EXPECT_FALSE(all_finite(values));
+      EXPECT_FALSE(std::isfinite(sum_abs(values)));
+      EXPECT_FALSE(std::isfinite(sum_squares(values)));
+    }
+  }
+  EXPECT_TRUE(std::isfinite(sum_squares(std::vector<float>(100, largest))));
+}
+
+TEST(Vector, AddScaleAxpy) {
+  const auto a = draw(37, 4);
+  auto b = draw(37, 5);
+  const auto before = b;
+  add(a, b);
+  scale(2.0F, b);
+  axpy(-2.0F, a, b);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(b[i], 2 * before[i], 1e-5);
+}
+
+TEST(Vector, ScatterAdd) {
+  const std::vector<float> values{1, 2};
+  const std::vector<std::uint32_t> indices{10, 13};
+  std::vector<float> out(4, 0.5F);
+  scatter_add(values, indices, 10, out);
+  EXPECT_EQ(out, (std::vector<float>{1.5F, 0.5F, 0.5F, 2.5F}));
+}
+
+TEST(Levels, AreAtMostTheTopAndHaveNoNegativeZero) {
+  const std::vector<float> values{1, -1, 0, -0.0F, -1e-30F, 0.5F};
+  std::vector<std::uint16_t> symbols(values.size());
+  for (std::uint32_t trial = 0; trial < 200; ++trial) {
+    stochastic_levels(values, 1, 7, 8, {{trial, trial}, 0, {}}, symbols);
+    EXPECT_EQ(symbols[0], 7);
+    EXPECT_EQ(symbols[1], 15);
+    EXPECT_EQ(symbols[2], 0);
+    EXPECT_EQ(symbols[3], 0);
+    EXPECT_EQ(symbols[4], 0);
+    EXPECT_TRUE(symbols[5] == 3 || symbols[5] == 4);
+  }
+  stochastic_levels(std::vector<float>{0, -0.0F}, 0, 7, 8, {}, symbols);
+  EXPECT_EQ(symbols[0] + symbols[1], 0);
+}
+
+TEST(Levels, ListedNumbersDrawAsConsecutiveOnesDo) {
+  const auto values = draw(100, 6);
+  const ElementStream stream{11, 12};
+  std::vector<std::uint16_t> whole(100), some(34);
+  stochastic_levels(values, 5, 3, 4, {stream, 1000, {}}, whole);
+  std::vector<float> picked;
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t i = 0; i < 100; i += 3) {
+    picked.push_back(values[i]);
+    numbers.push_back(i);
+  }
+  stochastic_levels(picked, 5, 3, 4, {stream, 1000, numbers}, some);
+  for (std::size_t j = 0; j < some.size(); ++j) EXPECT_EQ(some[j], whole[3 * j]);
+}
+
+TEST(Int8, RoundsToNearestEven) {
+  const std::vector<float> values{127, -127, 0.5F, 1.5F, -2.5F, 2.51F, -0.49F};
+  std::vector<std::byte> bytes(values.size());
+  to_int8(values, 127, bytes);
+  std::vector<float> out(values.size());
+  add_int8(bytes, 127, 1, out);
+  EXPECT_EQ(out, (std::vector<float>{127, -127, 0, 2, -2, 3, 0}));
+  EXPECT_TRUE(valid_int8(bytes));
+  bytes[3] = std::byte{0x80};
+  EXPECT_FALSE(valid_int8(bytes));
+}
+
+TEST(Sign, PacksAndAddsFromAnyBit) {
+  const auto values = draw(75, 7);
+  std::vector<std::byte> bits(10);
+  pack_signs(values, bits);
+  for (std::size_t first = 0; first < 20; ++first) {
+    std::vector<float> out(75 - first, 1.0F);
+    add_signs(bits, first, 0.25F, out);
+    for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], values[first + i] < 0 ? 0.75F : 1.25F);
+  }
+  EXPECT_EQ(std::to_integer<unsigned>(bits[9]) >> 3, 0U);  // nothing after the last value
+}
+
+TEST(Select, CollectsWhatReachesTheMagnitude) {
+  for (const std::size_t count : {0, 1, 31, 32, 33, 500}) {
+    const auto values = draw(count, 8);
+    const float least = 1.2F;
+    std::vector<std::uint32_t> found(count);
+    found.resize(collect_magnitudes(values, std::bit_cast<std::uint32_t>(least), 5, found.data()));
+    std::vector<std::uint32_t> expected;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (std::abs(values[i]) >= least) expected.push_back(static_cast<std::uint32_t>(i) + 5);
+    }
+    EXPECT_EQ(found, expected);
+
+    std::vector<std::uint32_t> bins(magnitude_bins);
+    count_magnitudes(values, std::span<std::uint32_t, magnitude_bins>(bins));
+    for (const float x : values) --bins[std::bit_cast<std::uint32_t>(std::abs(x)) >> magnitude_shift];
+    EXPECT_EQ(bins, std::vector<std::uint32_t>(magnitude_bins));
+  }
+}
+
+}  // namespace
+}  // namespace sotto::kernels

@@ -1,0 +1,298 @@
+// Laws that every stage keeps, over all combinations of the table's stages and all inputs. A new stage is tested by
+// being in all_sentences(), and the first test here sees to it that it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "sotto/codec/stages.h"
+#include "sotto/core/error.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Rounding in single precision, and where results are denormal.
+double tolerance(const Input& input) {
+  return 2e-6 * square_norm(input.values) + static_cast<double>(input.values.size()) * 0x1p-266;
+}
+
+void expect_clean_padding(const Input& input, const std::vector<float>& out) {
+  std::vector<float> cleared = out;
+  input.layout.clear_padding(cleared);
+  EXPECT_EQ(out, cleared) << input.name;
+}
+
+// Holds for every sentence.
+void for_all(const std::function<void(const std::string& sentence)>& law) {
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    law(sentence);
+  }
+}
+
+std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec("test", sentence); }
+
+TEST(Sentences, HaveEveryStageOfTheTable) {
+  const auto sentences = all_sentences();
+  for (const StageEntry& stage : stage_table()) {
+    EXPECT_TRUE(std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
+      return make_codec("test", sentence)->sentence().find(stage.name) != std::string::npos;
+    })) << stage.name;
+  }
+}
+
+TEST(Laws, CanonicalSentenceMakesTheSameCodec) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    EXPECT_EQ(make_codec("test", codec->sentence())->sentence(), codec->sentence());
+  });
+}
+
+TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    for (const Input& input : all_inputs()) {
+      const Contract contract = codec->contract(input.layout);
+      const auto message = encode(*codec, input);
+      EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()})) << input.name;
+      const auto decoded = decode(*fresh(sentence), input, message);
+      EXPECT_TRUE(std::all_of(decoded.begin(), decoded.end(), [](float x) { return std::isfinite(x); })) << input.name;
+      expect_clean_padding(input, decoded);
+      if (contract.kind == Contract::Kind::exact) {
+        EXPECT_EQ(decoded, input.values) << input.name;
+      }
+      if (contract.kind == Contract::Kind::contraction && !is_stochastic(sentence)) {
+        EXPECT_GT(contract.delta, 0);
+        EXPECT_LE(contract.delta, 1);
+        EXPECT_LE(square_distance(decoded, input.values),
+                  (1 - contract.delta) * square_norm(input.values) + tolerance(input))
+            << input.name;
+      }
+    }
+  });
+}
+
+TEST(Laws, DecodingAddsTimesScale) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 2)};
+    const auto message = encode(*codec, input);
+    const auto once = decode(*codec, input, message);
+    std::vector<float> out = gaussian(input.layout, 3);
+    const std::vector<float> before = out;
+    add_part(*codec, input.layout, {0, input.layout.size()}, message, -0.5F, out);
+    for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], before[i] + -0.5F * once[i]) << i;
+  });
+}
+
+TEST(Laws, BytesDependOnTheKeyAlone) {
+  for_all([](const std::string& sentence) {
+    const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
+    const Key key{.seed = 5, .rank = 1, .generation = 0, .step = 6};
+    const auto codec = fresh(sentence);
+    const auto message = encode(*codec, input, key);
+    EXPECT_EQ(encode(*codec, input, key), message);  // buffers that were used before
+    EXPECT_EQ(encode(*fresh(sentence), input, key), message);
+
+    // Bodies of other seeds, ranks, steps and buckets differ just when there is chance in them.
+    const auto body = [](const std::vector<std::byte>& bytes) {
+      return std::vector<std::byte>(bytes.begin() + sizeof(Header), bytes.end());
+    };
+    for (const Key& other : {Key{6, 1, 0, 6}, Key{5, 2, 0, 6}, Key{5, 1, 0, 7}}) {
+      EXPECT_EQ(body(encode(*codec, input, other)) != body(message), is_stochastic(sentence));
+    }
+    EXPECT_EQ(body(encode(*codec, input, key, 1)) != body(message), is_stochastic(sentence));
+  });
+}
+
+TEST(Laws, MeanOfManyDrawsFindsTheInput) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 7)};
+    const Contract contract = codec->contract(input.layout);
+    if (!is_stochastic(sentence)) {
+      EXPECT_NE(contract.kind, Contract::Kind::unbiased);
+      return;
+    }
+    constexpr int draws = 300;
+    std::vector<double> mean(input.values.size());
+    double variance = 0;
+    for (int t = 0; t < draws; ++t) {
+      const auto decoded =
+          decode(*codec, input, encode(*codec, input, {.seed = 8, .step = static_cast<std::uint32_t>(t)}));
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += decoded[i] / static_cast<double>(draws);
+      variance += square_distance(decoded, input.values) / draws;
+    }
+    const double norm = square_norm(input.values);
+    if (contract.kind == Contract::Kind::contraction) {
+      EXPECT_LE(variance, (1 - contract.delta) * norm + tolerance(input));
+    } else if (contract.kind == Contract::Kind::unbiased) {
+      EXPECT_LE(variance, contract.omega * norm * 1.05 + tolerance(input));
+      // |mean - x|^2 is variance/T on average, a sum of some eighty nearly independent terms: twice that is far out.
+      double error = 0;
+      for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
+      EXPECT_LE(error, 2 * variance / draws + tolerance(input));
+    }
+  });
+}
+
+TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    if (codec->sentence().find("f32") == std::string::npos) return;
+    for (const Input& input : all_inputs()) {
+      const auto decoded = decode(*codec, input, encode(*codec, input));
+      for (std::size_t i = 0; i < decoded.size(); ++i) {
+        const float residual = input.values[i] - decoded[i];
+        EXPECT_TRUE(residual == 0 || decoded[i] == 0) << input.name << " " << i;
+      }
+    }
+  });
+}
+
+TEST(Laws, PartsCutAtTheGrainMakeTheWhole) {
+  for_all([](const std::string& sentence) {
+    if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
+    const auto codec = fresh(sentence);
+    for (const Input& input : all_inputs()) {
+      if (input.values.size() < 2) continue;
+      const Contract contract = codec->contract(input.layout);
+      std::vector<std::size_t> cuts{0};
+      for (const Segment& segment : input.layout.segments()) {
+        const std::size_t step = contract.grain == Contract::Grain::element ? 1
+                                 : contract.grain == Contract::Grain::block ? contract.block
+                                                                            : segment.numel() + 1;
+        for (std::size_t at = 0; at < std::max<std::size_t>(segment.numel(), 1); at += 3 * step) {
+          cuts.push_back(segment.offset + at);
+        }
+      }
+      cuts.push_back(input.layout.size());
+      cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+
+      std::vector<Range> parts;
+      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({cuts[i], cuts[i + 1]});
+      std::vector<Message> messages(parts.size());
+      std::vector<float> values = input.values;
+      codec->encode({values, &input.layout, 0}, {}, {}, parts, messages);
+      std::vector<float> out(values.size());
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        EXPECT_EQ(messages[i].view().header().part, i);
+        EXPECT_LE(messages[i].bytes().size(), codec->max_bytes(input.layout, parts[i]));
+        add_part(*fresh(sentence), input.layout, parts[i], messages[i].bytes(), 1, out);
+      }
+      EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
+    }
+  });
+}
+
+TEST(Laws, AnEmptyPartIsAMessageToo) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)};
+    for (const Range part : {Range{0, 0}, Range{20, 20}, Range{108, 112}}) {  // the last one is padding only
+      std::vector<float> out(input.values.size());
+      add_part(*codec, input.layout, part, encode_part(*codec, input, part), 1, out);
+      EXPECT_EQ(square_norm(out), 0);
+    }
+  });
+}
+
+TEST(Laws, ValuesThatAreNotFiniteNameTheirSegment) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+      for (const auto& [element, name] : {std::pair{0, "first"}, {50, "third"}, {80, "fourth"}}) {
+        Input input{"bad", borrowed_layout(), gaussian(borrowed_layout(), 10)};
+        input.values[static_cast<std::size_t>(element)] = bad;
+        try {
+          encode(*codec, input, {.rank = 2, .step = 41});
+          FAIL() << bad << " was accepted in " << name;
+        } catch (const NumericError& error) {
+          EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+          EXPECT_NE(std::string(error.what()).find("step 41"), std::string::npos) << error.what();
+        }
+        input.values[static_cast<std::size_t>(element)] = 1;
+        EXPECT_NO_THROW(encode(*codec, input));  // the codec is none the worse for it
+      }
+    }
+  });
+}
+
+TEST(Laws, LinearFormIsTheMessageWithoutItsHeader) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 11)};
+    EXPECT_EQ(codec->linear_type().has_value(), codec->contract(input.layout).linear);
+    if (!codec->linear_type()) {
+      EXPECT_EQ(codec->linear_count(input.layout), 0U);
+      return;
+    }
+    EXPECT_EQ(codec->linear_count(input.layout), input.layout.size());
+    std::vector<float> values = input.values;
+    std::vector<std::byte> linear(values.size() * size_of(*codec->linear_type()));
+    codec->to_linear({values, &input.layout, 0}, 0.25F, {}, linear);
+    std::vector<float> out(values.size(), 5.0F);
+    Bucket bucket{out, &input.layout, 0};
+    codec->from_linear(linear, 4.0F, bucket);
+    const double kept = 1 - codec->contract(input.layout).delta;
+    EXPECT_LE(square_distance(out, values), kept * square_norm(values));
+    expect_clean_padding(input, out);
+
+    values[3] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_THROW(codec->to_linear({values, &input.layout, 0}, 1, {}, linear), NumericError);
+  });
+}
+
+TEST(F16, RefusesToSumWhatDoesNotFit) {
+  const auto codec = make_codec("test", "f16");
+  const Layout layout({{"head", 0, {2}}, {"tail", 2, {2}}}, 4);
+  std::vector<float> values{1, 2, 70000, 3};
+  std::vector<std::byte> out(8);
+  try {
+    codec->to_linear({values, &layout, 0}, 1, {}, out);
+    FAIL() << "70000 is no half";
+  } catch (const NumericError& error) {
+    EXPECT_NE(std::string(error.what()).find("tail does not fit f16"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out));
+}
+
+TEST(TopK, SendsExactlyTheLargest) {
+  // Long enough for counting into bins, with ties across the border: the first of them go.
+  const std::size_t n = 30000;
+  Input input{"ties", {{{"w", 0, {30000}}}, n}, std::vector<float>(n)};
+  for (std::size_t i = 0; i < n; ++i) input.values[i] = static_cast<float>((i * 7919) % 1000) - 500.0F;
+  for (const char* sentence : {"topk(0.01)", "topk(0.5)", "topk(1)", "topk(0.01, bucket)"}) {
+    const auto codec = make_codec("test", sentence);
+    const auto decoded = decode(*codec, input, encode(*codec, input));
+    std::vector<std::size_t> order(n);
+    for (std::size_t i = 0; i < n; ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(input.values[a]) > std::abs(input.values[b]);
+    });
+    const double delta = codec->contract(input.layout).delta;
+    order.resize(static_cast<std::size_t>(std::lround(delta * static_cast<double>(n))));
+    std::vector<float> expected(n);
+    for (const std::size_t i : order) expected[i] = input.values[i];
+    EXPECT_EQ(decoded, expected) << sentence;
+  }
+}
+
+TEST(TopK, RoundsTheShareUpButNotForRoundingErrors) {
+  const auto kept = [](const std::string& sentence, std::int64_t n) {
+    const Layout layout({{"w", 0, {n}}}, static_cast<std::size_t>(n));
+    return std::lround(make_codec("test", sentence)->contract(layout).delta * static_cast<double>(n));
+  };
+  EXPECT_EQ(kept("topk(0.07)", 100), 7);
+  EXPECT_EQ(kept("topk(0.01)", 100), 1);
+  EXPECT_EQ(kept("topk(0.01)", 101), 2);
+  EXPECT_EQ(kept("topk(0.001)", 5), 1);
+  EXPECT_EQ(kept("topk(1)", 5), 5);
+}
+
+}  // namespace
+}  // namespace sotto::testing

@@ -1,0 +1,140 @@
+#include "sotto/codec/message.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "sotto/codec/codec.h"
+#include "sotto/core/error.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+const Key key{.seed = 1, .rank = 2, .generation = 3, .step = 4};
+
+Input small_input() { return {"small", borrowed_layout(), gaussian(borrowed_layout(), 12)}; }
+
+// Runs `change` on the message and says whether decoding then is a WireError that leaves the target alone.
+template <class Change>
+::testing::AssertionResult refused(const std::string& sentence, Change change) {
+  const Input input = small_input();
+  const auto codec = make_codec("test", sentence);
+  auto message = encode(*codec, input, key);
+  change(message);
+  std::vector<float> out(input.values.size(), 1.5F);
+  try {
+    add_part(*codec, input.layout, {0, input.layout.size()}, message, 1, out);
+  } catch (const WireError&) {
+    return out == std::vector<float>(out.size(), 1.5F) ? ::testing::AssertionSuccess()
+                                                       : ::testing::AssertionFailure() << "the target was touched";
+  }
+  return ::testing::AssertionFailure() << "accepted";
+}
+
+class EveryMessage : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryMessage, IsRefusedWhenTruncatedAnywhere) {
+  const auto codec = make_codec("test", GetParam());
+  const std::size_t size = encode(*codec, small_input(), key).size();
+  for (std::size_t length = 0; length < size; ++length) {
+    EXPECT_TRUE(refused(GetParam(), [&](auto& message) { message.resize(length); })) << length;
+  }
+}
+
+TEST_P(EveryMessage, IsRefusedWhenAnyBitIsFlipped) {
+  const auto codec = make_codec("test", GetParam());
+  const Input input = small_input();
+  auto message = encode(*codec, input, key);
+  std::vector<float> out(input.values.size(), 1.5F);
+  const std::vector<float> before = out;
+  for (std::size_t bit = 0; bit < 8 * message.size(); ++bit) {
+    const auto mask = static_cast<std::byte>(1U << (bit % 8));
+    message[bit / 8] ^= mask;
+    EXPECT_THROW(add_part(*codec, input.layout, {0, input.layout.size()}, message, 1, out), WireError) << bit;
+    message[bit / 8] ^= mask;
+  }
+  EXPECT_EQ(out, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Some, EveryMessage,
+                         ::testing::Values("f32", "f16", "bf16", "qsgd(bits=3)", "sign(block=16)", "int8",
+                                           "topk(0.1) | qsgd", "threshold(1) | zstd", "qsgd(bits=1) | zstd"));
+
+TEST(Message, MayStandInALongerBuffer) {
+  const Input input = small_input();
+  const auto codec = make_codec("test", "f32");
+  auto message = encode(*codec, input, key);
+  const std::size_t size = message.size();
+  message.resize(size + 100, std::byte{0xEE});
+  EXPECT_EQ(MessageView::parse(message).size(), size);
+  EXPECT_EQ(decode(*codec, input, message), input.values);
+}
+
+TEST(Message, MayStandAtAnyAddress) {
+  for (const char* sentence : {"f32", "f16", "topk(0.2) | qsgd", "sign(block=3)"}) {
+    const Input input = small_input();
+    const auto codec = make_codec("test", sentence);
+    const auto message = encode(*codec, input, key);
+    const auto expected = decode(*codec, input, message);
+    std::vector<std::byte> shifted(message.size() + 4);
+    for (std::size_t shift = 1; shift < 4; ++shift) {
+      std::copy(message.begin(), message.end(), shifted.begin() + static_cast<std::ptrdiff_t>(shift));
+      EXPECT_EQ(decode(*codec, input, std::span(shifted).subspan(shift)), expected);
+    }
+  }
+}
+
+TEST(Message, IsOfOneOriginStepBucketAndPart) {
+  const Input input = small_input();
+  const auto message = encode(*make_codec("test", "f32"), input, key, 7);
+  const MessageView view = MessageView::parse(message);
+  EXPECT_NO_THROW(view.expect({3, 2, 4, 7, 0}));
+  for (const Expected& other :
+       {Expected{0, 2, 4, 7, 0}, {3, 1, 4, 7, 0}, {3, 2, 5, 7, 0}, {3, 2, 4, 6, 0}, {3, 2, 4, 7, 1}}) {
+    EXPECT_THROW(view.expect(other), WireError);
+  }
+}
+
+TEST(Message, IsOfOneCodecLayoutAndPart) {
+  const Input input = small_input();
+  const auto codec = make_codec("test", "topk(0.1)");
+  const auto message = encode(*codec, input, key);
+  std::vector<float> out(input.values.size());
+  const Range whole{0, input.layout.size()};
+  EXPECT_NO_THROW(add_part(*codec, input.layout, whole, message, 1, out));
+  EXPECT_THROW(add_part(*make_codec("test", "topk(0.2)"), input.layout, whole, message, 1, out), WireError);
+  EXPECT_THROW(add_part(*make_codec("test", "topk(0.1) | f16"), input.layout, whole, message, 1, out), WireError);
+  EXPECT_THROW(add_part(*codec, input.layout, {0, 82}, message, 1, out), WireError);
+  const Layout renamed({{"other", 0, {3}}, {"second", 3, {4, 11}}, {"third", 50, {1}}, {"fourth", 51, {2, 3, 5}}}, 83);
+  EXPECT_THROW(add_part(*codec, renamed, whole, message, 1, out), WireError);
+}
+
+TEST(Message, ParseSaysWhatIsWrong) {
+  const auto why = [](std::span<const std::byte> bytes) -> std::string {
+    try {
+      MessageView::parse(bytes);
+    } catch (const WireError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const auto message = encode(*make_codec("test", "f32"), small_input(), key);
+  EXPECT_NE(why({}).find("truncated"), std::string::npos);
+  auto other = message;
+  other[0] = std::byte{'x'};
+  EXPECT_NE(why(other).find("not a message"), std::string::npos);
+  other = message;
+  other[2] = std::byte{9};
+  EXPECT_NE(why(other).find("version 9"), std::string::npos);
+  other = message;
+  other.pop_back();
+  EXPECT_NE(why(other).find("truncated"), std::string::npos);
+  other = message;
+  other.back() ^= std::byte{1};
+  EXPECT_NE(why(other).find("checksum"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto::testing

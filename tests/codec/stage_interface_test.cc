@@ -1,0 +1,150 @@
+// Stages that are not in the table, to hold the interface to what later ones need: a transform with rows of more than
+// one float, a selection that draws at random and scales.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sotto/codec/chain.h"
+#include "sotto/codec/quantise/f32.h"
+#include "sotto/codec/quantise/qsgd.h"
+#include "sotto/codec/select/topk.h"
+#include "sotto/core/error.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Pairs (x, y) become an atom of energy |(x, y)| and row (x+y, x-y)/2; what an odd piece ends with is paired with 0.
+class Butterfly final : public Transform {
+ public:
+  std::string sentence() const override { return "butterfly"; }
+  Atoms atoms(const Layout&, const Piece& piece) const override { return {(piece.range.size() + 1) / 2, 2}; }
+  void forward(const Layout&, const Piece&, const Streams&, std::span<const float> values, std::span<float> energies,
+               std::span<float> rows) override {
+    for (std::size_t i = 0; i < energies.size(); ++i) {
+      const float x = values[2 * i];
+      const float y = 2 * i + 1 < values.size() ? values[2 * i + 1] : 0.0F;
+      energies[i] = std::hypot(x, y);
+      rows[2 * i] = (x + y) / 2;
+      rows[2 * i + 1] = (x - y) / 2;
+    }
+  }
+  void add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
+                   float scale, std::span<float> out) const override {
+    for (std::size_t j = 0; j < selected.size(); ++j) {
+      const std::size_t i = 2 * selected[j];
+      out[i] += scale * (rows[2 * j] + rows[2 * j + 1]);
+      if (i + 1 < out.size()) out[i + 1] += scale * (rows[2 * j] - rows[2 * j + 1]);
+    }
+  }
+  Contract contract(const Layout&) const override { return {.grain = Contract::Grain::block, .block = 2}; }
+};
+
+// Every atom with probability 1/2, twice as large: unbiased, variance |x|^2.
+class Coin final : public Select {
+ public:
+  std::string sentence() const override { return "coin"; }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
+    std::size_t sum = 0;
+    for (std::size_t g = 0; g < atoms.size(); ++g) sum += each[g] = atoms[g];
+    return sum;
+  }
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override {
+    std::size_t total = 0;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const ElementStream stream = streams.stream(Purpose::select, groups[g].segment);
+      const std::size_t before = total;
+      for (std::uint32_t i = 0; i < groups[g].energies.size(); ++i) {
+        if (stream.uniform(i) < 0.5F) continue;
+        scales[total] = 2;
+        indices[total++] = groups[g].first + i;
+      }
+      counts[g] = total - before;
+    }
+    return total;
+  }
+  bool scales() const override { return true; }
+  Contract contract(std::span<const std::size_t>) const override {
+    return {.kind = Contract::Kind::unbiased, .omega = 1, .delta = 0};
+  }
+};
+
+Input normal_input() { return {"gaussian", mixed_layout(), gaussian(mixed_layout(), 20)}; }
+
+std::unique_ptr<Codec> chain(bool transform, std::unique_ptr<Select> select, bool quantised = false) {
+  Stages stages;
+  if (transform) stages.transform = std::make_unique<Butterfly>();
+  stages.select = std::move(select);
+  if (quantised) {
+    stages.quantise = std::make_unique<Qsgd>(QsgdOptions{});
+  } else {
+    stages.quantise = std::make_unique<F32>(NoOptions{});
+  }
+  return std::make_unique<Chain>(std::move(stages));
+}
+
+TEST(StageInterface, ATransformGoesThereAndBack) {
+  const Input input = normal_input();
+  const auto codec = chain(true, nullptr);
+  EXPECT_EQ(codec->sentence(), "butterfly | f32");
+  const auto decoded = decode(*chain(true, nullptr), input, encode(*codec, input), 2);
+  for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_NEAR(decoded[i], 2 * input.values[i], 1e-6);
+  EXPECT_FALSE(codec->linear_type().has_value());
+}
+
+TEST(StageInterface, RowsAreSelectedByTheirEnergy) {
+  const Input input = normal_input();
+  const auto codec = chain(true, std::make_unique<TopK>(TopKOptions{.ratio = 0.2}));
+  const auto message = encode(*codec, input);
+  EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
+  const auto decoded = decode(*codec, input, message);
+  for (const Segment& segment : input.layout.segments()) {
+    const std::size_t n = segment.numel();
+    std::vector<std::pair<float, std::size_t>> energies;
+    for (std::size_t i = 0; i < n; i += 2) {
+      const float* x = input.values.data() + segment.offset + i;
+      energies.emplace_back(-std::hypot(x[0], i + 1 < n ? x[1] : 0.0F), i);
+    }
+    std::sort(energies.begin(), energies.end());
+    const auto kept = static_cast<std::size_t>(std::ceil(0.2 * static_cast<double>(energies.size())));
+    for (std::size_t j = 0; j < energies.size(); ++j) {
+      for (std::size_t i = energies[j].second; i < std::min(energies[j].second + 2, n); ++i) {
+        EXPECT_NEAR(decoded[segment.offset + i], j < kept ? input.values[segment.offset + i] : 0.0F, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(StageInterface, ScaledSelectionsStayUnbiasedBehindAQuantiser) {
+  const Input input = normal_input();
+  for (const bool transform : {false, true}) {
+    const auto codec = chain(transform, std::make_unique<Coin>(), true);
+    const Contract contract = codec->contract(input.layout);
+    EXPECT_EQ(contract.kind, Contract::Kind::unbiased);
+    constexpr int draws = 400;
+    std::vector<double> mean(input.values.size());
+    double variance = 0;
+    for (std::uint32_t t = 0; t < draws; ++t) {
+      const auto decoded = decode(*codec, input, encode(*codec, input, {.step = t}));
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += decoded[i] / static_cast<double>(draws);
+      variance += square_distance(decoded, input.values) / draws;
+    }
+    EXPECT_LE(variance, contract.omega * square_norm(input.values));
+    double error = 0;
+    for (std::size_t i = 0; i < mean.size(); ++i) error += std::pow(mean[i] - input.values[i], 2);
+    EXPECT_LE(error, 1.5 * variance / draws);
+  }
+}
+
+TEST(StageInterface, ATransformPassesOnWhatIsNotFinite) {
+  Input input = normal_input();
+  input.values[140] = NAN;  // of a.weight
+  for (const bool select : {false, true}) {
+    const auto codec = chain(true, select ? std::make_unique<TopK>(TopKOptions{}) : nullptr);
+    EXPECT_THROW(encode(*codec, input), NumericError);
+  }
+}
+
+}  // namespace
+}  // namespace sotto::testing

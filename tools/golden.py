@@ -1,0 +1,488 @@
+#!/usr/bin/env python3
+"""Golden messages of every codec stage, made from docs/wire.md alone: nothing of the C++ code is used here.
+
+    python tools/golden.py           writes tests/codec/golden/*.hex and the worked examples in docs/wire.md
+    python tools/golden.py --check   derives them again and fails when a file differs
+
+Needs numpy. The tests encode the inputs in these files with the C++ code and compare every byte.
+"""
+
+import argparse
+import math
+import pathlib
+import struct
+import sys
+import zlib
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "codec" / "golden"
+WIRE = ROOT / "docs" / "wire.md"
+
+f32 = np.float32
+MASK = 0xFFFFFFFF
+QUANTISE = 1  # the purpose of the random numbers that quantisers use
+
+
+# Random numbers -------------------------------------------------------------------------------------------------------
+
+
+def philox(counter, key):
+    """Philox4x32-10 (Salmon et al., SC 2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & MASK, (p0 >> 32) ^ c[3] ^ k[1], p0 & MASK]
+        k = [(k[0] + 0x9E3779B9) & MASK, (k[1] + 0xBB67AE85) & MASK]
+    return c
+
+
+def mix(h):
+    h ^= h >> 16
+    h = h * 0x7FEB352D & MASK
+    h ^= h >> 15
+    h = h * 0x846CA68B & MASK
+    return h ^ h >> 16
+
+
+class Stream:
+    def __init__(self, seed, purpose, rank, step, bucket, segment):
+        a = philox([step & MASK, step >> 32, bucket, segment], [seed & MASK, seed >> 32])
+        self.k0, self.k1, _, _ = philox([a[0], a[1], rank, purpose], [a[2], a[3]])
+
+    def uniform(self, i):
+        return f32((mix(mix((i + self.k0) & MASK) ^ self.k1) >> 8) * 2.0**-24)
+
+
+# Layouts and hashes ---------------------------------------------------------------------------------------------------
+
+
+class Hash:
+    """FNV-1a, 64 bits; a text is followed by the byte 255, a number is 8 bytes."""
+
+    def __init__(self):
+        self.value = 0xCBF29CE484222325
+
+    def add(self, what):
+        data = what.encode() + b"\xff" if isinstance(what, str) else struct.pack("<Q", what)
+        for byte in data:
+            self.value = (self.value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return self
+
+
+class Layout:
+    def __init__(self, segments, size):
+        self.segments, self.size = segments, size  # segments: (name, offset, shape)
+
+    def hash(self):
+        h = Hash().add(self.size)
+        for name, offset, shape in self.segments:
+            h.add(name).add(offset).add(len(shape))
+            for d in shape:
+                h.add(d)
+        return h.value
+
+    def pieces(self, begin, end):
+        """(segment number, first element of the bucket, one past the last, first element of the segment)"""
+        for number, (_, offset, shape) in enumerate(self.segments):
+            lo, hi = max(begin, offset), min(end, offset + math.prod(shape))
+            if lo < hi:
+                yield number, lo, hi, lo - offset
+
+
+def lanes(terms):
+    """The sum of doubles in 16 lanes, folded by halves."""
+    lane = [0.0] * 16
+    for i, term in enumerate(terms):
+        lane[i % 16] += float(term)
+    for half in (8, 4, 2, 1):
+        for i in range(half):
+            lane[i] += lane[i + half]
+    return lane[0]
+
+
+def bits_of(x):
+    return struct.unpack("<I", struct.pack("<f", x))[0]
+
+
+def float_of(bits):
+    return f32(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def pack_bits(symbols, width):
+    stream = 0
+    for i, symbol in enumerate(symbols):
+        stream |= symbol << (i * width)
+    return stream.to_bytes((len(symbols) * width + 7) // 8, "little")
+
+
+def blocks(values, size):
+    size = size or max(len(values), 1)
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+# Quantisers: (values, random number of value j) -> (side information, packed symbols, decoded values) -------------------
+
+
+def quantise_f32(values, _):
+    return b"", b"".join(struct.pack("<f", v) for v in values), list(values)
+
+
+def quantise_bf16(values, _):
+    packed, decoded = b"", []
+    for v in values:
+        b = bits_of(v)
+        m = b & 0x7FFFFFFF
+        m = min((m + 0x7FFF + (m >> 16 & 1)) >> 16, 0x7F7F)
+        half = b >> 31 << 15 | m
+        packed += struct.pack("<H", half)
+        decoded.append(float_of(half << 16))
+    return b"", packed, decoded
+
+
+def quantise_f16(values, _):
+    side, packed, decoded = b"", b"", []
+    for block in blocks(values, 4096):
+        most = max(abs(float(v)) for v in block)
+        shift = 0
+        if most != 0 and not 1 <= most <= 65504:
+            shift = min(14 - math.frexp(most)[1] + 1, 149)
+        side += struct.pack("<f", 2.0**-shift)
+        for v in block:
+            half = np.float16(f32(float(v) * 2.0**shift))
+            packed += half.tobytes()
+            decoded.append(f32(max(min(float(half) * 2.0**-shift, 3.4028234663852886e38), -3.4028234663852886e38)))
+    return side, packed, decoded
+
+
+def stochastic_level(v, norm, top, u):
+    if norm == 0:
+        return 0
+    y = abs(v) / norm * f32(top)
+    floor = int(y)
+    return min(floor + int(u < y - f32(floor)), top)
+
+
+def quantise_qsgd(bits, bucket, norm):
+    top = 2**bits - 1
+
+    def quantise(values, uniform):
+        side, symbols, decoded = b"", [], []
+        for b, block in enumerate(blocks(values, bucket)):
+            if norm == "max":
+                n = max(abs(v) for v in block)
+            else:
+                n = f32(min(math.sqrt(lanes(float(v) * float(v) for v in block)), 3.4028234663852886e38))
+            side += struct.pack("<f", n)
+            for j, v in enumerate(block):
+                level = stochastic_level(v, n, top, uniform(b * bucket + j))
+                negative = level > 0 and v < 0
+                symbols.append(level | (2**bits if negative else 0))
+                value = n * (f32(level) / f32(top))
+                decoded.append(-value if negative else value)
+        return side, pack_bits(symbols, bits + 1), decoded
+
+    return quantise
+
+
+def quantise_sign(block_size):
+    def quantise(values, _):
+        side, decoded = b"", []
+        for block in blocks(values, block_size):
+            mean = f32(lanes(abs(float(v)) for v in block) / len(block))
+            side += struct.pack("<f", mean)
+            decoded += [-mean if v < 0 else mean for v in block]
+        return side, pack_bits([int(v < 0) for v in values], 1), decoded
+
+    return quantise
+
+
+def quantise_int8(block_size, stochastic):
+    def quantise(values, uniform):
+        side, packed, decoded = b"", b"", []
+        for b, block in enumerate(blocks(values, block_size)):
+            most = max(abs(v) for v in block)
+            side += struct.pack("<f", most)
+            for j, v in enumerate(block):
+                if most == 0:
+                    q = 0
+                elif stochastic:
+                    level = stochastic_level(v, most, 127, uniform(b * block_size + j))
+                    q = -level if v < 0 else level
+                else:
+                    q = int(np.rint(v / most * f32(127)))  # to the nearest, ties to even
+                packed += struct.pack("<b", q)
+                decoded.append(most * (f32(q) / f32(127)))
+        return side, packed, decoded
+
+    return quantise
+
+
+# Selections: list of pieces' values -> numbers of the selected atoms, per piece ------------------------------------------
+
+
+def largest(values, k):
+    """Numbers of the k largest magnitudes, of equal ones the first, without zeros."""
+    order = sorted((i for i, v in enumerate(values) if v != 0), key=lambda i: (-abs(float(values[i])), i))
+    return sorted(order[:k])
+
+
+def share(n, ratio):
+    return min(math.ceil(n * ratio * (1 - 1e-12)), n)
+
+
+def select_topk(ratio, scope):
+    def select(pieces):
+        if scope == "segment":
+            return [largest(p, share(len(p), ratio)) for p in pieces]
+        flat = [v for p in pieces for v in p]
+        chosen = set(largest(flat, share(len(flat), ratio)))
+        result, first = [], 0
+        for p in pieces:
+            result.append([i for i in range(len(p)) if first + i in chosen])
+            first += len(p)
+        return result
+
+    return select
+
+
+def select_threshold(value, kind):
+    def select(pieces):
+        result = []
+        for p in pieces:
+            least = f32(value) if kind == "absolute" else f32(value) * max(abs(v) for v in p)
+            result.append([i for i, v in enumerate(p) if v != 0 and abs(v) >= least])
+        return result
+
+    return select
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def index_list(indices, atoms):
+    """(flag, bytes): gaps, or a bitmap when that is smaller."""
+    delta, following = b"", 0
+    for i in indices:
+        delta += varint(i - following)
+        following = i + 1
+    if len(delta) <= (atoms + 7) // 8:
+        return 0, delta
+    return 1, sum(1 << i for i in indices).to_bytes((atoms + 7) // 8, "little")
+
+
+# Messages -----------------------------------------------------------------------------------------------------------
+
+
+def zstd_rle(body):
+    """A Zstandard frame (RFC 8878) of one run-length block: all bytes of the body must be equal."""
+    assert len(set(body)) == 1 and len(body) < 256
+    block = 1 | 1 << 1 | len(body) << 3  # last block, of type RLE
+    return b"\x28\xb5\x2f\xfd" + bytes([0x20, len(body)]) + struct.pack("<I", block)[:3] + body[:1]
+
+
+class Case:
+    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, zstd=False):
+        self.name, self.sentence, self.zstd = name, sentence, zstd
+        self.layout = LAYOUTS[layout]
+        self.part = part or (0, 0, self.layout.size)  # number, begin, end
+        self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
+        self.input = (values or INPUTS[layout])(self.layout)
+        self.make(quantise, select)
+
+    def make(self, quantise, select):
+        number, begin, end = self.part
+        key = self.key
+        pieces = list(self.layout.pieces(begin, end))
+        values = [list(self.input[lo:hi]) for _, lo, hi, _ in pieces]
+        chosen = select(values) if select else [range(len(v)) for v in values]
+        decoded = np.array([f32(0)] * self.layout.size)
+        sides, packs, indices, first_atom = b"", b"", [], 0
+        for (segment, lo, hi, first), v, sel in zip(pieces, values, chosen):
+            stream = Stream(key["seed"], QUANTISE, key["rank"], key["step"], key["bucket"], segment)
+            side, packed, back = quantise([v[i] for i in sel], lambda j: stream.uniform(first + sel[j]))
+            sides, packs = sides + side, packs + packed
+            for i, x in zip(sel, back):
+                decoded[lo + i] += x
+            indices += [first_atom + i for i in sel]
+            first_atom += len(v)
+        sections, flags = [("side information", sides), ("symbols", packs)], 0
+        if select:
+            flags, listed = index_list(indices, first_atom)
+            sections = [("bytes of the index list", struct.pack("<I", len(listed)))] + sections
+            sections.append((("gaps", "bitmap")[flags], listed))
+        if self.zstd:
+            body = b"".join(data for _, data in sections)
+            sections, flags = [("bytes of the body", struct.pack("<I", len(body))), ("Zstandard frame", zstd_rle(body))], flags | 2
+        body = b"".join(data for _, data in sections)
+        contract = Hash().add(self.sentence).add(self.layout.hash()).add(begin).add(end).value
+        fields = [
+            ("magic", struct.pack("<H", 0x6F73)),
+            ("version", bytes([1])),
+            ("flags", bytes([flags])),
+            ("generation", struct.pack("<H", key["generation"])),
+            ("origin", struct.pack("<H", key["rank"])),
+            ("step", struct.pack("<I", key["step"])),
+            ("bucket", struct.pack("<H", key["bucket"])),
+            ("part", struct.pack("<H", number)),
+            ("elements", struct.pack("<I", end - begin)),
+            ("body bytes", struct.pack("<I", len(body))),
+            ("contract", struct.pack("<I", (contract ^ contract >> 32) & MASK)),
+        ]
+        head = b"".join(data for _, data in fields)
+        fields.append(("CRC-32 of the 28 bytes above and of the body", struct.pack("<I", zlib.crc32(head + body))))
+        self.sections = fields + [(label, data) for label, data in sections if data]
+        self.message = b"".join(data for _, data in self.sections)
+        self.decoded = decoded
+
+    def text(self):
+        def rows(data, width):
+            return "\n".join(data[i : i + width] for i in range(0, len(data), width))
+
+        def floats(values):
+            words = [f"{bits_of(v):08x}" for v in values]
+            return rows("".join(w + (" " if i % 8 < 7 else "\n") for i, w in enumerate(words)), 10**9).rstrip()
+
+        segments = "".join(f"segment {n} {o} {'x'.join(map(str, s)) or '-'}\n" for n, o, s in self.layout.segments)
+        key = " ".join(str(self.key[k]) for k in ("seed", "rank", "generation", "step", "bucket"))
+        return (
+            f"# Made by tools/golden.py; floats as their bits.\nsentence {self.sentence}\n"
+            f"compare {'decoded' if self.zstd else 'bytes'}\n{segments}size {self.layout.size}\nkey {key}\n"
+            f"part {' '.join(map(str, self.part))}\ninput\n{floats(self.input)}\n"
+            f"message\n{rows(self.message.hex(), 64)}\ndecoded\n{floats(self.decoded)}\n"
+        )
+
+    def example(self):
+        values = " ".join(f"{float(v):g}" for v in self.input)
+        decoded = " ".join(f"{float(v):.6g}" for v in self.decoded)
+        lines = [f"{self.sentence}: {values}", ""]
+        for label, data in self.sections:
+            lines += [f"{data[i : i + 16].hex(' '):<48} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 16)]
+        return "\n".join(lines + ["", f"decoded: {decoded}"])
+
+
+# Inputs -------------------------------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "small": Layout([("w", 0, (5,))], 5),
+    "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
+}
+
+
+def small(layout):
+    return np.array([1, -2, 0.5, 0, -0.25], dtype=f32)
+
+
+def mixed(layout):
+    """Values of many magnitudes with equal ones, both zeros, and a spike; padding is zero."""
+    out = np.zeros(layout.size, dtype=f32)
+    state = 12345
+    for number, lo, hi, _ in layout.pieces(0, layout.size):
+        for i in range(lo, hi):
+            state = (state * 1103515245 + 12345) % 2**31
+            out[i] = f32((state / 2**30 - 1) * 10.0 ** (state % 5 - 3))
+    out[3], out[4], out[5], out[6], out[70], out[80] = 0.0, -0.0, out[2], -out[2], 40.0, -40.0
+    return out
+
+
+def extreme(layout):
+    """Far beyond the range of half precision on both sides, and denormals."""
+    out = mixed(layout)
+    out[0:4] = [f32(1e30), f32(-1e30), f32(3.4028235e38), f32(70000)]
+    out[32] = f32(1e-45)
+    out[48] = f32(-3e-42)
+    out[64:68] = [f32(1e-9), f32(-2e-9), f32(3e-7), f32(-1e-12)]
+    out[68:103] = out[68:103] * f32(1e-9)
+    return out
+
+
+def zeros(layout):
+    return np.zeros(layout.size, dtype=f32)
+
+
+INPUTS = {"small": small, "mixed": mixed}
+
+
+def cases():
+    qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
+    topk, threshold = select_topk, select_threshold
+    topk_small = "topk(ratio=0.4, scope=segment)"
+    cut = (1, 7, 90)  # part 1, which cuts two segments
+    return [
+        # The worked examples of docs/wire.md.
+        Case("small-f32", "f32", quantise_f32, layout="small"),
+        Case("small-f16", "f16", quantise_f16, layout="small"),
+        Case("small-bf16", "bf16", quantise_bf16, layout="small"),
+        Case("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="small"),
+        Case("small-sign", "sign(block=0)", sign(0), layout="small"),
+        Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
+        Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
+        Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
+        Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, zstd=True),
+        # Several segments, padding, special values.
+        Case("f32", "f32", quantise_f32),
+        Case("f32-part", "f32", quantise_f32, part=cut),
+        Case("f16", "f16", quantise_f16),
+        Case("f16-extreme", "f16", quantise_f16, values=extreme),
+        Case("bf16", "bf16", quantise_bf16, values=extreme),
+        Case("qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max")),
+        Case("qsgd-bits1", "qsgd(bits=1, bucket=7, norm=max)", qsgd(1, 7, "max")),
+        Case("qsgd-bits8-l2", "qsgd(bits=8, bucket=20, norm=l2)", qsgd(8, 20, "l2")),
+        Case("qsgd-part", "qsgd(bits=3, bucket=512, norm=l2)", qsgd(3, 512, "l2"), part=cut),
+        Case("qsgd-extreme", "qsgd(bits=4, bucket=512, norm=l2)", qsgd(4, 512, "l2"), values=extreme),
+        Case("sign", "sign(block=0)", sign(0)),
+        Case("sign-block", "sign(block=9)", sign(9), values=extreme),
+        Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
+        Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
+        Case("topk", "topk(ratio=0.05, scope=segment) | f32", quantise_f32, topk(0.05, "segment")),
+        Case("topk-bitmap", "topk(ratio=0.5, scope=segment) | sign(block=0)", sign(0), topk(0.5, "segment")),
+        Case("topk-bucket", "topk(ratio=0.1, scope=bucket) | f16", quantise_f16, topk(0.1, "bucket")),
+        Case("topk-qsgd-part", "topk(ratio=0.2, scope=segment) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), topk(0.2, "segment"), part=cut),
+        Case("threshold", "threshold(value=0.75, kind=relative) | bf16", quantise_bf16, threshold(0.75, "relative")),
+        Case("threshold-empty", "threshold(value=100, kind=absolute) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
+        Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, zstd=True),
+    ]  # fmt: skip
+
+
+def with_examples(document, made):
+    """docs/wire.md with the block after each `<!-- golden NAME -->` replaced."""
+    for case in made:
+        mark = f"<!-- golden {case.name} -->\n"
+        if mark in document:
+            before, after = document.split(mark)
+            _, _, rest = after.partition("\n```\n")
+            document = f"{before}{mark}```\n{case.example()}\n```\n{rest}"
+    return document
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when a file differs")
+    check = parser.parse_args().check
+    np.seterr(under="ignore")
+    made = cases()
+    files = {GOLDEN / f"{case.name}.hex": case.text() for case in made}
+    files[WIRE] = with_examples(WIRE.read_text(), made)
+    stale = sorted(set(GOLDEN.glob("*.hex")) - set(files))
+    wrong = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
+    if check:
+        for path in wrong + stale:
+            print(f"{path.relative_to(ROOT)} is not what tools/golden.py makes", file=sys.stderr)
+        return 1 if wrong or stale else 0
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for path in wrong:
+        path.write_text(files[path])
+    for path in stale:
+        path.unlink()
+    print(f"{len(wrong)} of {len(files)} files written, {len(stale)} removed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
