@@ -202,9 +202,13 @@ void Communicator::counted_exchange(std::span<const Send> sends, std::span<Recv>
   traffic_.messages_sent += sends.size();
 }
 
-void Communicator::fail(std::string_view operation, int peer, std::string_view reason) const {
+std::string Communicator::failure(std::string_view operation, int peer, std::string_view reason) const {
   const std::string with = peer < 0 ? "" : fmt::format(" with rank {}", peer);
-  throw CommError(fmt::format("rank {}: {}{} at step {}: {}", rank_, operation, with, step_, reason));
+  return fmt::format("rank {}: {}{} at step {}: {}", rank_, operation, with, step_, reason);
+}
+
+void Communicator::fail(std::string_view operation, int peer, std::string_view reason) const {
+  throw CommError(failure(operation, peer, reason));
 }
 
 }  // namespace sotto

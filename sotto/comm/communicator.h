@@ -97,7 +97,8 @@ class Communicator {
   virtual void do_barrier();
   virtual std::unique_ptr<Communicator> do_clone() = 0;
 
-  // "rank 2: exchange with rank 0 at step 17: REASON"
+  // "rank 2: exchange with rank 0 at step 17: REASON"; a peer below 0 is left out.
+  std::string failure(std::string_view operation, int peer, std::string_view reason) const;
   [[noreturn]] void fail(std::string_view operation, int peer, std::string_view reason) const;
   std::string_view operation() const { return operation_; }  // the public call that is going on
   std::uint64_t step() const { return step_; }

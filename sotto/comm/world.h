@@ -31,7 +31,10 @@ struct GlooOptions {
   std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
 };
 
-// The c10d backend over Gloo. CommError names the ranks that never came.
+// The c10d backend over Gloo, for trusted networks: its sockets have no authentication. CommError names the ranks that
+// never came, ConfigError an interface or address that cannot be used. After a CommError of an operation the
+// communicator stays failed. A message larger than its room ends the receiving process, since Gloo throws on a thread
+// of its own: ranks compare their configuration before they exchange messages whose room depends on it.
 std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options);
 
 // Serves a TCPStore on a free port of `host` until it is destroyed; for the launcher, which outlives its ranks.

@@ -1,0 +1,225 @@
+// The c10d backend: batches of point-to-point messages over LibTorch's ProcessGroupGloo. The collectives are those of
+// Communicator: they are as fast as Gloo's own (docs/design.md), have the same bits as on every other backend, and an
+// error in them names the peer, which Gloo's do not.
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/comm_thread.h"
+#include "sotto/comm/interfaces.h"
+#include "sotto/comm/meeting.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using GlooSettings = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
+
+// What Gloo says, without its source files and stack traces.
+std::string plain_reason(std::string_view what, std::chrono::milliseconds deadline) {
+  const auto says = [what](std::string_view part) { return what.find(part) != what.npos; };
+  if (says("imed out")) return fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline).count());
+  if (says("closed by peer") || says("reset by peer") || says("roken pipe")) {
+    return "the connection was closed: the peer ended or was killed";
+  }
+  what = what.substr(0, what.find('\n'));
+  if (what.starts_with('[')) what.remove_prefix(std::min(what.find(']') + 2, what.size()));  // "[file.cc:12] "
+  return std::string(what.substr(0, 160));
+}
+
+class GlooCommunicator final : public Communicator {
+ public:
+  GlooCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size)
+      : Communicator(rank, size, settings->timeout),
+        meeting_(std::move(meeting)),
+        settings_(std::move(settings)),
+        group_name_(std::move(group)),
+        tensor_(1),
+        waiters_(static_cast<std::size_t>(size)) {
+    try {
+      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting_->section(group_name_), rank, size, settings_);
+    } catch (const std::exception& error) {
+      fail("connect", -1, plain_reason(error.what(), deadline()));
+    }
+  }
+
+  std::string_view name() const override { return "gloo"; }
+
+ private:
+  struct Pending {
+    c10::intrusive_ptr<c10d::Work> work;
+    int peer = 0;
+  };
+  struct Failure {
+    int peer = 0;
+    std::string reason;
+  };
+
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
+    until_ = Clock::now() + deadline();
+    recvs_ = recvs;
+    for (const Recv& recv : recvs) start_receive(recv);
+    const bool several = recvs.size() > 1;
+    if (several) wait_on_threads();
+    for (const Send& send : sends) start_send(send);
+    if (several) {
+      join_threads();
+    } else if (!incoming_.empty()) {
+      receive(0);
+    }
+    for (const Pending& send : outgoing_) finish(send);
+    incoming_.clear();
+    outgoing_.clear();
+    if (failure_) give_up();
+  }
+
+  std::unique_ptr<Communicator> do_clone() override {
+    return std::make_unique<GlooCommunicator>(meeting_, settings_, fmt::format("{}.{}", group_name_, clones_++), rank(),
+                                              size());
+  }
+
+  // Gloo takes tensors; this one points at the caller's memory.
+  std::vector<at::Tensor>& tensor_of(std::span<const std::byte> data) {
+    tensor_[0] =
+        at::from_blob(const_cast<std::byte*>(data.data()), {static_cast<std::int64_t>(data.size())}, at::kByte);
+    return tensor_;
+  }
+
+  void start_receive(const Recv& recv) {
+    if (failed()) return;
+    try {
+      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, 0), recv.peer});
+    } catch (const std::exception& error) {
+      note(recv.peer, error.what());
+    }
+  }
+
+  void start_send(const Send& send) {
+    if (send.not_before > Clock::now()) {
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, std::min(send.not_before, until_), [this] { return failure_.has_value(); });
+    }
+    if (failed()) return;
+    if (send.not_before >= until_) return note(send.peer, "timed out");
+    try {
+      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, 0), send.peer});
+    } catch (const std::exception& error) {
+      note(send.peer, error.what());
+    }
+  }
+
+  // Gloo's messages complete only when waited for, and a wait cannot be tried. So receives from several peers are
+  // waited for by a thread a peer: then each notes its own time of arrival, and the first peer that is lost ends all.
+  void wait_on_threads() {
+    left_ = incoming_.size();
+    for (std::size_t i = 0; i < incoming_.size(); ++i) {
+      auto& waiter = waiters_[static_cast<std::size_t>(incoming_[i].peer)];
+      if (!waiter) waiter = std::make_unique<CommThread>();
+      waiter->post([this, i] {
+        receive(i);
+        const std::lock_guard lock(mutex_);
+        if (--left_ == 0) changed_.notify_all();
+      });
+    }
+  }
+
+  void join_threads() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return left_ == 0 || failure_; });
+    if (!failure_) return;
+    lock.unlock();
+    for (const Pending& recv : incoming_) recv.work->abort();
+    lock.lock();
+    changed_.wait(lock, [this] { return left_ == 0; });
+  }
+
+  void receive(std::size_t i) {
+    if (finish(incoming_[i])) recvs_[i].arrived = Clock::now();
+  }
+
+  bool finish(const Pending& pending) {
+    if (failed()) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
+    try {
+      return pending.work->wait(std::max(left, std::chrono::milliseconds(1)));
+    } catch (const std::exception& error) {
+      note(pending.peer, error.what());
+      return false;
+    }
+  }
+
+  bool failed() {
+    const std::lock_guard lock(mutex_);
+    return failure_.has_value();
+  }
+
+  // The first failure counts; but a wait that times out makes Gloo close all connections, and so other waits fail as
+  // well.
+  void note(int peer, std::string_view what) {
+    const std::string reason = plain_reason(what, deadline());
+    const std::lock_guard lock(mutex_);
+    const auto timed_out = [](const std::string& text) { return text.starts_with("timed out"); };
+    if (!failure_ || (timed_out(reason) && !timed_out(failure_->reason))) failure_ = {peer, reason};
+    changed_.notify_all();
+  }
+
+  [[noreturn]] void give_up() {
+    const auto& [peer, reason] = *failure_;
+    const std::string cause = meeting_->report(peer, failure(operation(), peer, reason));
+    fail(operation(), peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
+  }
+
+  std::shared_ptr<Meeting> meeting_;
+  GlooSettings settings_;
+  std::string group_name_;
+  int clones_ = 0;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+
+  // Of the exchange that is going on.
+  std::vector<at::Tensor> tensor_;
+  std::vector<Pending> incoming_;
+  std::vector<Pending> outgoing_;
+  std::span<Recv> recvs_;
+  Clock::time_point until_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t left_ = 0;                              // receives that a thread still waits for
+  std::optional<Failure> failure_;                    // for good: ranks that lost one message no longer fit together
+  std::vector<std::unique_ptr<CommThread>> waiters_;  // by peer, made when first needed
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options) {
+  auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
+  settings->threads = 1;  // for collectives, which are not used
+  try {
+    if (!options.interface.empty()) {
+      require_interface(options.interface);
+      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
+    } else {
+      const std::string address = options.address.empty() ? address_towards(world) : options.address;
+      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+    }
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw ConfigError(fmt::format("Gloo cannot use {} {}: {}", options.interface.empty() ? "address" : "interface",
+                                  options.interface.empty() ? options.address : options.interface,
+                                  plain_reason(error.what(), options.deadline)));
+  }
+  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline);
+  return std::make_unique<GlooCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size);
+}
+
+}  // namespace sotto

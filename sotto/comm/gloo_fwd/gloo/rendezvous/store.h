@@ -1,0 +1,20 @@
+#pragma once
+// LibTorch's ProcessGroupGloo.hpp includes this header of Gloo, which the wheel does not ship, and derives GlooStore from
+// this class. Only what its overrides need is declared; nobody here may make a GlooStore.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace gloo::rendezvous {
+
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string& key, const std::vector<char>& data) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) = 0;
+};
+
+}  // namespace gloo::rendezvous

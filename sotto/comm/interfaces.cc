@@ -1,0 +1,74 @@
+#include "sotto/comm/interfaces.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <set>
+#include <string_view>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
+
+// The address of the near end of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
+std::string near_end(const addrinfo& target) {
+  const int socket = ::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return {};
+  sockaddr_storage near{};
+  socklen_t length = sizeof(near);
+  std::array<char, NI_MAXHOST> text{};
+  const bool known = ::connect(socket, target.ai_addr, target.ai_addrlen) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&near), &length) == 0 &&
+                     ::getnameinfo(reinterpret_cast<const sockaddr*>(&near), length, text.data(), text.size(), nullptr,
+                                   0, NI_NUMERICHOST) == 0;
+  ::close(socket);
+  return known ? text.data() : std::string();
+}
+
+}  // namespace
+
+void require_interface(const std::string& name) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return;  // then Gloo will say what is wrong
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  std::set<std::string> names;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) names.insert(each->ifa_name);
+  if (!names.contains(name)) {
+    throw ConfigError(fmt::format("there is no network interface `{}`; there are {}", name, fmt::join(names, ", ")));
+  }
+}
+
+std::string address_towards(const World& world) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* list = nullptr;
+  const int status =
+      ::getaddrinfo(world.host.c_str(), std::to_string(std::max<int>(world.port, 1)).c_str(), &hints, &list);
+  if (status != 0) {
+    throw ConfigError(
+        fmt::format("the host `{}`, where the ranks meet, is unknown here: {}", world.host, ::gai_strerror(status)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    const std::string address = near_end(*each);
+    if (address.empty()) continue;
+    if (is_loopback(address) && !is_loopback(world.host) && world.local_size < world.size) {
+      throw ConfigError(fmt::format(
+          "the name `{}` leads to {} here, where ranks on other machines cannot come; give the interface or address",
+          world.host, address));
+    }
+    return address;
+  }
+  throw ConfigError(fmt::format("there is no way from here to `{}`, where the ranks meet", world.host));
+}
+
+}  // namespace sotto

@@ -1,0 +1,167 @@
+#include "sotto/comm/meeting.h"
+
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+c10::intrusive_ptr<c10d::TCPStore> open_store(const std::string& host, std::uint16_t port, bool serve,
+                                              std::chrono::milliseconds deadline) {
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d prints stack traces of what is told here in one line
+  c10d::TCPStoreOptions options;
+  options.port = port;
+  options.isServer = serve;
+  options.waitWorkers = false;
+  options.timeout = deadline;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  } catch (const std::exception& error) {
+    const std::string_view what = error.what();
+    if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) {
+      throw CommError(
+          fmt::format("port {} is in use by another program; choose another with --master {}:PORT", port, host));
+    }
+    if (serve) {
+      throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port,
+                                  what.substr(0, what.find('\n'))));
+    }
+    throw CommError(fmt::format(
+        "nobody serves the ranks' meeting place at {}:{}, for {:g} s; is rank 0 or the launcher running there?", host,
+        port, seconds(deadline)));
+  }
+}
+
+std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", what, rank); }
+
+std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
+
+// Talking to a store whose server is stopped or unreachable can block for ever: such work gets a thread of its own,
+// which is left alone when it takes longer than `limit`.
+template <class Work>
+void at_most(std::chrono::milliseconds limit, Work work) {
+  std::packaged_task<void()> task([work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception&) {  // the store is gone: as good as no answer
+    }
+  });
+  auto done = task.get_future();
+  std::thread(std::move(task)).detach();
+  done.wait_for(limit);
+}
+
+bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::time_point until) {
+  while (!store.check(keys)) {
+    if (Clock::now() >= until) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+}  // namespace
+
+Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
+    : rank_(world.rank),
+      size_(world.size),
+      serves_(world.host_store && world.size > 1),
+      place_(fmt::format("{}:{}", world.host, world.port)) {
+  if (size_ == 1) {
+    store_ = c10::make_intrusive<c10d::HashStore>();
+    return;
+  }
+  const auto until = Clock::now() + deadline;
+  auto store = open_store(world.host, world.port, serves_, deadline);
+  store_ = c10::make_intrusive<c10d::PrefixStore>(world.prefix, std::move(store));
+  wait_for_all(until, deadline);
+}
+
+void Meeting::wait_for_all(Clock::time_point until, std::chrono::milliseconds deadline) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size_; ++rank) keys.push_back(key("here", rank));
+  try {
+    store_->set(keys[static_cast<std::size_t>(rank_)], bytes("1"));
+    if (appears(*store_, keys, until)) return;
+    std::vector<int> missing;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!store_->check({key("here", rank)})) missing.push_back(rank);
+    }
+    throw CommError(fmt::format("rank {}: {} {} did not come within {:g} s at {}", rank_,
+                                missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "), seconds(deadline),
+                                place_));
+  } catch (const CommError&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CommError(fmt::format("rank {}: the ranks' meeting place at {} was closed while they met", rank_, place_));
+  }
+}
+
+Meeting::~Meeting() {
+  if (size_ == 1) return;
+  at_most(2500ms, [store = store_, rank = rank_, size = size_, serves = serves_] {
+    store->set(key("bye", rank), bytes("1"));
+    if (!serves) return;
+    std::vector<std::string> keys;
+    for (int other = 0; other < size; ++other) keys.push_back(key("bye", other));
+    appears(*store, keys, Clock::now() + 2s);
+  });
+}
+
+c10::intrusive_ptr<c10d::Store> Meeting::section(const std::string& name) const {
+  return c10::make_intrusive<c10d::PrefixStore>(name, store_);
+}
+
+std::string Meeting::report(int peer, const std::string& error) {
+  struct Answer {
+    std::mutex mutex;
+    std::string cause;
+  };
+  const auto answer = std::make_shared<Answer>();
+  at_most(1s, [store = store_, rank = rank_, size = size_, peer, error, answer] {
+    store->set(key("failed", rank), bytes(fmt::format("{} {}", peer, error)));
+    int next = peer;
+    for (int hop = 0; hop < size && next != rank; ++hop) {
+      if (!appears(*store, {key("failed", next)}, Clock::now() + 500ms)) return;
+      const auto text = store->get(key("failed", next));
+      const std::string said(text.begin(), text.end());
+      next = std::stoi(said);
+      const std::lock_guard lock(answer->mutex);
+      answer->cause = said.substr(said.find(' ') + 1);
+    }
+  });
+  const std::lock_guard lock(answer->mutex);
+  return answer->cause;
+}
+
+class StoreServer::Impl {
+ public:
+  Impl(const std::string& host, std::uint16_t port) : store_(open_store(host, port, true, 10s)) {}
+  std::uint16_t port() const { return store_->getPort(); }
+
+ private:
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+};
+
+StoreServer::StoreServer(const std::string& host, std::uint16_t port) : impl_(std::make_unique<Impl>(host, port)) {}
+StoreServer::~StoreServer() = default;
+std::uint16_t StoreServer::port() const { return impl_->port(); }
+
+}  // namespace sotto

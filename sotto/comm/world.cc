@@ -1,0 +1,179 @@
+#include "sotto/comm/world.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+
+namespace sotto {
+namespace {
+
+// Variables that are set to nothing count as not set.
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::string required(const char* name, const char* because) {
+  if (auto value = variable(name)) return *value;
+  throw ConfigError(
+      fmt::format("{} is not set, though {} is: start this process through its launcher, or set both", name, because));
+}
+
+int whole(const std::string& name, std::string_view text, int low, int high) {
+  int value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+    throw ConfigError(fmt::format("{}={}: must be a whole number in [{}, {}]", name, text, low, high));
+  }
+  return value;
+}
+
+constexpr int most_ranks = 65535;  // a rank has 16 bits in every message
+
+struct Names {
+  const char *rank, *size, *local_rank, *local_size;
+};
+
+// Ranks as four variables give them; the local ones may both be missing, which means one rank a host.
+World numbered(const char* starter, const Names& names) {
+  World world;
+  world.starter = starter;
+  world.size = whole(names.size, required(names.size, names.rank), 1, most_ranks);
+  world.rank = whole(names.rank, required(names.rank, names.size), 0, world.size - 1);
+  if (variable(names.local_rank) || variable(names.local_size)) {
+    world.local_size = whole(names.local_size, required(names.local_size, names.local_rank), 1, world.size);
+    world.local_rank = whole(names.local_rank, required(names.local_rank, names.local_size), 0, world.local_size - 1);
+  }
+  return world;
+}
+
+// "host:port" or "[IPv6 address]:port".
+void meet_at(World& world, const std::string& name, const std::string& text) {
+  const auto colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (colon == std::string::npos || host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
+    throw ConfigError(fmt::format("{}={}: must be HOST:PORT, as in 10.0.0.1:29500", name, text));
+  }
+  world.host = host;
+  world.port = static_cast<std::uint16_t>(whole("the port in " + name, text.substr(colon + 1), 1, 65535));
+}
+
+// For launchers that serve no store: rank 0 does, at the address from the flag, or else at a port that depends on the
+// job, below the range from which the system takes ports by itself.
+void meet_at_rank_0(World& world, const std::string& master, const std::string& host, const std::string& job) {
+  world.host_store = world.rank == 0;
+  world.prefix = "sotto/" + job;
+  if (!master.empty()) return meet_at(world, "--master", master);
+  Hash hash;
+  hash.add(job);
+  world.host = host;
+  world.port = static_cast<std::uint16_t>(15000 + hash.value() % 15000);
+}
+
+World from_sotto() {
+  World world = numbered("sotto", {"SOTTO_RANK", "SOTTO_RANKS", "SOTTO_LOCAL_RANK", "SOTTO_LOCAL_RANKS"});
+  if (world.size > 1 || variable("SOTTO_MASTER"))
+    meet_at(world, "SOTTO_MASTER", required("SOTTO_MASTER", "SOTTO_RANK"));
+  world.prefix = "sotto";
+  return world;
+}
+
+World from_torchrun(const std::string& master) {
+  World world = numbered("torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+  world.host_store = world.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  world.prefix = fmt::format("sotto/{}/{}", variable("TORCHELASTIC_RUN_ID").value_or("run"),
+                             variable("TORCHELASTIC_RESTART_COUNT").value_or("0"));
+  if (world.size == 1 && !variable("MASTER_ADDR")) return world;
+  const std::string address = required("MASTER_ADDR", "WORLD_SIZE");
+  const std::string port = required("MASTER_PORT", "WORLD_SIZE");
+  if (!master.empty()) {
+    throw ConfigError(fmt::format("--master {}: torchrun has set MASTER_ADDR={} and MASTER_PORT={}; leave the flag out",
+                                  master, address, port));
+  }
+  world.host = address;
+  world.port = static_cast<std::uint16_t>(whole("MASTER_PORT", port, 1, 65535));
+  return world;
+}
+
+World from_open_mpi(const std::string& master) {
+  World world = numbered("openmpi", {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                     "OMPI_COMM_WORLD_LOCAL_SIZE"});
+  const auto job = variable("PMIX_NAMESPACE");
+  if (world.size > 1 && master.empty() && (world.local_size != world.size || !job)) {
+    throw ConfigError(
+        "the ranks that mpirun started do not know where to meet: pass --master HOST:PORT, HOST being that of rank 0");
+  }
+  meet_at_rank_0(world, master, "127.0.0.1", job.value_or("openmpi"));
+  return world;
+}
+
+// The first host of "node[01-03,07],other": "node01".
+std::string first_host(const std::string& list) {
+  const auto open = list.find_first_of("[,");
+  if (open == std::string::npos || list[open] == ',') return list.substr(0, open);
+  const auto close = list.find(']', open);
+  if (close == std::string::npos)
+    throw ConfigError(fmt::format("SLURM_STEP_NODELIST={}: a bracket is not closed", list));
+  const std::string number = list.substr(open + 1, list.find_first_of("-,]", open) - open - 1);
+  const std::string tail = list.substr(close + 1, list.find(',', close) - close - 1);
+  return list.substr(0, open) + number + tail;
+}
+
+// Entry `node` of "2(x3),1", which means 2, 2, 2, 1.
+int tasks_of_node(const std::string& list, int node) {
+  const char* const name = "SLURM_STEP_TASKS_PER_NODE";
+  int first = 0;
+  for (std::size_t at = 0; at <= list.size();) {
+    const auto end = std::min(list.find(',', at), list.size());
+    const std::string entry = list.substr(at, end - at);
+    const auto times = entry.find("(x");
+    const int tasks = whole(name, entry.substr(0, times), 1, most_ranks);
+    int count = 1;
+    if (times != std::string::npos) {
+      if (entry.back() != ')') throw ConfigError(fmt::format("{}={}: cannot be read at `{}`", name, list, entry));
+      count = whole(name, entry.substr(times + 2, entry.size() - times - 3), 1, most_ranks);
+    }
+    first += count;
+    if (node < first) return tasks;
+    at = end + 1;
+  }
+  throw ConfigError(fmt::format("SLURM_NODEID={}: {}={} has no such node", node, name, list));
+}
+
+World from_slurm(const std::string& master) {
+  World world;
+  world.starter = "slurm";
+  world.size = whole("SLURM_NTASKS", required("SLURM_NTASKS", "SLURM_PROCID"), 1, most_ranks);
+  world.rank = whole("SLURM_PROCID", required("SLURM_PROCID", "SLURM_STEP_ID"), 0, world.size - 1);
+  const int node = whole("SLURM_NODEID", required("SLURM_NODEID", "SLURM_PROCID"), 0, most_ranks);
+  world.local_size = tasks_of_node(required("SLURM_STEP_TASKS_PER_NODE", "SLURM_PROCID"), node);
+  world.local_rank = whole("SLURM_LOCALID", required("SLURM_LOCALID", "SLURM_PROCID"), 0, world.local_size - 1);
+  const std::string host =
+      world.local_size == world.size ? "127.0.0.1" : first_host(required("SLURM_STEP_NODELIST", "SLURM_PROCID"));
+  const std::string job = required("SLURM_JOB_ID", "SLURM_PROCID") + "." + required("SLURM_STEP_ID", "SLURM_PROCID");
+  meet_at_rank_0(world, master, host, job + "/" + variable("SLURM_RESTART_COUNT").value_or("0"));
+  return world;
+}
+
+}  // namespace
+
+// What is started last is asked first: torchrun or our launcher may run below srun, and mpirun in a batch script.
+World find_world(const std::string& master) {
+  if (variable("SOTTO_RANK") || variable("SOTTO_RANKS")) return from_sotto();
+  if (variable("RANK") || variable("WORLD_SIZE")) return from_torchrun(master);
+  if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(master);
+  // Without SLURM_STEP_ID this is the shell of a batch script: srun did not start us.
+  if (variable("SLURM_STEP_ID") && variable("SLURM_PROCID")) return from_slurm(master);
+  return {};
+}
+
+}  // namespace sotto

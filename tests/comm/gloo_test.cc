@@ -1,0 +1,308 @@
+// The laws of communicators on ranks that are processes, over Gloo; what happens when one dies, stalls or never comes.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "laws.h"
+#include "processes.h"
+#include "sotto/comm/shaped.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double limit = 60;  // seconds for the processes of a test
+
+void expect_contains(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "`" << part << "` is not in: " << text;
+}
+
+// A store of its own for the ranks of a test, as the launcher serves one.
+class Gloo : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto threads = std::filesystem::directory_iterator("/proc/self/task");
+    ASSERT_EQ(std::distance(begin(threads), end(threads)), 1) << "forking needs a process without threads";
+    ASSERT_NE(server_.port(), 0);
+  }
+
+  World world(int rank, int size) const {
+    World world;
+    world.rank = world.local_rank = rank;
+    world.size = world.local_size = size;
+    world.port = static_cast<std::uint16_t>(server_.port());
+    world.prefix = "test";
+    return world;
+  }
+
+  // `body` on every rank of a group; what each threw.
+  std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
+                         const std::function<void(Communicator&)>& body) const {
+    return run_processes(ranks, limit, [&](int rank) {
+      GlooOptions options;
+      options.deadline = deadline;
+      const auto communicator = connect_gloo(world(rank, ranks), options);
+      communicator->at_step(17);
+      body(*communicator);
+    });
+  }
+
+ private:
+  ServerProcess server_{[](const auto& ready) {
+    const StoreServer server("127.0.0.1");
+    ready(server.port());
+  }};
+};
+
+void expect_success(const std::vector<Ended>& all) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    EXPECT_EQ(all[rank].status, 0) << "rank " << rank << ": " << all[rank].error;
+}
+
+void check_laws(Communicator& communicator) {
+  for (const Law& law : laws()) {
+    try {
+      law.check(communicator);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(std::string(law.name) + ": " + error.what());
+    }
+  }
+}
+
+class GlooLaws : public Gloo, public testing::WithParamInterface<int> {};
+
+TEST_P(GlooLaws, Hold) { expect_success(run(GetParam(), 30s, check_laws)); }
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooLaws, testing::Values(1, 2, 3, 4, 7), testing::PrintToStringParamName());
+
+TEST_F(Gloo, LawsHoldBehindAnEmulatedLink) {
+  expect_success(run(3, 30s, [](Communicator& communicator) {
+    const auto shaped = make_shaped(communicator.clone(), {10e9, 20e-6});
+    check_laws(*shaped);
+  }));
+}
+
+TEST_F(Gloo, AKilledRankIsNamedByAllOthers) {
+  const auto all = run(4, 30s, [](Communicator& communicator) {
+    std::vector<float> data(100000);
+    communicator.all_reduce(data);
+    if (communicator.rank() == 2) ::raise(SIGKILL);
+    communicator.all_reduce(data);
+  });
+  EXPECT_EQ(all[2].status, 128 + SIGKILL);
+  for (const int rank : {0, 1, 3}) {
+    const Ended& ended = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_LT(ended.seconds, 25);
+    expect_contains(ended.error, "rank " + std::to_string(rank) + ": all_reduce with rank ");
+    expect_contains(ended.error, "with rank 2 at step 17: the connection was closed: the peer ended or was killed");
+  }
+}
+
+TEST_F(Gloo, AKilledRankEndsAGatherAtOnce) {
+  const auto all = run(4, 600s, [](Communicator& communicator) {
+    std::vector<std::byte> mine(1000);
+    std::vector<std::byte> everything(4000);
+    communicator.all_gather(mine, everything);
+    if (communicator.rank() == 1) ::raise(SIGKILL);
+    if (communicator.rank() == 3) ::usleep(300000);
+    communicator.all_gather(mine, everything);
+  });
+  for (const int rank : {0, 2, 3}) {
+    EXPECT_EQ(all[static_cast<std::size_t>(rank)].status, 1);
+    expect_contains(all[static_cast<std::size_t>(rank)].error,
+                    "all_gather with rank 1 at step 17: the connection was closed");
+  }
+}
+
+// A number that all processes of a test see.
+class SharedCounter {
+ public:
+  SharedCounter()
+      : value_(new (::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                           0)) std::atomic<int>(0)) {}
+  ~SharedCounter() { ::munmap(value_, sizeof(*value_)); }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  void add() const { ++*value_; }
+  void wait_for(int value) const {
+    while (*value_ < value) std::this_thread::sleep_for(2ms);
+  }
+
+ private:
+  std::atomic<int>* value_;
+};
+
+TEST_F(Gloo, AStalledRankIsNamedByAllOthersAtTheDeadline) {
+  const SharedCounter failed;
+  const auto all = run(4, 2s, [&](Communicator& communicator) {
+    std::vector<float> data(100000);
+    communicator.barrier();
+    if (communicator.rank() == 1) return failed.wait_for(3);
+    try {
+      communicator.all_reduce(data);
+    } catch (const CommError&) {
+      failed.add();
+      throw;
+    }
+  });
+  for (const int rank : {0, 2, 3}) {
+    const Ended& ended = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_GE(ended.seconds, 2);
+    expect_contains(ended.error, "with rank 1 at step 17: timed out after 2 s");
+  }
+}
+
+TEST_F(Gloo, ARankThatThrowsEndsTheOthers) {
+  const auto all = run(3, 600s, [](Communicator& communicator) {
+    std::vector<float> data(100);
+    communicator.barrier();
+    if (communicator.rank() == 0) throw std::runtime_error("the disk is full");
+    communicator.all_reduce(data);
+  });
+  EXPECT_EQ(all[0].error, "the disk is full");
+  for (const int rank : {1, 2})
+    expect_contains(all[static_cast<std::size_t>(rank)].error, "with rank 0 at step 17: the connection was closed");
+}
+
+TEST_F(Gloo, AFailedCommunicatorStaysFailed) {
+  const SharedCounter failed;
+  expect_success(run(2, 1s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) return failed.wait_for(1);
+    for (const char* wanted :
+         {"rank 0: barrier with rank 1 at step 17: timed out after 1 s",
+          "rank 0: barrier with rank 1 at step 17: an operation failed before: timed out after 1 s"}) {
+      try {
+        communicator.barrier();
+        throw std::runtime_error("no error");
+      } catch (const CommError& error) {
+        if (std::string(error.what()) != wanted) throw;
+      }
+    }
+    failed.add();
+  }));
+}
+
+TEST_F(Gloo, RanksThatNeverComeAreNamed) {
+  const auto all = run_processes(2, limit, [&](int rank) {
+    GlooOptions options;
+    options.connect_deadline = 500ms;
+    connect_gloo(world(rank, 4), options);
+  });
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(all[rank].status, 1);
+    expect_contains(all[rank].error,
+                    "rank " + std::to_string(rank) + ": ranks 2, 3 did not come within 0.5 s at 127.0.0.1:");
+  }
+}
+
+// A port that no other program takes while this object is there, and that one which allows to share it can listen on.
+class ReservedPort {
+ public:
+  explicit ReservedPort(bool listening) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    if (!listening) ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    socklen_t length = sizeof(address_);
+    address_.sin_family = AF_INET;
+    ::bind(socket_, reinterpret_cast<const sockaddr*>(&address_), length);
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &length);
+    if (listening) ::listen(socket_, 1);
+  }
+  ~ReservedPort() { ::close(socket_); }
+  ReservedPort(const ReservedPort&) = delete;
+  ReservedPort& operator=(const ReservedPort&) = delete;
+  std::uint16_t number() const { return ntohs(address_.sin_port); }
+
+ private:
+  int socket_;
+  sockaddr_in address_{};
+};
+
+// `body` with a store that rank 0 serves.
+std::vector<Ended> run_hosted(int ranks, const std::function<void(Communicator&)>& body) {
+  const ReservedPort port(false);
+  return run_processes(ranks, limit, [&](int rank) {
+    World world;
+    world.rank = world.local_rank = rank;
+    world.size = world.local_size = ranks;
+    world.port = port.number();
+    world.host_store = rank == 0;
+    GlooOptions options;
+    options.deadline = 30s;
+    body(*connect_gloo(world, options));
+  });
+}
+
+TEST(GlooHosted, TheRankThatServesTheStoreEndsLast) {
+  const auto all = run_hosted(3, [](Communicator& communicator) {
+    const auto clone = communicator.clone();
+    clone->barrier();
+    if (communicator.rank() != 0) std::this_thread::sleep_for(500ms);
+  });
+  expect_success(all);
+  EXPECT_GE(all[0].seconds, 0.5);
+}
+
+TEST(GlooHosted, TheDeathOfTheRankThatServesTheStoreEndsTheOthers) {
+  const auto all = run_hosted(3, [](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 0) ::raise(SIGKILL);
+    std::vector<float> data(100);
+    communicator.all_reduce(data);
+  });
+  for (const int rank : {1, 2}) {
+    EXPECT_EQ(all[static_cast<std::size_t>(rank)].status, 1);
+    EXPECT_LT(all[static_cast<std::size_t>(rank)].seconds, 25);
+    expect_contains(all[static_cast<std::size_t>(rank)].error, "with rank 0 at step 0: the connection was closed");
+  }
+}
+
+// In a process of its own: a store has threads, and the other tests fork.
+std::string error_of(const std::function<void()>& body) {
+  const auto all = run_processes(1, limit, [&](int) { body(); });
+  return all[0].status == 1 ? all[0].error : "status " + std::to_string(all[0].status);
+}
+
+TEST(StoreServer, NamesAPortInUse) {
+  const ReservedPort port(true);
+  const std::string error = error_of([&] { StoreServer("127.0.0.1", port.number()); });
+  expect_contains(error, "port " + std::to_string(port.number()) + " is in use by another program");
+}
+
+TEST(ConnectGloo, SaysWhatIsWrong) {
+  World world;
+  world.size = world.local_size = 2;
+  world.rank = world.local_rank = 1;
+  const ReservedPort nobody(false);
+  world.port = nobody.number();
+  GlooOptions options;
+  options.connect_deadline = 300ms;
+  expect_contains(error_of([&] { connect_gloo(world, options); }),
+                  "nobody serves the ranks' meeting place at 127.0.0.1:");
+  options.interface = "eth77";
+  expect_contains(error_of([&] { connect_gloo(world, options); }), "there is no network interface `eth77`; there are ");
+  options.interface.clear();
+  options.address = "203.0.113.7";
+  expect_contains(error_of([&] { connect_gloo(world, options); }), "Gloo cannot use address 203.0.113.7: ");
+  options.address.clear();
+  world.host = "no-such-host.invalid";
+  expect_contains(error_of([&] { connect_gloo(world, options); }),
+                  "the host `no-such-host.invalid`, where the ranks meet, is unknown here");
+}
+
+}  // namespace
+}  // namespace sotto

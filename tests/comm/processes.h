@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sotto {
+
+// How a rank ended.
+struct Ended {
+  int status = 0;     // 0; 1 when its body threw; 128 + signal
+  std::string error;  // what it threw
+  double seconds = 0;
+};
+
+// Runs `body` once a rank, each in a process of its own, forked from this one, which must have no threads. Processes
+// that do not end within `limit_seconds` are killed, and all are when this process dies.
+std::vector<Ended> run_processes(int ranks, double limit_seconds, const std::function<void(int rank)>& body);
+
+// A process that `serve` runs in, which calls ready(port) and then waits; it ends when this object does.
+class ServerProcess {
+ public:
+  explicit ServerProcess(const std::function<void(const std::function<void(int)>& ready)>& serve);
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  int port() const { return port_; }
+
+ private:
+  int pid_ = 0;
+  int port_ = 0;
+};
+
+}  // namespace sotto
