@@ -23,11 +23,11 @@ class Mirror final : public Communicator {
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     for (Recv& recv : recvs) {
       const MessageView view = MessageView::parse(sends.front().data);
-      const auto body = again_.begin(view.body().size());
-      if (!body.empty()) std::memcpy(body.data(), view.body().data(), body.size());
+      const auto body = again_.begin(recv.buffer.size());  // the room is always the same, the message is not
+      if (!view.body().empty()) std::memcpy(body.data(), view.body().data(), view.body().size());
       Header header = view.header();
       header.origin = static_cast<std::uint16_t>(recv.peer);
-      again_.finish(header, body.size());
+      again_.finish(header, view.body().size());
       std::memcpy(recv.buffer.data(), again_.bytes().data(), again_.bytes().size());
       if (tamper_) tamper_(recv.buffer);
     }
