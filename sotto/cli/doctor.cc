@@ -116,14 +116,15 @@ void check_interfaces(Report& report, const std::string& wanted) {
 void check_threads(Report& report) {
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   report.say(Verdict::ok, "cores", fmt::format("{} usable", cores));
-  const char* threads = std::getenv("OMP_NUM_THREADS");
+  const auto value = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? fmt::format("{} is not set", name) : fmt::format("{}={}", name, text);
+  };
+  report.say(Verdict::ok, "threads", value("OMP_NUM_THREADS") + "; `sotto train --ranks N` gives each rank cores / N");
   const char* policy = std::getenv("OMP_WAIT_POLICY");
-  const std::string_view advice = "`sotto train --ranks` sets it; under torchrun, mpirun and srun set it yourself";
-  report.say(Verdict::ok, "threads", fmt::format("OMP_NUM_THREADS={}; {}", threads != nullptr ? threads : "", advice));
-  const bool passive = policy != nullptr && strcasecmp(policy, "passive") == 0;
-  report.say(passive || policy == nullptr ? Verdict::ok : Verdict::warn, "threads",
-             fmt::format("OMP_WAIT_POLICY={}; `passive` keeps waiting threads off the cores of other ranks; {}",
-                         policy != nullptr ? policy : "", advice));
+  const bool spins = policy != nullptr && strcasecmp(policy, "passive") != 0;
+  report.say(spins ? Verdict::warn : Verdict::ok, "threads",
+             value("OMP_WAIT_POLICY") + "; where another launcher starts several ranks a machine, set it to passive");
 }
 
 void check_launch(Report& report, const std::string& master) {

@@ -44,6 +44,9 @@ class HelpFormatter final : public CLI::Formatter {
     if (is_positional) return option->get_name(true, false);
     return fmt::format("--{}", fmt::join(option->get_lnames(), ", --"));
   }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+  }
   std::string make_usage(const CLI::App* app, std::string name) const override {
     return "\n" + CLI::Formatter::make_usage(app, std::move(name));
   }
@@ -53,8 +56,9 @@ std::string with_default(std::string_view help, std::string_view range, std::str
   return wrapped(fmt::format("{}{}{}", help, range, value.empty() ? "" : fmt::format(" [{}]", value)));
 }
 
+// Counts that only have to be 0 or 1 at least say so by themselves.
 std::string range_text(Bounds bounds) {
-  return std::isfinite(bounds.low) || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
+  return bounds.low_open || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
 }
 
 std::string heading_of(std::string_view option, std::span<const FlagGroup> groups) {
@@ -175,22 +179,23 @@ class Writer final : public OptionVisitor {
 
 class Adder final : public OptionVisitor {
  public:
-  using Add = std::function<void(std::string_view name, const char* kind, std::string help)>;
+  // `kind` is empty for a switch; `is_on`: a switch that is on unless it is turned off.
+  using Add = std::function<void(std::string_view name, const char* kind, std::string help, bool is_on)>;
   explicit Adder(Add add) : add_(std::move(add)) {}
 
   void option(std::string_view name, bool& value, std::string_view help) override {
-    add_(name, "", with_default(help, "", value ? "on" : "off"));
+    add_(name, "", with_default(help, "", value ? "on" : ""), value);
   }
   void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
-    add_(name, "N", with_default(help, range_text(bounds), std::to_string(value)));
+    add_(name, "N", with_default(help, range_text(bounds), std::to_string(value)), false);
   }
   void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
-    add_(name, "X", with_default(help, range_text(bounds), format_double(value)));
+    add_(name, "X", with_default(help, range_text(bounds), format_double(value)), false);
   }
   void option(std::string_view name, std::string& value, std::string_view help,
               std::initializer_list<std::string_view> choices) override {
     add_(name, "TEXT",
-         with_default(help, choices.size() == 0 ? "" : fmt::format(": {}", fmt::join(choices, ", ")), value));
+         with_default(help, choices.size() == 0 ? "" : fmt::format(": {}", fmt::join(choices, ", ")), value), false);
   }
 
  private:
@@ -205,10 +210,9 @@ Flags::Flags(std::string_view command, std::string_view summary, std::string_vie
 Flags::~Flags() = default;
 
 void Flags::add_all(Visitable& options, std::span<const FlagGroup> groups) {
-  Adder adder([&](std::string_view name, const char* kind, std::string help) {
+  Adder adder([&](std::string_view name, const char* kind, std::string help, bool is_on) {
     if (impl_->app.get_option_no_throw("--" + std::string(name)) != nullptr) return;
-    const bool is_switch = *kind == '\0';
-    const std::string names = impl_->names(name) + (is_switch ? fmt::format(",!--no-{}", name) : "");
+    const std::string names = impl_->names(name) + (is_on ? fmt::format(",!--no-{}", name) : "");
     impl_->add(names, kind, std::move(help), heading_of(name, groups));
   });
   options.visit(adder);

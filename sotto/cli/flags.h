@@ -17,8 +17,8 @@ struct FlagGroup {
 };
 
 // The flags of one command, made from options structs: `option("lr", ...)` of a visit() is `--lr NUMBER`, a boolean is
-// `--overlap` and `--no-overlap`. parse() reads the command line, assign() then puts what was given over what a struct
-// holds, so that a file of options can be read in between.
+// `--overlap` (and `--no-overlap` where it is on without). parse() reads the command line, assign() then puts what was
+// given over what a struct holds, so that a file of options can be read in between.
 class Flags {
  public:
   // `examples` ends the help text.

@@ -255,7 +255,7 @@ void Job::read_lines(Descriptor& from, std::string& pending, std::size_t rank, s
 }
 
 void Job::show(std::size_t rank, std::FILE* to, std::string_view line) {
-  std::string text = fmt::format("[{}] {}", rank, line);
+  std::string text = ranks_.size() == 1 ? std::string(line) : fmt::format("[{}] {}", rank, line);
   if (spec_.show_lines) {
     console_.line(to, text);
     return;

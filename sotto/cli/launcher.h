@@ -26,9 +26,10 @@ struct LaunchResult {
 
 // Starts the ranks, gives them the variables that find_world() reads and those of OpenMP, and shows what they print:
 // lines as
-// "[2] text", and text that ends in '\r' as progress. The first failure ends all of them within two seconds: those
-// that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks once; the second one kills
-// them. The ranks die with this process. ConfigError for a malformed master, CommError when its port is in use.
+// "[2] text" (a single rank's as they are), and text that ends in '\r' as progress. The first failure ends all of them
+// within two seconds: those that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks
+// once; the second one kills them. The ranks die with this process. ConfigError for a malformed master, CommError when
+// its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 // In a rank that a launcher started: hands the error over that ends this process, so that one of them is printed, once.

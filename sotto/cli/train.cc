@@ -79,7 +79,8 @@ int run_job(TrainOptions options) {
 int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
-  Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.", examples);
+  Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
+              model_list() + std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
@@ -95,7 +96,8 @@ int run_train(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = world.size;
   resolve(options);
   if (own.dry_run) return print_dry_run(options);
-  return started || options.ranks == 1 ? run_rank(options, world) : run_job(options);
+  // One rank is launched, too: OpenMP reads its variables before main().
+  return started ? run_rank(options, world) : run_job(options);
 }
 
 }  // namespace sotto

@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 
+#include "sotto/model/model.h"
+
 namespace sotto {
 
 void add_train_flags(Flags& flags, TrainOptions& options) {
@@ -32,6 +34,15 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
   options.ranks = 0;
   if (!own.config.empty()) from_toml(own.config, options);
   flags.assign(options);
+}
+
+std::string model_list() {
+  std::string text = "\nModels:\n";
+  for (const ModelEntry& model : model_table()) {
+    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
+                        model.default_momentum);
+  }
+  return text;
 }
 
 std::string new_folder(std::string_view name) {

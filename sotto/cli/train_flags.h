@@ -22,6 +22,9 @@ void add_train_flags(Flags& flags, TrainOptions& options);
 // What --config and then the flags say, over what `options` holds. `ranks` is 0 when neither says it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
 
+// A line for each model, for a help text.
+std::string model_list();
+
 // "runs/NAME-20261121-051900-4711", which no earlier run has.
 std::string new_folder(std::string_view name);
 

@@ -57,7 +57,7 @@ TEST(Launcher, ServesAStoreWhereRanksMeet) {
 TEST(Launcher, SetsTheThreadsThatAreAskedFor) {
   LaunchSpec spec;
   spec.threads = 3;
-  EXPECT_EQ(run(1, "echo $OMP_NUM_THREADS", spec).out, "[0] 3\n");
+  EXPECT_EQ(run(1, "echo $OMP_NUM_THREADS", spec).out, "3\n");
   EXPECT_EQ(run(64, "[ $SOTTO_RANK = 63 ] && echo $OMP_NUM_THREADS; true").out, "[63] 1\n");
 }
 
@@ -81,7 +81,7 @@ TEST(Launcher, HoldsLinesBackUnlessTheJobFails) {
   spec.show_lines = false;
   const auto good = run(1, "echo text", spec);
   EXPECT_EQ(good.out + good.err, "");
-  EXPECT_EQ(run(1, "echo text; exit 1", spec).err, "[0] text\n");
+  EXPECT_EQ(run(1, "echo text; exit 1", spec).err, "text\n");
 }
 
 TEST(Launcher, TheFirstFailureEndsAll) {
