@@ -60,7 +60,7 @@ void meet_at(World& world, const std::string& name, const std::string& text) {
   std::string host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  if (colon == std::string::npos || host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
+  if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
     throw ConfigError(fmt::format("{}={}: must be HOST:PORT, as in 10.0.0.1:29500", name, text));
   }
   world.host = host;
