@@ -146,7 +146,7 @@ std::uint8_t draw_digit(Philox& random, std::span<std::uint8_t> pixels) {
   const auto ink = canvas.ink();
   for (std::uint32_t i = 0; i < pixels.size(); ++i) {
     const float value = ink[i] * hand.ink * (1 + 0.16F * (grain.uniform(i) - 0.5F));
-    pixels[i] = static_cast<std::uint8_t>(std::min(value, 1.0F) * 255 + 0.5F);
+    pixels[i] = to_byte(value);
   }
   return digit;
 }

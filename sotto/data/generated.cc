@@ -30,6 +30,8 @@ float sine(float turns) {
   return y + 0.225F * (y * std::abs(y) - y);
 }
 
+std::uint8_t to_byte(float value) { return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 1.0F) * 255.99F); }
+
 GeneratedDataset::GeneratedDataset(ImageShape shape, std::int64_t classes, const Normalisation& normalisation,
                                    Render render, std::uint64_t seed, Split split, std::size_t count)
     : shape_(shape),

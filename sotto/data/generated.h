@@ -23,6 +23,9 @@ float between(Philox& random, float low, float high);
 // sin(2 pi turns) within 0.001, by two parabolas: again no libm.
 float sine(float turns);
 
+// [0, 1] in 256 equal steps; what is outside counts as 0 or 1.
+std::uint8_t to_byte(float value);
+
 // Draws one example: fills the pixels (channel after channel) and returns the label.
 using Render = std::uint8_t (*)(Philox& random, std::span<std::uint8_t> pixels);
 

@@ -17,16 +17,16 @@ struct LoaderOptions {
 };
 
 // The training examples of one rank. Epoch e is a permutation of the data that depends on (seed, e) alone, whatever the
-// number of ranks; micro-step i of an epoch takes the next ranks*batch examples of it, and rank r the r-th batch of those.
-// What does not fill a last global batch is left out of that epoch. Position is a pure function of the micro-step, so there
-// is no state to save. A thread reads ahead.
+// number of ranks; micro-step i of an epoch takes the next ranks*batch examples of it, and rank r the r-th batch of
+// those. What does not fill a last global batch is left out of that epoch. Position is a pure function of the
+// micro-step, so there is no state to save. A thread reads ahead.
 class Loader {
  public:
   // ConfigError when the data cannot fill one global batch.
   Loader(const Dataset& data, LoaderOptions options);
   ~Loader();
-  // The batch of this micro-step (counted from 0 over all epochs); valid until the next call. Asking for consecutive ones is
-  // fast; any other is right too.
+  // The batch of this micro-step (counted from 0 over all epochs); valid until the next call. Asking for consecutive
+  // ones is fast; any other is right too.
   Batch at(std::uint64_t micro_step);
   std::uint64_t steps_per_epoch() const;
 

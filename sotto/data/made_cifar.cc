@@ -78,7 +78,7 @@ std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels) {
         const auto place = channel * side * side + static_cast<std::size_t>(i * side + j);
         const float value =
             behind + cover * (shown - behind) + noise * (2 * grain.uniform(static_cast<std::uint32_t>(place)) - 1);
-        pixels[place] = static_cast<std::uint8_t>(std::clamp(value, 0.0F, 1.0F) * 255 + 0.5F);
+        pixels[place] = to_byte(value);
       }
     }
   }

@@ -19,7 +19,7 @@ constexpr ImageShape mnist_shape{1, 28, 28};
 std::filesystem::path find_file(const std::filesystem::path& folder, std::string_view stem, std::string_view kind) {
   for (const char separator : {'-', '.'}) {
     for (const std::string_view suffix : {"", ".gz"}) {
-      const auto path = folder / fmt::format("{}{}{}{}", stem, separator, kind, suffix);
+      auto path = folder / fmt::format("{}{}{}{}", stem, separator, kind, suffix);
       if (std::filesystem::exists(path)) return path;
     }
   }

@@ -1,6 +1,7 @@
 #include "sotto/data/pen.h"
 
 #include <cmath>
+#include <cstddef>
 
 namespace sotto {
 
@@ -20,6 +21,7 @@ void Canvas::line(Point from, float from_radius, Point to, float to_radius, floa
   const float length2 = dx * dx + dy * dy;
   const float inverse = length2 > 0 ? 1.0F / length2 : 0.0F;
   for (int i = top; i < bottom; ++i) {
+    float* const row = ink_.data() + static_cast<std::ptrdiff_t>(i) * width_;
     for (int j = left; j < right; ++j) {
       const float px = static_cast<float>(j) + 0.5F - from.x;
       const float py = static_cast<float>(i) + 0.5F - from.y;
@@ -28,7 +30,7 @@ void Canvas::line(Point from, float from_radius, Point to, float to_radius, floa
       const float ey = py - t * dy;
       const float radius = from_radius + t * (to_radius - from_radius);
       const float c = std::clamp((radius - std::sqrt(ex * ex + ey * ey)) / soft + 0.5F, 0.0F, 1.0F);
-      float& ink = ink_[static_cast<std::size_t>(i * width_ + j)];
+      float& ink = row[j];
       ink = std::max(ink, c * c * (3 - 2 * c));
     }
   }

@@ -15,7 +15,8 @@ struct Point {
 // j) is the square around (j + .5, i + .5).
 class Canvas {
  public:
-  Canvas(int width, int height) : width_(width), height_(height), ink_(static_cast<std::size_t>(width * height)) {}
+  Canvas(int width, int height)
+      : width_(width), height_(height), ink_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)) {}
   void clear() { std::fill(ink_.begin(), ink_.end(), 0.0F); }
   // A line whose radius goes from one value to the other; `soft` is the width of the edge, all in pixels. Lines do not
   // add up: where they overlap, the darker one stands.

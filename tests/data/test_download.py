@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import os
 import pathlib
 import re
 import resource
@@ -12,8 +11,6 @@ import threading
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOL = pathlib.Path(os.environ.get("SOTTO_BIN_DIR", ROOT / "build" / "release" / "bin")) / "download_tool"
 CONTENT = bytes((i * 7919 >> 3) & 0xFF for i in range(300_000))
 MD5 = hashlib.md5(CONTENT).hexdigest()
 
@@ -71,14 +68,27 @@ def server():
         thread.join()
 
 
-def run(*args):
-    result = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True, timeout=60)
-    assert result.returncode in (0, 1), result
-    return result
+@pytest.fixture(scope="module")
+def run(build_dir):
+    """Runs download_tool.cc."""
+
+    def run_tool(*args, **more):
+        command = [build_dir / "bin" / "download_tool", *map(str, args)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
+        assert result.returncode in (0, 1), result
+        return result
+
+    return run_tool
 
 
-def fetch(server, path, *more, md5=MD5, name="/file"):
-    return run(server.url + name, md5, len(CONTENT), path, *more)
+@pytest.fixture
+def fetch(run, server):
+    """Asks the server for the file, or what is there under another name."""
+
+    def fetch_file(path, *more, name="/file", **how):
+        return run(server.url + name, MD5, len(CONTENT), path, *more, **how)
+
+    return fetch_file
 
 
 def part_of(path):
@@ -91,119 +101,119 @@ def expect_done(result, path):
     assert not part_of(path).exists()
 
 
-def test_downloads_once(server, tmp_path):
+def test_downloads_once(fetch, server, tmp_path):
     path = tmp_path / "f"
-    expect_done(fetch(server, path), path)
-    assert fetch(server, path).stdout == "already there\n"
+    expect_done(fetch(path), path)
+    assert fetch(path).stdout == "already there\n"
     assert server.ranges == [None]
 
 
-def test_wrong_file_is_replaced(server, tmp_path):
+def test_wrong_file_is_replaced(fetch, tmp_path):
     path = tmp_path / "f"
     path.write_bytes(bytes(len(CONTENT)))
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
 
 
-def test_follows_redirects(server, tmp_path):
-    expect_done(fetch(server, tmp_path / "f", name="/moved"), tmp_path / "f")
+def test_follows_redirects(fetch, tmp_path):
+    expect_done(fetch(tmp_path / "f", name="/moved"), tmp_path / "f")
 
 
 @pytest.mark.parametrize("announces_length", [True, False])
-def test_resumes_after_a_cut_connection(server, tmp_path, announces_length):
+def test_resumes_after_a_cut_connection(fetch, server, tmp_path, announces_length):
     path = tmp_path / "f"
     server.cut_after, server.announces_length = 100_000, announces_length
-    result = fetch(server, path)
+    result = fetch(path)
     assert result.returncode == 1
     assert "100000 of 300000 bytes are kept, run it again" in result.stderr
     assert not path.exists() and part_of(path).read_bytes() == CONTENT[:100_000]
     server.cut_after = None
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
     assert server.ranges == [None, "bytes=100000-"]
 
 
-def test_cancel_leaves_a_part_to_go_on_from(server, tmp_path):
+def test_cancel_leaves_a_part_to_go_on_from(fetch, server, tmp_path):
     path = tmp_path / "f"
     server.cut_after = 100_000  # so that the part is what is known to be there, however fast the connection is
-    fetch(server, path)
+    fetch(path)
     server.cut_after = None
-    assert fetch(server, path, 1).stdout == "cancelled\n"
+    assert fetch(path, 1).stdout == "cancelled\n"
     assert not path.exists() and CONTENT.startswith(part_of(path).read_bytes())
     assert part_of(path).stat().st_size >= 100_000
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
 
 
-def test_server_without_ranges_is_asked_for_all(server, tmp_path):
+def test_server_without_ranges_is_asked_for_all(fetch, server, tmp_path):
     path = tmp_path / "f"
     part_of(path).write_bytes(b"x" * 1000)
     server.knows_ranges = False
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
     assert server.ranges == ["bytes=1000-"]
 
 
-def test_part_that_is_too_long_is_dropped(server, tmp_path):
+def test_part_that_is_too_long_is_dropped(fetch, server, tmp_path):
     path = tmp_path / "f"
     part_of(path).write_bytes(CONTENT + b"x")
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
     assert server.ranges == [None]
 
 
-def test_complete_part_needs_no_request(server, tmp_path):
+def test_complete_part_needs_no_request(fetch, server, tmp_path):
     path = tmp_path / "f"
     part_of(path).write_bytes(CONTENT)
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
     assert server.ranges == []
 
 
-def test_part_beyond_the_end_of_what_the_server_has(server, tmp_path):
+def test_part_beyond_the_end_of_what_the_server_has(fetch, server, tmp_path):
     path = tmp_path / "f"
     part_of(path).write_bytes(CONTENT[:200_000])
     server.content = CONTENT[:100_000]
-    result = fetch(server, path)
+    result = fetch(path)
     assert result.returncode == 1 and "100000 bytes with md5" in result.stderr
     assert server.ranges == ["bytes=200000-", None]
     assert not path.exists() and not part_of(path).exists()
 
 
-def test_wrong_md5_removes_the_part(server, tmp_path):
+def test_wrong_md5_removes_the_part(fetch, server, tmp_path):
     path = tmp_path / "f"
     server.content = CONTENT[:-1] + b"?"
-    result = fetch(server, path)
+    result = fetch(path)
     assert result.returncode == 1
     for wanted in (str(path), MD5, hashlib.md5(server.content).hexdigest()):
         assert wanted in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_longer_file_is_refused(server, tmp_path):
+def test_longer_file_is_refused(fetch, server, tmp_path):
     server.content = CONTENT + b"more"
-    result = fetch(server, tmp_path / "f")
+    result = fetch(tmp_path / "f")
     assert result.returncode == 1 and "more than the 300000 bytes" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_range_is_refused(server, tmp_path):
+def test_another_range_is_refused(fetch, server, tmp_path):
     part_of(tmp_path / "f").write_bytes(CONTENT[:1000])
     server.range_error = 1
-    result = fetch(server, tmp_path / "f")
+    result = fetch(tmp_path / "f")
     assert result.returncode == 1 and "another range" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_not_found(server, tmp_path):
-    result = fetch(server, tmp_path / "f", name="/other")
+def test_not_found(fetch, tmp_path):
+    result = fetch(tmp_path / "f", name="/other")
     assert result.returncode == 1
     assert "HTTP status 404" in result.stderr and "/other" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_not_found_keeps_an_earlier_part(server, tmp_path):
+def test_not_found_keeps_an_earlier_part(fetch, tmp_path):
     part_of(tmp_path / "f").write_bytes(CONTENT[:1000])
-    result = fetch(server, tmp_path / "f", name="/other")
+    result = fetch(tmp_path / "f", name="/other")
     assert result.returncode == 1 and "404" in result.stderr
     assert part_of(tmp_path / "f").read_bytes() == CONTENT[:1000]
 
 
-def test_refused_connection(tmp_path):
+def test_refused_connection(run, tmp_path):
     with socket.socket() as s:  # bound, but nobody listens
         s.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{s.getsockname()[1]}/file"
@@ -212,38 +222,35 @@ def test_refused_connection(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_protocols_are_refused(tmp_path):
+def test_other_protocols_are_refused(run, tmp_path):
     (tmp_path / "here").write_bytes(CONTENT)
     result = run(f"file://{tmp_path}/here", MD5, len(CONTENT), tmp_path / "f")
     assert result.returncode == 1 and "file" in result.stderr
     assert not (tmp_path / "f").exists()
 
 
-def test_folder_that_cannot_be_written(server, tmp_path):
-    result = fetch(server, tmp_path / "none" / "f")
+def test_folder_that_cannot_be_written(fetch, tmp_path):
+    result = fetch(tmp_path / "none" / "f")
     assert result.returncode == 1 and str(tmp_path / "none" / "f.part") in result.stderr
     (tmp_path / "d.part").mkdir()
-    result = fetch(server, tmp_path / "d")
+    result = fetch(tmp_path / "d")
     assert result.returncode == 1 and str(tmp_path / "d.part") in result.stderr
 
 
-def test_full_disk(server, tmp_path):
+def test_full_disk(run, fetch, server, tmp_path):
     # A limit on the size of files fails a write as a full disk does: part of it is written, then comes an error.
     path = tmp_path / "f"
-    result = subprocess.run(
-        [TOOL, server.url + "/file", MD5, str(len(CONTENT)), path],
+    result = fetch(
+        path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
         restore_signals=False,  # SIGXFSZ stays ignored
-        capture_output=True,
-        text=True,
-        timeout=60,
     )
     assert result.returncode == 1 and f"cannot write {part_of(path)}: File too large" in result.stderr
     assert part_of(path).read_bytes() == CONTENT[:100_000]
-    expect_done(fetch(server, path), path)
+    expect_done(fetch(path), path)
 
 
-def test_dataset_names_the_file_and_the_server(server, tmp_path):
+def test_dataset_names_the_file_and_the_server(run, server, tmp_path):
     result = run("get", "mnist", tmp_path / "new", server.url + "/")
     assert result.returncode == 1
     assert server.url + "/train-images-idx3-ubyte.gz" in result.stderr and "404" in result.stderr

@@ -53,10 +53,10 @@ const Bytes labels{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0};
 class Mnist : public testing::Test {
  protected:
   void SetUp() override {
-    write(folder / "train-images-idx3-ubyte", idx({examples, 28, 28}, made_images(examples)));
-    write(folder / "train-labels-idx1-ubyte", idx({examples}, labels));
+    write(folder_ / "train-images-idx3-ubyte", idx({examples, 28, 28}, made_images(examples)));
+    write(folder_ / "train-labels-idx1-ubyte", idx({examples}, labels));
   }
-  DataOptions options() const { return {.data = "mnist", .data_dir = folder.path().string()}; }
+  DataOptions options() const { return {.data = "mnist", .data_dir = folder_.path().string()}; }
   void expect_whole(const DataOptions& data_options) const {
     const auto data = open_dataset(data_options, Split::train);
     ASSERT_EQ(data->size(), examples);
@@ -76,23 +76,23 @@ class Mnist : public testing::Test {
   // The FileError of opening; it names the file, and what is wrong.
   void expect_error(const std::string& file, const std::string& what) const {
     const std::string error = error_of<FileError>([&] { open_dataset(options(), Split::train); });
-    EXPECT_NE(error.find((folder / file).string()), std::string::npos) << error;
+    EXPECT_NE(error.find((folder_ / file).string()), std::string::npos) << error;
     EXPECT_NE(error.find(what), std::string::npos) << error;
   }
-  TemporaryFolder folder;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Mnist, Plain) { expect_whole(options()); }
 
 TEST_F(Mnist, GzippedAndWithDots) {
-  fs::remove(folder / "train-images-idx3-ubyte");
-  fs::rename(folder / "train-labels-idx1-ubyte", folder / "train-labels.idx1-ubyte");
-  write(folder / "train-images-idx3-ubyte.gz", gzip(idx({examples, 28, 28}, made_images(examples))));
+  fs::remove(folder_ / "train-images-idx3-ubyte");
+  fs::rename(folder_ / "train-labels-idx1-ubyte", folder_ / "train-labels.idx1-ubyte");
+  write(folder_ / "train-images-idx3-ubyte.gz", gzip(idx({examples, 28, 28}, made_images(examples))));
   expect_whole(options());
 }
 
 TEST_F(Mnist, GzippedUnderThePlainName) {
-  write(folder / "train-labels-idx1-ubyte", gzip(idx({examples}, labels)));
+  write(folder_ / "train-labels-idx1-ubyte", gzip(idx({examples}, labels)));
   expect_whole(options());
 }
 
@@ -108,37 +108,37 @@ TEST_F(Mnist, SizesAreHonoured) {
 
 TEST_F(Mnist, MissingFileSaysHowToGetIt) {
   const std::string error = error_of<FileError>([&] { open_dataset(options(), Split::test); });
-  EXPECT_NE(error.find((folder / "t10k-images-idx3-ubyte").string()), std::string::npos) << error;
-  EXPECT_NE(error.find("sotto data get mnist --data-dir " + folder.path().string()), std::string::npos) << error;
+  EXPECT_NE(error.find((folder_ / "t10k-images-idx3-ubyte").string()), std::string::npos) << error;
+  EXPECT_NE(error.find("sotto data get mnist --data-dir " + folder_.path().string()), std::string::npos) << error;
 }
 
 TEST_F(Mnist, EveryTruncationIsAnError) {
   const Bytes whole = idx({examples}, labels);
   for (std::size_t n = 0; n < whole.size(); ++n) {
-    write(folder / "train-labels-idx1-ubyte", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
+    write(folder_ / "train-labels-idx1-ubyte", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
     expect_error("train-labels-idx1-ubyte", "truncated");
   }
 }
 
 TEST_F(Mnist, EveryTruncationOfAGzippedFileIsAnError) {
-  fs::remove(folder / "train-labels-idx1-ubyte");
+  fs::remove(folder_ / "train-labels-idx1-ubyte");
   const Bytes whole = gzip(idx({examples}, labels));
   for (std::size_t n = 0; n < whole.size(); ++n) {
-    write(folder / "train-labels-idx1-ubyte.gz", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
+    write(folder_ / "train-labels-idx1-ubyte.gz", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
     expect_error("train-labels-idx1-ubyte.gz", "");
   }
 }
 
 TEST_F(Mnist, FlippedBitsOfAGzippedFileNeverGiveOtherData) {
-  fs::remove(folder / "train-labels-idx1-ubyte");
+  fs::remove(folder_ / "train-labels-idx1-ubyte");
   const Bytes whole = gzip(idx({examples}, labels));
   std::size_t errors = 0;
   for (std::size_t n = 0; n < whole.size(); ++n) {
     Bytes damaged = whole;
     damaged[n] ^= 0x10;
-    write(folder / "train-labels-idx1-ubyte.gz", damaged);
+    write(folder_ / "train-labels-idx1-ubyte.gz", damaged);
     try {
-      EXPECT_EQ(read_idx(folder / "train-labels-idx1-ubyte.gz", 1).values, labels) << "byte " << n;
+      EXPECT_EQ(read_idx(folder_ / "train-labels-idx1-ubyte.gz", 1).values, labels) << "byte " << n;
     } catch (const FileError& error) {
       EXPECT_NE(std::string(error.what()).find("train-labels-idx1-ubyte.gz"), std::string::npos) << error.what();
       ++errors;
@@ -150,43 +150,43 @@ TEST_F(Mnist, FlippedBitsOfAGzippedFileNeverGiveOtherData) {
 TEST_F(Mnist, SurplusBytes) {
   Bytes longer = idx({examples}, labels);
   longer.push_back(0);
-  write(folder / "train-labels-idx1-ubyte", longer);
+  write(folder_ / "train-labels-idx1-ubyte", longer);
   expect_error("train-labels-idx1-ubyte", "surplus");
 }
 
 TEST_F(Mnist, WrongMagic) {
   Bytes floats = idx({examples}, labels);
   floats[2] = 0x0D;
-  write(folder / "train-labels-idx1-ubyte", floats);
+  write(folder_ / "train-labels-idx1-ubyte", floats);
   expect_error("train-labels-idx1-ubyte", "00000d01 instead of 00000801");
-  write(folder / "train-labels-idx1-ubyte", idx({examples, 28, 28}, made_images(examples)));
+  write(folder_ / "train-labels-idx1-ubyte", idx({examples, 28, 28}, made_images(examples)));
   expect_error("train-labels-idx1-ubyte", "00000803 instead of 00000801");
 }
 
 TEST_F(Mnist, HugeDimensionsDoNotOverflow) {
-  write(folder / "train-images-idx3-ubyte", idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {}));
+  write(folder_ / "train-images-idx3-ubyte", idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {}));
   expect_error("train-images-idx3-ubyte", "truncated");
-  write(folder / "train-images-idx3-ubyte", idx({0x80000000, 2, 0x80000000}, {}));  // a product of 2^63 mod 2^64
+  write(folder_ / "train-images-idx3-ubyte", idx({0x80000000, 2, 0x80000000}, {}));  // a product of 2^63 mod 2^64
   expect_error("train-images-idx3-ubyte", "truncated");
 }
 
 TEST_F(Mnist, CountsDiffer) {
-  write(folder / "train-labels-idx1-ubyte", idx({examples - 1}, {labels.begin(), labels.end() - 1}));
+  write(folder_ / "train-labels-idx1-ubyte", idx({examples - 1}, {labels.begin(), labels.end() - 1}));
   expect_error("train-labels-idx1-ubyte", "holds 12 images");
 }
 
 TEST_F(Mnist, OtherImageSizes) {
-  write(folder / "train-images-idx3-ubyte", idx({1, 2, 3}, Bytes(6)));
+  write(folder_ / "train-images-idx3-ubyte", idx({1, 2, 3}, Bytes(6)));
   expect_error("train-images-idx3-ubyte", "2x3 pixels instead of 28x28");
-  write(folder / "train-images-idx3-ubyte", idx({0, 28, 28}, {}));
-  write(folder / "train-labels-idx1-ubyte", idx({0}, {}));
+  write(folder_ / "train-images-idx3-ubyte", idx({0, 28, 28}, {}));
+  write(folder_ / "train-labels-idx1-ubyte", idx({0}, {}));
   expect_error("train-images-idx3-ubyte", "no images");
 }
 
 TEST_F(Mnist, LabelThatIsNoDigit) {
   Bytes wrong = labels;
   wrong[7] = 10;
-  write(folder / "train-labels-idx1-ubyte", idx({examples}, wrong));
+  write(folder_ / "train-labels-idx1-ubyte", idx({examples}, wrong));
   expect_error("train-labels-idx1-ubyte", "label 7 is 10");
 }
 
@@ -204,15 +204,15 @@ class Cifar : public testing::Test {
     file.put(static_cast<char>(value));
     ASSERT_TRUE(file.flush());
   }
-  DataOptions options() const { return {.data = "cifar10", .data_dir = folder.path().string()}; }
+  DataOptions options() const { return {.data = "cifar10", .data_dir = folder_.path().string()}; }
   std::string error() const {
     return error_of<FileError>([&] { open_dataset(options(), Split::test); });
   }
-  TemporaryFolder folder;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Cifar, RecordsChannelsAndNormalisation) {
-  const fs::path sub = folder / "cifar-10-batches-bin";
+  const fs::path sub = folder_ / "cifar-10-batches-bin";
   fs::create_directory(sub);
   for (const char* n : {"1", "2", "3", "4", "5"}) make(sub / (std::string("data_batch_") + n + ".bin"));
   set(sub / "data_batch_3.bin", 7 * record, 6);
@@ -233,7 +233,7 @@ TEST_F(Cifar, RecordsChannelsAndNormalisation) {
 }
 
 TEST_F(Cifar, SizesAreHonoured) {
-  make(folder / "test_batch.bin");
+  make(folder_ / "test_batch.bin");
   DataOptions some = options();
   some.test_size = 100;
   EXPECT_EQ(open_dataset(some, Split::test)->size(), 100U);
@@ -243,7 +243,7 @@ TEST_F(Cifar, SizesAreHonoured) {
 }
 
 TEST_F(Cifar, DamageIsNamed) {
-  const fs::path path = folder / "test_batch.bin";
+  const fs::path path = folder_ / "test_batch.bin";
   const auto expect = [&](const std::string& what) {
     const std::string message = error();
     EXPECT_NE(message.find(path.string()), std::string::npos) << message;
