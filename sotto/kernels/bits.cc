@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace sotto::kernels {
@@ -14,32 +15,55 @@ using Wide = unsigned __int128;  // eight symbols of at most 16 bits
 template <unsigned Width>
 using Word = std::conditional_t<(Width <= 8), std::uint64_t, Wide>;
 
+// Whole words are moved while the buffer has room for one: what a word is too long is overwritten, or shifted out.
 template <unsigned Width>
 void pack(const std::uint16_t* symbols, std::size_t count, std::byte* out) {
-  for (; count >= 8; count -= 8, symbols += 8, out += Width) {
-    Word<Width> word = 0;
-    for (unsigned j = 0; j < 8; ++j) word |= static_cast<Word<Width>>(symbols[j]) << (j * Width);
-    std::memcpy(out, &word, Width);
-  }
-  if (count > 0) {
-    Wide word = 0;
-    for (unsigned j = 0; j < count; ++j) word |= static_cast<Wide>(symbols[j]) << (j * Width);
-    std::memcpy(out, &word, packed_bytes(count, Width));
+  using W = Word<Width>;
+  std::size_t left = packed_bytes(count, Width);
+  while (left > 0) {
+    const std::size_t group = std::min<std::size_t>(count, 8);
+    W word = 0;
+    if (group == 8) {
+      for (unsigned j = 0; j < 8; ++j) word |= static_cast<W>(symbols[j]) << (j * Width);
+    } else {
+      for (unsigned j = 0; j < group; ++j) word |= static_cast<W>(symbols[j]) << (j * Width);
+    }
+    const std::size_t used = std::min<std::size_t>(left, Width);
+    if (left >= sizeof(W)) {
+      std::memcpy(out, &word, sizeof(W));
+    } else {
+      std::memcpy(out, &word, used);
+    }
+    symbols += group;
+    count -= group;
+    out += used;
+    left -= used;
   }
 }
 
 template <unsigned Width>
 void unpack(const std::byte* in, std::size_t count, std::uint16_t* symbols) {
+  using W = Word<Width>;
   constexpr std::uint16_t mask = static_cast<std::uint16_t>((1U << Width) - 1);
-  for (; count >= 8; count -= 8, symbols += 8, in += Width) {
-    Word<Width> word = 0;
-    std::memcpy(&word, in, Width);
-    for (unsigned j = 0; j < 8; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
-  }
-  if (count > 0) {
-    Wide word = 0;
-    std::memcpy(&word, in, packed_bytes(count, Width));
-    for (unsigned j = 0; j < count; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
+  std::size_t left = packed_bytes(count, Width);
+  while (left > 0) {
+    const std::size_t group = std::min<std::size_t>(count, 8);
+    const std::size_t used = std::min<std::size_t>(left, Width);
+    W word = 0;
+    if (left >= sizeof(W)) {
+      std::memcpy(&word, in, sizeof(W));
+    } else {
+      std::memcpy(&word, in, used);
+    }
+    if (group == 8) {
+      for (unsigned j = 0; j < 8; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
+    } else {
+      for (unsigned j = 0; j < group; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
+    }
+    symbols += group;
+    count -= group;
+    in += used;
+    left -= used;
   }
 }
 

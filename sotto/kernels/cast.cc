@@ -1,6 +1,5 @@
 #include "sotto/kernels/cast.h"
 
-#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -63,7 +62,8 @@ void to_f16(std::span<const float> values, float a, float b, std::span<std::byte
 void add_f16(std::span<const std::byte> in, float unit, float scale, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     const float value = f16_value(load<std::uint16_t>(in.data(), i)) * unit;
-    out[i] += scale * std::max(std::min(value, largest), -largest);
+    const float below = value < largest ? value : largest;  // std::min would keep this from becoming SIMD
+    out[i] += scale * (below > -largest ? below : -largest);
   }
 }
 
