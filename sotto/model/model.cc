@@ -22,7 +22,7 @@ constexpr std::array table{
                build_mnist_cnn},
     ModelEntry{"fc", "fully connected 800 and 500; 1,033,510 parameters", mnist, 1, 0.05, 0.9, build_fc},
     ModelEntry{"resnet18", "ResNet-18 in CIFAR form; 11,173,962 parameters", cifar, 16, 0.1, 0.9, build_resnet18},
-    ModelEntry{"logreg", "logistic regression; 7,850 parameters", mnist, 1, 0.02, 0.9, build_logreg},
+    ModelEntry{"logreg", "logistic regression; 7,850 parameters", mnist, 1, 0.01, 0.9, build_logreg},
 };
 
 }  // namespace
