@@ -19,8 +19,8 @@ struct Score {
 };
 
 // A classifier as two flat vectors, parameters and gradient, and a third one for buffers (batch-norm statistics). Every
-// torch parameter, its .grad and every buffer is a view into them, so what is written here is what the network computes with.
-// No torch in this header.
+// torch parameter, its .grad and every buffer is a view into them, so what is written here is what the network computes
+// with. No torch in this header.
 class Model {
  public:
   virtual ~Model() = default;
@@ -35,9 +35,10 @@ class Model {
   virtual std::span<float> gradient() = 0;
   virtual std::span<float> buffers() = 0;
 
-  // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a pure
-  // function of `random`. `ready` may be empty; a segment that the loss does not depend on is never reported.
-  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const GradientReady& ready) = 0;
+  // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a
+  // pure function of `random`. `ready` may be empty; a segment that the loss does not depend on is never reported.
+  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
+                                     const GradientReady& ready) = 0;
   // In evaluation mode, without gradients.
   virtual Score evaluate(const Batch& batch) = 0;
 };
@@ -56,8 +57,8 @@ struct ModelEntry {
 };
 std::span<const ModelEntry> model_table();
 
-// `where` names the flag in errors. The initial parameters depend on `seed` alone. ConfigError when the model is unknown or
-// cannot take images of this shape.
+// `where` names the flag in errors. The initial parameters depend on `seed` alone. ConfigError when the model is
+// unknown or cannot take images of this shape.
 std::unique_ptr<Model> make_model(std::string_view where, std::string_view name, ImageShape shape, std::int64_t classes,
                                   std::uint64_t seed);
 

@@ -13,16 +13,17 @@ namespace sotto {
 class Optimiser {
  public:
   virtual ~Optimiser() = default;
-  // What this rank offers to be exchanged, out of its gradient: the gradient itself, unless the method exchanges something
-  // else (1-bit Adam its momentum). Called once a step and bucket, before the exchange; `begin` is the bucket's place in the
-  // flat vector.
+  // What this rank offers to be exchanged, out of its gradient: the gradient itself, unless the method exchanges
+  // something else (1-bit Adam its momentum). Called once a step and bucket, before the exchange; `begin` is the
+  // bucket's place in the flat vector.
   virtual std::span<float> outgoing(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
   // parameters -= lr * direction(mean), for a stretch of the flat vectors that starts at `begin`.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// SGD as torch.optim.SGD computes it: d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v : v).
+// SGD as torch.optim.SGD computes it: d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v
+// : v).
 struct SgdOptions {
   double momentum = 0.9;
   bool nesterov = false;
