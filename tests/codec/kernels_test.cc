@@ -180,6 +180,9 @@ TEST(Levels, AreAtMostTheTopAndHaveNoNegativeZero) {
     EXPECT_EQ(symbols[4], 0);
     EXPECT_TRUE(symbols[5] == 3 || symbols[5] == 4);
   }
+  stochastic_levels(std::vector<float>{1, -1}, 0.9F, 7, 8, {}, symbols);  // a norm that was rounded down, say
+  EXPECT_EQ(symbols[0], 7);
+  EXPECT_EQ(symbols[1], 15);
   stochastic_levels(std::vector<float>{0, -0.0F}, 0, 7, 8, {}, symbols);
   EXPECT_EQ(symbols[0] + symbols[1], 0);
 }

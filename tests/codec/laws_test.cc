@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
@@ -261,25 +262,45 @@ TEST(F16, RefusesToSumWhatDoesNotFit) {
   EXPECT_NO_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out));
 }
 
+// The first k of the elements in descending order of magnitude, by a stable sort.
+std::vector<float> top(const std::vector<float>& values, std::size_t k) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return std::abs(values[a]) > std::abs(values[b]); });
+  std::vector<float> result(values.size());
+  for (std::size_t j = 0; j < k; ++j) result[order[j]] = values[order[j]];
+  return result;
+}
+
 TEST(TopK, SendsExactlyTheLargest) {
-  // Long enough for counting into bins, with ties across the border: the first of them go.
-  const std::size_t n = 30000;
-  Input input{"ties", {{{"w", 0, {30000}}}, n}, std::vector<float>(n)};
-  for (std::size_t i = 0; i < n; ++i) input.values[i] = static_cast<float>((i * 7919) % 1000) - 500.0F;
-  for (const char* sentence : {"topk(0.01)", "topk(0.5)", "topk(1)", "topk(0.01, bucket)"}) {
-    const auto codec = make_codec("test", sentence);
-    const auto decoded = decode(*codec, input, encode(*codec, input));
-    std::vector<std::size_t> order(n);
-    for (std::size_t i = 0; i < n; ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::abs(input.values[a]) > std::abs(input.values[b]);
-    });
-    const double delta = codec->contract(input.layout).delta;
-    order.resize(static_cast<std::size_t>(std::lround(delta * static_cast<double>(n))));
-    std::vector<float> expected(n);
-    for (const std::size_t i : order) expected[i] = input.values[i];
-    EXPECT_EQ(decoded, expected) << sentence;
+  // Long enough for counting into bins. Many are equal, of both signs, and shares end before, on and after a border
+  // between magnitudes.
+  const std::size_t n = 10000;
+  const std::vector<std::function<float(std::size_t)>> kinds{
+      [](std::size_t i) { return static_cast<float>((i * 7919) % 1000) - 500.0F; },
+      [](std::size_t i) { return std::ldexp(i % 3 == 0 ? -1.0F : 1.0F, -static_cast<int>(i % 40)); },
+      [](std::size_t i) { return i % 100 == 0 ? 1e-44F * static_cast<float>(i % 7) : 0.0F; },
+      [](std::size_t) { return -2.0F; },
+  };
+  for (const auto& kind : kinds) {
+    Input input{"ties", {{{"w", 0, {10000}}}, n}, std::vector<float>(n)};
+    for (std::size_t i = 0; i < n; ++i) input.values[i] = kind(i);
+    for (const std::size_t k : {1, 2, 249, 250, 251, 500, 501, 2500, 9999, 10000}) {
+      for (const char* scope : {"segment", "bucket"}) {
+        const auto codec =
+            make_codec("test", "topk(" + std::to_string(static_cast<double>(k) / n) + ", " + scope + ")");
+        EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, k)) << k;
+      }
+    }
   }
+}
+
+TEST(TopK, OfABucketIsTheLargestOfAllSegments) {
+  const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);
+  const Input input{"bucket", layout, gaussian(layout, 15)};
+  const auto codec = make_codec("test", "topk(0.05, scope=bucket)");
+  EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, 500));
 }
 
 TEST(TopK, RoundsTheShareUpButNotForRoundingErrors) {
