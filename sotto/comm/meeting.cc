@@ -52,6 +52,13 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const std::string& host, std::uint
 
 std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", what, rank); }
 
+// "here/0", "here/1", ...
+std::vector<std::string> keys_of_all(std::string_view what, int size) {
+  std::vector<std::string> keys(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) keys[static_cast<std::size_t>(rank)] = key(what, rank);
+  return keys;
+}
+
 std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
 
 // Talking to a store whose server is stopped or unreachable can block for ever: such work gets a thread of its own,
@@ -95,8 +102,7 @@ Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
 }
 
 void Meeting::wait_for_all(Clock::time_point until, std::chrono::milliseconds deadline) const {
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < size_; ++rank) keys.push_back(key("here", rank));
+  const auto keys = keys_of_all("here", size_);
   try {
     store_->set(keys[static_cast<std::size_t>(rank_)], bytes("1"));
     if (appears(*store_, keys, until)) return;
@@ -119,9 +125,7 @@ Meeting::~Meeting() {
   at_most(2500ms, [store = store_, rank = rank_, size = size_, serves = serves_] {
     store->set(key("bye", rank), bytes("1"));
     if (!serves) return;
-    std::vector<std::string> keys;
-    for (int other = 0; other < size; ++other) keys.push_back(key("bye", other));
-    appears(*store, keys, Clock::now() + 2s);
+    appears(*store, keys_of_all("bye", size), Clock::now() + 2s);
   });
 }
 

@@ -249,6 +249,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     session->end(rank);
   };
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
   for (auto& thread : threads) thread.join();
   if (session->error) std::rethrow_exception(session->error);
