@@ -37,6 +37,11 @@ class Chain final : public Codec {
   void from_linear(std::span<const std::byte> in, float scale, Bucket& out) const override;
 
  private:
+  // Header flags.
+  static constexpr std::uint8_t flag_bitmap = 1;                      // indices are a bitmap
+  static constexpr std::uint8_t flag_coded = 2;                       // the body went through the code stage
+  static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // in front of indices and of coded bodies
+
   // A piece of the message at hand, its atoms, and its share of the body.
   struct Slot {
     Piece piece;
@@ -58,6 +63,7 @@ class Chain final : public Codec {
     std::span<const std::byte> side, packed, index;
   };
 
+  [[noreturn]] static void throw_not_finite(const std::string& segment, const Key& key);
   const LinearForm* linear() const;
   Plan plan(const Layout& layout, Range part) const;
   void reserve(const Plan& plan) const;

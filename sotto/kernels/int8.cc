@@ -35,8 +35,8 @@ void to_int8_stochastic(std::span<const float> values, float norm, const Draws& 
 
 void add_int8(std::span<const std::byte> in, float norm, float scale, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto q = static_cast<std::int32_t>(load<std::int8_t>(in.data(), i));
-    out[i] += scale * (norm * (static_cast<float>(q) / 127.0F));
+    const auto q = static_cast<float>(load<std::int8_t>(in.data(), i));
+    out[i] += scale * (norm * (q / 127.0F));
   }
 }
 

@@ -18,7 +18,7 @@ void round_levels(std::span<const float> values, float norm, std::uint32_t top, 
     const float uniform = stream.uniform(number(j));
     std::int32_t level = floor + (uniform < y - static_cast<float>(floor) ? 1 : 0);
     level = level < limit ? level : limit;
-    const std::uint32_t sign = (values[j] < 0.0F) & (level > 0) ? sign_bit : 0U;
+    const std::uint32_t sign = ((values[j] < 0.0F) & (level > 0)) ? sign_bit : 0U;
     symbols[j] = static_cast<std::uint16_t>(static_cast<std::uint32_t>(level) | sign);
   }
 }
