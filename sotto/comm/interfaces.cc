@@ -59,7 +59,7 @@ std::string address_towards(const World& world) {
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    const std::string address = near_end(*each);
+    std::string address = near_end(*each);
     if (address.empty()) continue;
     if (is_loopback(address) && !is_loopback(world.host) && world.local_size < world.size) {
       throw ConfigError(fmt::format(
