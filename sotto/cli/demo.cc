@@ -11,7 +11,9 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Takes every flag of `sotto train` and of `sotto compare`, to change any part of it:
+Takes every flag of `sotto train` and of `sotto compare`, to change any part of it.
+
+Examples:
   sotto demo --link 10mbit --max-steps 60
   sotto demo --codecs none "ef | topk(0.001)" --ranks 2)text";
 
@@ -19,10 +21,11 @@ TrainOptions demo_options() {
   TrainOptions options;
   options.model = "lenet";
   options.data.data = "digits";
-  options.data.train_size = 32768;
+  options.data.train_size = 16384;
   options.data.test_size = 2000;
   options.ranks = 4;
   options.batch_size = 64;
+  options.epochs = 2;
   options.max_steps = 120;
   options.link = "100mbit";
   return options;

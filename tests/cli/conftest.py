@@ -1,0 +1,123 @@
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+DEADLINE = 120  # seconds; generous, since tests share the cores with others
+TINY = "--model logreg --train-size 512 --test-size 100 --batch-size 8 --deadline 60".split()
+
+
+def session_of(pid):
+    """The session that a process belongs to, or None when it is gone (a zombie counts as gone)."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in "ZX" else int(fields[3])
+
+
+def processes(session):
+    """Living processes of a session."""
+    return [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and session_of(p.name) == session]
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Job:
+    """The program in a session of its own, so that every process that it leaves behind can be found."""
+
+    def __init__(self, program, arguments, cwd, environment):
+        self.process = subprocess.Popen(
+            [program, *arguments], cwd=cwd, env=environment, text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.session = self.process.pid
+
+    def ranks(self):
+        return [p for p in processes(self.session) if p != self.process.pid]
+
+    def rank(self, number):
+        """The process of a rank."""
+        for pid in self.ranks():
+            try:
+                if f"SOTTO_RANK={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                    return pid
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        raise AssertionError(f"rank {number} does not run")
+
+    def finish(self):
+        self.out, self.err = self.process.communicate(timeout=DEADLINE)
+        self.status = self.process.returncode
+        return self
+
+    def nothing_left(self):
+        wait_until(lambda: not processes(self.session), "the processes of the job to end")
+
+    def kill(self):
+        for pid in processes(self.session):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.communicate()
+
+
+@pytest.fixture
+def start(sotto, tmp_path):
+    """Starts the program with arguments, in a folder of the test's own."""
+    jobs = []
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_"))}
+
+    def start(*arguments, **variables):
+        jobs.append(Job(sotto, [str(a) for a in arguments], tmp_path, environment | variables))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.kill()
+
+
+@pytest.fixture
+def run(start):
+    """Runs the program to its end, after which none of its processes is left."""
+
+    def run(*arguments, **variables):
+        job = start(*arguments, **variables).finish()
+        job.nothing_left()
+        return job
+
+    return run
+
+
+@pytest.fixture
+def good(run):
+    """Runs what must succeed."""
+
+    def good(*arguments, **variables):
+        job = run(*arguments, **variables)
+        assert job.status == 0, job.err
+        return job
+
+    return good
+
+
+def summary(folder):
+    return json.loads((pathlib.Path(folder) / "summary.json").read_text())
+
+
+def has_step(folder, step):
+    """Whether steps.csv holds a row of this step or a later one."""
+    path = pathlib.Path(folder) / "steps.csv"
+    if not path.exists():
+        return False
+    rows = path.read_text().splitlines()[1:]
+    return any(row.split(",")[0].isdigit() and int(row.split(",")[0]) >= step for row in rows)

@@ -1,0 +1,153 @@
+"""Every kind of bad input has a message that names it and an exit status; nothing hangs and nothing is left behind."""
+
+import socket
+
+import pytest
+
+from conftest import TINY, summary
+
+
+def refused(job, *parts, status=2):
+    assert job.status == status, job.err
+    for part in parts:
+        assert part in job.err, job.err
+    assert job.err.count("sotto: ") == 1, f"the message must be printed once:\n{job.err}"
+
+
+@pytest.mark.parametrize("arguments, parts", [
+    (["trian"], ["unknown command `trian`", "did you mean `train`?"]),
+    (["train", "--epocs", "3"], ["unknown option --epocs", "did you mean --epochs?"]),
+    (["train", "stray"], ["unexpected argument `stray`"]),
+    (["train", "--lr"], ["--lr"]),
+    (["train", "--lr", "-1"], ["--lr -1: must be in [0, inf)"]),
+    (["train", "--ranks", "0"], ["--ranks 0: must be in [1, 65535]"]),
+    (["train", "--ranks", "two"], ["--ranks two: must be a whole number"]),
+    (["train", "--epochs", "1.5"], ["--epochs 1.5: must be a whole number"]),
+    (["train", "--momentum", "1"], ["--momentum 1: must be in [-1, 1)"]),
+    (["train", "--overlap=perhaps"], ["--overlap perhaps: must be true or false"]),
+    (["train", "--model", "lenett"], ["--model lenett", "did you mean `lenet`?"]),
+    (["train", "--data", "mnits"], ["mnits", "did you mean `mnist`?"]),
+    (["train", "--data", "mnist"], ["--data-dir"]),
+    (["train", "--codec", "topkk(0.01)"], ["--codec", "unknown", "`topkk`", "did you mean `topk`?"]),
+    (["train", "--codec", "topk(ratoi=0.01)"], ["--codec topk(ratoi=0.01)", "did you mean `ratio`?"]),
+    (["train", "--codec", "ef | topk(1.5)"], ["--codec topk(1.5): ratio must be in (0, 1]", "\n  ef | topk(1.5)\n            ^"]),
+    (["train", "--codec", "topk(0.1) | ef"], ["--codec"]),
+    (["train", "--codec", "topk(0.1"], ["--codec", "^"]),
+    (["train", "--codec", "topk(0.01)", "--aggregator", "all_reduce"], ["all_reduce"]),
+    (["train", "--aggregator", "gahter"], ["gahter", "did you mean `gather`?"]),
+    (["train", "--algorithm", "sink"], ["--algorithm", "sink"]),
+    (["train", "--link", "fast"], ["--link"]),
+    (["train", "--schedule", "cosinus"], ["--schedule", "did you mean `cosine`?"]),
+    (["train", "--master", "nowhere"], ["--master nowhere"]),
+    (["train", "--resume"], ["--resume", "--train-dir"]),
+    (["train", "--config", "missing.toml"], ["missing.toml"]),
+    (["train", "--batch-size", "600", "--ranks", "1"], ["batch"]),
+    (["train", "--batch-size", "200", "--ranks", "4"], ["batch"]),
+    (["compare"], ["--codecs"]),
+    (["eval"], ["--model-dir"]),
+    (["eval", "--model-dir", "missing"], ["--model-dir missing"]),
+    (["codec", "lits"], ["unknown action `lits`", "did you mean `list`?"]),
+    (["codec", "describe", "qsgdd"], ["did you mean `qsgd`?"]),
+    (["codec", "measure"], ["--codec"]),
+    (["codec", "measure", "--codec", "qsgd(99)"], ["--codec qsgd(99): bits must be in"]),
+    (["codec", "measure", "--codec", "int8", "--input", "gausian"], ["did you mean `gaussian`?"]),
+    (["codec", "measure", "--codec", "int8", "--elements", "0"], ["--elements 0: must be in"]),
+    (["data", "get", "mnits", "--data-dir", "d"], ["did you mean `mnist`?"]),
+    (["data", "get", "mnist"], ["--data-dir"]),
+    (["data", "show", "digits"], ["--out"]),
+], ids=lambda value: " ".join(value)[:50] if value and value[0].islower() else "")
+def test_refused(run, arguments, parts):
+    if arguments[0] == "train":
+        arguments = arguments[:1] + TINY + arguments[1:] if "--batch-size" not in arguments else [
+            "train", "--model", "logreg", "--train-size", "512", *arguments[1:]]
+        for name in ("--model", "--data"):  # given twice is an error, too
+            if arguments.count(name) > 1:
+                at = arguments.index(name)
+                del arguments[at:at + 2]
+    job = run(*arguments)
+    if "missing.toml" in arguments:
+        refused(job, *parts, status=1)
+    else:
+        refused(job, *parts)
+
+
+def test_a_flag_given_twice(run):
+    refused(run("train", "--lr", "0.1", "--lr", "0.2"), "--lr")
+
+
+def test_port_in_use(run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused(run("train", *TINY, "--ranks", 2, "--master", f"127.0.0.1:{port}"), str(port), "in use", status=1)
+
+
+def test_folder_that_cannot_be_made(run, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    refused(run("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "file/run"), "file", status=1)
+
+
+def test_folder_that_holds_a_run(good, run):
+    good("train", *TINY, "--max-steps", 2, "--train-dir", "run")
+    refused(run("train", *TINY, "--max-steps", 2, "--train-dir", "run"), "already holds a run", "--resume")
+
+
+def test_ranks_that_contradict_the_starter(run):
+    refused(run("train", *TINY, "--ranks", 4, RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1"),
+            "--ranks 4: torchrun started 2 ranks")
+
+
+def test_peer_that_never_comes(run):
+    flags = [flag if flag != "60" else "2" for flag in TINY]
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    job = run("train", *flags, RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    refused(job, "rank 1", status=1)
+
+
+def test_loss_that_is_not_finite(run, tmp_path):
+    job = run("train", *TINY, "--ranks", 2, "--lr", "1e38", "--checkpoint-every", 1, "--train-dir", "run")
+    refused(job, " at step ", status=1)
+    assert [p.name for p in (tmp_path / "run").glob("model_step_*")] == ["model_step_1"]
+
+
+class TestResume:
+    @pytest.fixture
+    def folder(self, good, tmp_path):
+        good("train", *TINY, "--ranks", 2, "--max-steps", 4, "--train-dir", "run", "--codec", "ef | topk(0.1)")
+        return tmp_path / "run" / "model_step_4"
+
+    def resume(self, run, *flags, ranks=2, codec="ef | topk(0.1)"):
+        return run("train", *TINY, "--ranks", ranks, "--max-steps", 8, "--train-dir", "run", "--resume", "--codec", codec, *flags)
+
+    def test_of_another_codec(self, run, folder):
+        refused(self.resume(run, codec="int8"), "codec", "topk", "int8")
+
+    def test_of_another_number_of_ranks(self, run, folder):
+        refused(self.resume(run, ranks=1), "written with ranks 2", "has 1")
+
+    def test_of_another_model(self, run, folder):
+        flags = [flag if flag != "logreg" else "fc" for flag in TINY]
+        job = run("train", *flags, "--ranks", 2, "--max-steps", 8, "--train-dir", "run", "--resume", "--codec", "ef | topk(0.1)")
+        refused(job, "was written with")
+
+    @pytest.mark.parametrize("name", ["model", "rank_1"])
+    def test_of_a_flipped_bit(self, run, folder, name):
+        path = folder / name
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 4
+        path.write_bytes(content)
+        refused(self.resume(run), str(path.relative_to(folder.parent.parent)), status=1)
+
+    @pytest.mark.parametrize("name", ["model", "rank_0"])
+    def test_of_a_truncated_file(self, run, folder, name):
+        path = folder / name
+        path.write_bytes(path.read_bytes()[:-7])
+        refused(self.resume(run), name, status=1)
+
+    def test_of_a_missing_file(self, run, folder):
+        (folder / "rank_1").unlink()
+        refused(self.resume(run), "rank_1", status=1)
+
+    def test_goes_on_when_nothing_is_wrong(self, run, folder):
+        assert self.resume(run).status == 0
+        assert summary(folder.parent)["steps"] == 8

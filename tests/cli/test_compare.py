@@ -1,0 +1,66 @@
+"""Tables of several runs."""
+
+import json
+
+from conftest import TINY, summary
+
+SMALL = [*TINY, "--max-steps", 4, "--ranks", 2]
+
+
+def test_a_table(good, tmp_path):
+    job = good("compare", *SMALL, "--codecs", "none", "ef | topk(0.01)", "--train-dir", "both")
+    lines = job.out.splitlines()
+    assert lines[0].split()[:3] == ["codec", "test", "accuracy"]
+    assert lines[1].startswith("none ") and lines[2].startswith("ef | topk(0.01) ")
+    none, topk = summary(tmp_path / "both" / "01-none"), summary(tmp_path / "both" / "02-ef-topk-0.01")
+    assert none["codec"] == "none" and topk["codec"] == "ef | topk(0.01)"
+    assert none["seed"] == topk["seed"]
+    assert f"{100 * topk['test_accuracy']:.2f} %" in lines[2]
+    assert "test loss" not in job.err  # only progress
+    assert "1/2 none  step " in job.err
+
+
+def test_markdown(good):
+    lines = good("compare", *SMALL, "--codec", "none", "--codec", "ef | topk(0.01)", "--markdown").out.splitlines()
+    assert lines[0].startswith("| codec | test accuracy |") and lines[1].startswith("| --- | ---: |")
+    assert lines[3].startswith("| ef \\| topk(0.01) |")
+
+
+def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
+    job = run("compare", *SMALL, "--codecs", "none", "nosuch(1)", "int8", "--train-dir", "three")
+    assert job.status == 2
+    rows = job.out.splitlines()[1:]
+    assert [row.split("  ")[0] for row in rows] == ["none", "nosuch(1)", "int8"]
+    assert rows[1].split() == ["nosuch(1)", "failed"]
+    assert job.err.count("nosuch(1)`" if "nosuch(1)`" in job.err else "unknown") == 1
+    assert summary(tmp_path / "three" / "03-int8")["steps"] == 4
+
+
+def test_json(run):
+    job = run("compare", *SMALL, "--codecs", "int8", "nosuch", "--json")
+    good, bad = json.loads(job.out)
+    assert good["codec"] == "int8" and good["steps"] == 4 and len(good["bytes_sent"]) == 2
+    assert bad["codec"] == "nosuch" and "unknown" in bad["error"]
+
+
+def test_demo(good, tmp_path):
+    job = good("demo", *SMALL, "--link", "1gbit", "--train-dir", "demo")
+    lines = job.out.splitlines()
+    table = next(i for i, line in enumerate(lines) if line.startswith("codec "))
+    assert [line.split("  ")[0] for line in lines[table + 1:table + 5]] == ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8"]
+    assert "logreg on `digits`, 4 steps, 2 processes" in job.out and "link of 1gbit" in job.out
+    assert len(list((tmp_path / "demo").glob("*/summary.json"))) == 4
+
+
+def test_dry_run_predicts_what_is_sent(good, tmp_path):
+    for number, codec in enumerate(["none", "ef | topk(0.01)"]):
+        text = good("train", *SMALL, "--codec", codec, "--dry-run").out
+        said = dict(line.split(maxsplit=1) for line in text.splitlines())
+        assert "7850 parameters in 1 buckets" in said["model"]
+        predicted = int(text.split("a rank sends")[1].split()[0])
+        good("train", *SMALL, "--codec", codec, "--train-dir", f"run{number}")
+        measured = summary(tmp_path / f"run{number}")
+        assert int(said["dense"].split()[0]) == measured["dense_bytes_per_step"]
+        # A few bytes of a step carry whether to stop; sizes of sparse messages depend on where the values are.
+        assert abs(predicted - max(measured["bytes_per_step"])) <= 64 + 0.1 * predicted
+    assert not list(tmp_path.glob("runs"))

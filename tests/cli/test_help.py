@@ -1,0 +1,55 @@
+"""What the program says about itself."""
+
+import re
+
+import pytest
+
+COMMANDS = ["demo", "train", "compare", "eval", "codec", "data", "doctor"]
+
+
+def test_alone_it_prints_its_help(good):
+    assert good().out == good("--help").out
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", good().out, re.M)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(good, command):
+    text = good(command, "--help").out
+    assert "Usage: sotto " + command in text
+    assert "Example" in text
+
+
+def test_help_of_train_is_grouped_and_lists_models(good):
+    text = good("train", "--help").out
+    for part in ["What is trained:", "What is sent:", "Training:", "Run folder:", "--model, --network", "  resnet18"]:
+        assert part in text
+    for flag in ["batch-size", "test-batch-size", "max-steps", "epochs", "lr", "lr-shrinkage", "momentum", "network",
+                 "dataset", "eval-freq", "train-dir"]:
+        assert f"--{flag} " in text
+
+
+def test_version(good):
+    assert re.fullmatch(r"sotto \d+\.\d+\.\d+.*, torch \d+\.\d+.*, (g\+\+|clang) .*, (release|debug)\n", good("--version").out)
+
+
+def test_doctor(run):
+    job = run("doctor")
+    topics = {line.split()[1] for line in job.out.splitlines()}
+    assert topics >= {"version", "launch", "cores", "threads", "interface", "gloo", "memory", "disk"}
+    assert job.status == (1 if re.search("^fail", job.out, re.M) else 0)
+    assert "1 MiB all-reduce" in job.out
+
+
+def test_doctor_says_what_would_fail(run):
+    job = run("doctor", "--interface", "nosuch0")
+    assert job.status == 1
+    assert re.search(r"^fail +interface +--interface nosuch0", job.out, re.M)
+
+
+def test_doctor_finds_a_launchers_variables(run):
+    job = run("doctor", RANK="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
+    assert "started by torchrun: rank 1 of 2" in job.out
+    job = run("doctor", RANK="7", WORLD_SIZE="2")
+    assert job.status == 1
+    assert re.search("^fail +launch", job.out, re.M)

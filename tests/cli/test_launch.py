@@ -1,0 +1,117 @@
+"""Jobs of several ranks: what they print, how they end, and that nothing of them is left."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from conftest import TINY, has_step, summary, wait_until
+
+ENDLESS = ["train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run"]
+
+
+def running(start, folder, *flags):
+    """A job that has made some steps."""
+    job = start(*ENDLESS, *flags)
+    wait_until(lambda: job.process.poll() is not None or has_step(folder, 3), "some steps")
+    assert job.process.poll() is None, job.finish().err
+    return job
+
+
+def checkpoints(folder):
+    return sorted(int(p.name.rsplit("_", 1)[1]) for p in folder.glob("model_step_*"))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_whole_run(good, tmp_path, ranks):
+    job = good("train", *TINY, "--ranks", ranks, "--max-steps", 6, "--train-dir", "run", "--check-replicas", 1)
+    found = summary(tmp_path / "run")
+    assert found["steps"] == 6 and found["ranks"] == ranks and len(found["bytes_sent"]) == ranks
+    assert 0 <= found["test_accuracy"] <= 1
+    assert re.search(r"^test accuracy [\d.]+ % after 6 steps; .* sent a rank .*; run$", job.out, re.M)
+    prefix = "" if ranks == 1 else "[0] "
+    assert f"\n{prefix}step 6  test loss" in job.err
+    rows = (tmp_path / "run" / "steps.csv").read_text().splitlines()
+    assert len(rows) == 1 + 6 * ranks
+
+
+def test_without_a_folder_a_new_one_is_made(good, tmp_path):
+    good("train", *TINY, "--max-steps", 1)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("logreg-")
+    assert summary(folder)["steps"] == 1
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_rank_that_is_killed_ends_all(start, tmp_path, number):
+    job = running(start, tmp_path / "run", "--ranks", 4, "--checkpoint-every", 5)
+    os.kill(job.rank(number), signal.SIGKILL)
+    begin = time.monotonic()
+    job.finish()
+    assert time.monotonic() - begin < 20  # two seconds, and what a busy machine adds
+    assert job.status == 1
+    message = f"sotto: rank {number} was killed by signal 9 (SIGKILL)"
+    assert job.err.count(message) == 1 and job.err.count("sotto: ") == 1, job.err
+    job.nothing_left()
+    assert not list((tmp_path / "run").glob("*.tmp"))
+    assert checkpoints(tmp_path / "run")
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_signal_ends_after_a_checkpoint(start, tmp_path, number, status, ranks):
+    job = running(start, tmp_path / "run", "--ranks", ranks)
+    os.kill(job.process.pid, number)
+    job.finish()
+    assert job.status == status, job.err
+    job.nothing_left()
+    (step,) = checkpoints(tmp_path / "run")
+    assert summary(tmp_path / "run")["steps"] == step
+    resumed = start("train", *TINY, "--ranks", ranks, "--epochs", 1000000, "--max-steps", step + 3, "--train-dir", "run", "--resume").finish()
+    assert resumed.status == 0, resumed.err
+    assert summary(tmp_path / "run")["steps"] == step + 3
+
+
+def test_the_second_signal_kills(start, tmp_path):
+    job = running(start, tmp_path / "run", "--ranks", 2, "--link", "1kbit")
+    for _ in range(2):
+        os.kill(job.process.pid, signal.SIGINT)
+        time.sleep(0.3)
+    job.finish()
+    assert job.status == 130
+    job.nothing_left()
+
+
+def test_ranks_die_with_the_launcher(start, tmp_path):
+    job = running(start, tmp_path / "run", "--ranks", 3)
+    assert len(job.ranks()) == 3
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.finish()
+    job.nothing_left()
+
+
+def test_by_hand_as_torchrun_does(start, good, tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    flags = ["train", *TINY, "--max-steps", 5, "--train-dir", "run"]
+    ranks = [start(*flags, RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for r in (0, 1)]
+    for job in ranks:
+        assert job.finish().status == 0, job.err
+    assert "test accuracy" in ranks[0].out and ranks[1].out == ""
+    good(*flags[:-1], "same", "--ranks", 2)
+    assert summary(tmp_path / "same")["parameters_sha256"] == summary(tmp_path / "run")["parameters_sha256"]
+
+
+def test_ranks_with_other_options_are_refused(start):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    ranks = [start("train", *TINY, "--max-steps", 5, "--train-dir", "run", "--seed", r + 1,
+                   RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for r in (0, 1)]
+    assert [job.finish().status for job in ranks] == [2, 2]
+    assert "rank 1 was started with other options" in ranks[0].err

@@ -1,0 +1,68 @@
+"""kill -9 of a whole job and --resume give the same bits as a run that nobody disturbed."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import TINY, summary, wait_until
+
+CODECS = ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8"]
+
+
+def newest(folder):
+    steps = [int(p.name.rsplit("_", 1)[1]) for p in folder.glob("model_step_*") if not p.name.endswith(".tmp")]
+    return max(steps, default=0)
+
+
+def check(start, good, tmp_path, flags):
+    flags = ["train", *flags, "--epochs", 100000, "--eval-freq", 1000000]
+    job = start(*flags, "--checkpoint-every", 7, "--train-dir", "killed")
+    wait_until(lambda: job.process.poll() is not None or newest(tmp_path / "killed") > 0, "a checkpoint")
+    assert job.process.poll() is None, job.finish().err
+    os.kill(job.process.pid, signal.SIGKILL)  # the ranks die with it
+    job.finish()
+    job.nothing_left()
+
+    last = newest(tmp_path / "killed") + 9
+    assert "resumed from" in good(*flags, "--resume", "--max-steps", last, "--train-dir", "killed").err
+    good(*flags, "--max-steps", last, "--train-dir", "whole")
+    killed, whole = summary(tmp_path / "killed"), summary(tmp_path / "whole")
+    assert killed["steps"] == whole["steps"] == last
+    assert killed["parameters_sha256"] == whole["parameters_sha256"]
+    assert killed["test_accuracy"] == whole["test_accuracy"]
+    # The rows of steps that the killed job made after its checkpoint are not there twice.
+    rows = [row.split(",")[:2] for row in (tmp_path / "killed" / "steps.csv").read_text().splitlines()[1:]]
+    assert sorted(map(tuple, rows)) == sorted((str(s), str(r)) for s in range(last) for r in range(whole["ranks"]))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("codec", CODECS)
+def test_bits_are_the_same(start, good, tmp_path, codec, ranks):
+    check(start, good, tmp_path, [*TINY, "--codec", codec, "--ranks", ranks])
+
+
+def test_of_convolutions_and_dropout(start, good, tmp_path):
+    flags = "--model mnist-cnn --train-size 64 --test-size 20 --batch-size 2 --accumulate 2 --nesterov --weight-decay 0.001"
+    check(start, good, tmp_path, [*flags.split(), "--codec", "ef | topk(0.01) | f16", "--ranks", 2,
+                                  "--schedule", "warmup(steps=5) | cosine"])
+
+
+def test_config_replays_a_run(good, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--codec", "qsgd(bits=4)", "--max-steps", 5, "--seed", 3, "--train-dir", "first")
+    good("train", "--config", "first/config.toml", "--train-dir", "second")
+    first, second = summary(tmp_path / "first"), summary(tmp_path / "second")
+    assert first["parameters_sha256"] == second["parameters_sha256"]
+    good("train", "--config", "first/config.toml", "--train-dir", "third", "--seed", 4)
+    third = summary(tmp_path / "third")
+    assert third["seed"] == 4 and third["parameters_sha256"] != first["parameters_sha256"]
+
+
+def test_config_with_mistakes(good, run, tmp_path):
+    good("train", *TINY, "--max-steps", 1, "--train-dir", "first")
+    text = (tmp_path / "first" / "config.toml").read_text()
+    for bad, part in [(text + "epocs = 3\n", "did you mean `epochs`?"), (text.replace("epochs = 3", "epochs = 0"), "epochs must be in"),
+                      (text.replace("epochs = 3", "epochs = \"3\""), "epochs must be a whole number"), (text + "[", "bad.toml:")]:
+        (tmp_path / "bad.toml").write_text(bad)
+        job = run("train", "--config", "bad.toml")
+        assert job.status == 2 and part in job.err and "bad.toml" in job.err, job.err
