@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -199,9 +200,16 @@ class GlooCommunicator final : public Communicator {
   std::vector<std::unique_ptr<CommThread>> waiters_;  // by peer, made when first needed
 };
 
+// Gloo writes to its sockets without MSG_NOSIGNAL, so that a peer's death would kill this process too.
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options) {
+  ignore_broken_pipes();
   auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
   settings->threads = 1;  // for collectives, which are not used
   try {

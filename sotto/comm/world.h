@@ -35,6 +35,7 @@ struct GlooOptions {
 // never came, ConfigError an interface or address that cannot be used. After a CommError of an operation the
 // communicator stays failed. A message larger than its room ends the receiving process, since Gloo throws on a thread
 // of its own: ranks compare their configuration before they exchange messages whose room depends on it.
+// SIGPIPE is ignored from then on, unless the program handles it: Gloo would die of it with a peer.
 std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options);
 
 // Serves a TCPStore on a free port of `host` until it is destroyed; for the launcher, which outlives its ranks.
