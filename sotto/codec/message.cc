@@ -53,6 +53,14 @@ MessageView MessageView::parse(std::span<const std::byte> bytes) {
   return view;
 }
 
+std::size_t MessageView::announced_size(std::span<const std::byte> buffer) {
+  Header header;
+  if (buffer.size() < sizeof(Header)) return buffer.size();
+  std::memcpy(&header, buffer.data(), sizeof(Header));
+  if (header.magic != Header::magic_value || header.body_bytes > buffer.size() - sizeof(Header)) return buffer.size();
+  return sizeof(Header) + header.body_bytes;
+}
+
 void MessageView::expect(const Expected& expected) const {
   expect_field("generation", header_.generation, expected.generation, header_);
   expect_field("origin", header_.origin, expected.origin, header_);

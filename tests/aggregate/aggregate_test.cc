@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -138,18 +139,28 @@ INSTANTIATE_TEST_SUITE_P(RanksAndMethods, Aggregation, testing::ValuesIn(cases()
 TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
+  const char* method = "threshold(1.0) | f16";  // messages of different lengths, all shorter than the room for them
   for (const int ranks : {1, 2, 5}) {
+    std::vector<std::size_t> sizes(static_cast<std::size_t>(ranks));
+    std::vector<Traffic> traffic(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
-      const auto aggregator = make_aggregator("test", "gather", "f16", buckets);
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      const auto aggregator = make_aggregator("test", "gather", method, buckets);
       auto values = sample_gradient(layout, communicator.rank(), 0);
-      const auto codec = make_codec("test", "f16");
+      const auto codec = make_codec("test", method);
       Bucket bucket{values, &layout, 0};
       const Range whole{0, values.size()};
       Message message;
-      codec->encode(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, 0}, {}, {&whole, 1}, {&message, 1});
+      codec->encode(bucket, {5, static_cast<std::uint16_t>(rank), 0, 0}, {}, {&whole, 1}, {&message, 1});
+      sizes[rank] = message.bytes().size();
       average_all(*aggregator, buckets, values, 0, communicator);
-      EXPECT_EQ(communicator.traffic().bytes_sent, static_cast<std::uint64_t>(ranks - 1) * message.bytes().size());
+      traffic[rank] = communicator.traffic();
     });
+    const std::size_t all = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+      EXPECT_EQ(traffic[rank].bytes_sent, (sizes.size() - 1) * sizes[rank]);
+      EXPECT_EQ(traffic[rank].bytes_received, all - sizes[rank]);
+    }
   }
 }
 

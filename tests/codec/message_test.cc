@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -134,6 +135,19 @@ TEST(Message, ParseSaysWhatIsWrong) {
   other = message;
   other.back() ^= std::byte{1};
   EXPECT_NE(why(other).find("checksum"), std::string::npos);
+}
+
+TEST(Message, AnnouncesItsSizeAtTheFrontOfALargerBuffer) {
+  Message message;
+  message.begin(100);
+  message.finish(Header{}, 10);
+  std::vector<std::byte> buffer(200);
+  std::ranges::copy(message.bytes(), buffer.begin());
+  EXPECT_EQ(MessageView::announced_size(buffer), sizeof(Header) + 10);
+  EXPECT_EQ(MessageView::announced_size(std::span(buffer).first(40)), 40U) << "it does not fit";
+  buffer[0] = std::byte{0};
+  EXPECT_EQ(MessageView::announced_size(buffer), 200U) << "no message";
+  EXPECT_EQ(MessageView::announced_size({}), 0U);
 }
 
 }  // namespace
