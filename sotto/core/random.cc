@@ -70,8 +70,8 @@ std::uint32_t Philox::below(std::uint32_t bound) {
 
 ElementStream element_stream(std::uint64_t seed, Purpose purpose, std::uint32_t rank, std::uint64_t step,
                              std::uint32_t bucket, std::uint32_t part) {
-  const auto key = philox({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), bucket, part},
-                          split(seed));
+  const auto key =
+      philox({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), bucket, part}, split(seed));
   const auto mixed = philox({key[0], key[1], rank, static_cast<std::uint32_t>(purpose)}, {key[2], key[3]});
   return {mixed[0], mixed[1]};
 }
