@@ -17,15 +17,15 @@ struct Phases {
   double encode = 0, network = 0, decode = 0;
 };
 
-// Makes the mean of what all ranks hold, out of a codec, a memory and a communicator. Serves one thread. After the first
-// step it allocates nothing of its own.
+// Makes the mean of what all ranks hold, out of a codec, a memory and a communicator. Serves one thread. After the
+// first step it allocates nothing of its own.
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
   virtual std::string_view name() const = 0;
-  // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's memory
-  // and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange. NumericError
-  // when a value is not finite.
+  // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's
+  // memory and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange.
+  // NumericError when a value is not finite.
   virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
@@ -52,8 +52,9 @@ std::string canonical_method(std::string_view where, std::string_view method);
 // NumericError, which names the tensor, rank and step, when a value of the bucket is NaN or infinite.
 void require_finite(const Bucket& bucket, const Key& key);
 
-// `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or "auto":
-// all_reduce when the codec is linear, gather otherwise. ConfigError, which begins with `where`, when they do not fit.
+// `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
+// "auto": all_reduce when the codec is linear, gather otherwise. ConfigError, which begins with `where`, when they do
+// not fit.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets);
 

@@ -63,7 +63,8 @@ class AllReduce final : public Aggregator {
     std::span<const float> values_;
   };
 
-  // The sum took the place of this rank's own form, so that is made again: a cast is cheaper than a copy kept in every step.
+  // The sum took the place of this rank's own form, so that is made again: a cast is cheaper than a copy kept in every
+  // step.
   void settle(Bucket& prepared, const Key& key, float share) {
     Bucket own = prepared;
     own.values = std::span(sent_).first(prepared.values.size());

@@ -72,7 +72,8 @@ class Gather final : public Aggregator {
     for (int i = 1; i < ranks; ++i) {  // rank+1 first: no two ranks begin with the same receiver
       sends_.push_back({(communicator.rank() + i) % ranks, own_.bytes(), {}});
       recvs_.push_back({(communicator.rank() + ranks - i) % ranks,
-                        std::span(received_).subspan(static_cast<std::size_t>(i - 1) * room_, room_), {},
+                        std::span(received_).subspan(static_cast<std::size_t>(i - 1) * room_, room_),
+                        {},
                         MessageView::announced_size});
     }
     if (ranks > 1) communicator.exchange(sends_, recvs_);

@@ -23,8 +23,9 @@ class Worker {
   virtual std::span<float> gradient() = 0;
   virtual std::span<const BucketPlan> buckets() const = 0;
   virtual Optimiser& optimiser() = 0;
-  // gradient() = gradient of this rank's mean loss over its batch of this step; returns the loss. `ready(b)` is called, in the
-  // order of bucket indices, as the gradient of bucket b is finished; buckets that nothing finished are reported at the end.
+  // gradient() = gradient of this rank's mean loss over its batch of this step; returns the loss. `ready(b)` is called,
+  // in the order of bucket indices, as the gradient of bucket b is finished; buckets that nothing finished are reported
+  // at the end.
   virtual double compute_gradient(std::uint64_t step, const std::function<void(std::size_t bucket)>& ready) = 0;
 };
 
@@ -53,9 +54,9 @@ class Algorithm {
 };
 
 struct AlgorithmOptions {
-  std::string codec = "none";       // a whole method: "ef | topk(0.01)"
+  std::string codec = "none";  // a whole method: "ef | topk(0.01)"
   std::string aggregator = "auto";
-  bool overlap = true;              // buckets travel while backward goes on
+  bool overlap = true;  // buckets travel while backward goes on
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
 };
@@ -70,8 +71,8 @@ struct AlgorithmEntry {
 };
 std::span<const AlgorithmEntry> algorithm_table();
 
-// `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication thread
-// inside step() only.
+// `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication
+// thread inside step() only.
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
                                           const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                           Communicator& communicator);

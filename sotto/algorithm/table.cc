@@ -1,12 +1,13 @@
+#include "sotto/core/table.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/sync.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {
 
 constexpr AlgorithmEntry table[] = {
-    {"sync", "every rank applies the mean gradient of all ranks", "Li et al., PyTorch Distributed, VLDB 2020", make_sync},
+    {"sync", "every rank applies the mean gradient of all ranks", "Li et al., PyTorch Distributed, VLDB 2020",
+     make_sync},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/run_folder.h"
 
 namespace sotto {
 namespace {
@@ -139,7 +140,7 @@ int run_compare(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = 1;
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
   resolve(options);
-  if (options.train_dir.empty()) options.train_dir = new_folder("compare");
+  if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
   return compare_codecs(options, codecs,
                         own.json       ? TableStyle::json
                         : own.markdown ? TableStyle::markdown

@@ -6,6 +6,7 @@
 #include "sotto/cli/compare.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/core/error.h"
+#include "sotto/train/run_folder.h"
 
 namespace sotto {
 namespace {
@@ -34,7 +35,6 @@ TrainOptions demo_options() {
   options.batch_size = 64;
   options.epochs = 2;
   options.max_steps = 100;
-  options.momentum = 0.8;  // after so few steps a sparse codec still owes much; less of it with this
   options.link = "100mbit";
   return options;
 }
@@ -43,7 +43,7 @@ TrainOptions demo_options() {
 
 int run_demo(std::span<const std::string> arguments) {
   TrainOptions options = demo_options();
-  std::vector<std::string> codecs{"none", "qsgd(bits=4)", "ef | topk(0.01)", "int8"};
+  std::vector<std::string> codecs{"none", "int8", "qsgd(bits=4)", "ef | topk(0.05) | int8"};
   Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
               examples);
   flags.alias("codecs", "codec");
@@ -55,7 +55,7 @@ int run_demo(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo begins anew");
   resolve(options);
-  if (options.train_dir.empty()) options.train_dir = new_folder("demo");
+  if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 
   const std::string length =
       options.max_steps > 0 ? fmt::format("{} steps", options.max_steps) : fmt::format("{} epochs", options.epochs);

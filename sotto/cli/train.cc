@@ -12,6 +12,7 @@
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/run_folder.h"
 
 namespace sotto {
 namespace {
@@ -59,7 +60,7 @@ int run_rank(const TrainOptions& options, const World& world) {
 }
 
 int run_job(TrainOptions options) {
-  if (options.train_dir.empty()) options.train_dir = new_folder(options.model);
+  if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
   options.master.clear();  // the ranks learn it from their variables
   for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));

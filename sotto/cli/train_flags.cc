@@ -1,11 +1,8 @@
 #include "sotto/cli/train_flags.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
-#include <chrono>
 
 #include "sotto/model/model.h"
 
@@ -43,11 +40,6 @@ std::string model_list() {
                         model.default_momentum);
   }
   return text;
-}
-
-std::string new_folder(std::string_view name) {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), getpid());
 }
 
 }  // namespace sotto

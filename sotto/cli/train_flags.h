@@ -25,7 +25,4 @@ void assign_train_flags(const Flags& flags, TrainOptions& options);
 // A line for each model, for a help text.
 std::string model_list();
 
-// "runs/NAME-20261121-051900-4711", which no earlier run has.
-std::string new_folder(std::string_view name);
-
 }  // namespace sotto

@@ -43,8 +43,8 @@ class MessageView {
   // `bytes` may be longer than the message (a receive buffer); the header says where it ends. Throws WireError.
   static MessageView parse(std::span<const std::byte> bytes);
 
-  // How long the message at the front of a receive buffer says that it is, before it was looked through: the size of the
-  // buffer when it is no message, or says that it is longer. For counting bytes (Recv::length).
+  // How long the message at the front of a receive buffer says that it is, before it was looked through: the size of
+  // the buffer when it is no message, or says that it is longer. For counting bytes (Recv::length).
   static std::size_t announced_size(std::span<const std::byte> buffer);
 
   // WireError unless generation, origin, step, bucket and part are those expected.

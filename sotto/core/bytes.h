@@ -11,7 +11,8 @@
 
 namespace sotto {
 
-static_assert(std::endian::native == std::endian::little, "wire and file formats are little-endian, and so is this code");
+static_assert(std::endian::native == std::endian::little,
+              "wire and file formats are little-endian, and so is this code");
 
 // Writes values into a buffer whose size was computed beforehand. Overrunning it is a programmer's mistake.
 class ByteWriter {

@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// Everything that the outside world can do wrong. Only `main` catches them; each message names what, where and what to do.
-// Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK instead.
+// Everything that the outside world can do wrong. Only `main` catches them; each message names what, where and what to
+// do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK instead.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

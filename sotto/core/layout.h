@@ -27,8 +27,8 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// The list of segments of a flat float vector, in ascending order, without overlap. Elements between segments are padding:
-// always zero, in every vector of this layout.
+// The list of segments of a flat float vector, in ascending order, without overlap. Elements between segments are
+// padding: always zero, in every vector of this layout.
 class Layout {
  public:
   static constexpr std::size_t alignment = 16;  // floats: segments of our own vectors start at multiples of 64 bytes
@@ -41,11 +41,12 @@ class Layout {
   void append(std::string name, std::vector<std::int64_t> shape);
 
   std::span<const Segment> segments() const { return segments_; }
-  std::size_t size() const { return size_; }      // elements, padding included
-  std::size_t numel() const;                      // elements, padding excluded
-  std::uint64_t hash() const;                     // of names, offsets, shapes and size; the same on every machine
+  std::size_t size() const { return size_; }  // elements, padding included
+  std::size_t numel() const;                  // elements, padding excluded
+  std::uint64_t hash() const;                 // of names, offsets, shapes and size; the same on every machine
 
-  // Segments [first, last) as a layout of their own, offsets relative to the first; it ends where segment `last` begins.
+  // Segments [first, last) as a layout of their own, offsets relative to the first; it ends where segment `last`
+  // begins.
   Layout slice(std::size_t first, std::size_t last) const;
   // The stretch of the vector that slice(first, last) describes.
   Range slice_range(std::size_t first, std::size_t last) const;
@@ -68,8 +69,8 @@ struct BucketPlan {
   Layout layout;                    // offsets relative to range.begin
 };
 
-// Cuts a layout into buckets of at most `bytes` (a larger segment has a bucket of its own), from the last segment to the
-// first: bucket 0 is the one that backward finishes first.
+// Cuts a layout into buckets of at most `bytes` (a larger segment has a bucket of its own), from the last segment to
+// the first: bucket 0 is the one that backward finishes first.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes);
 
 }  // namespace sotto

@@ -60,9 +60,9 @@ std::string record_options(std::string_view name, Visitable& options);
 std::string help_options(Visitable& options);
 }  // namespace detail
 
-// Fills `options` from the arguments of a call: positional ones in the order of visit(), then by key; `5%` is 0.05, booleans
-// are true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types and values out of bounds are ConfigErrors
-// with a caret: "--codec topk(1.5): ratio must be in (0, 1]".
+// Fills `options` from the arguments of a call: positional ones in the order of visit(), then by key; `5%` is 0.05,
+// booleans are true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types and values out of bounds
+// are ConfigErrors with a caret: "--codec topk(1.5): ratio must be in (0, 1]".
 template <class Options>
 void read_options(const Sentence& sentence, const Call& call, Options& options) {
   detail::VisitableRef<Options> ref(options);

@@ -6,7 +6,8 @@
 
 namespace sotto {
 
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure function of counter and key.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure function of counter and
+// key.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 // What a stream of random numbers is for; two purposes never share numbers.
@@ -17,9 +18,9 @@ class Philox {
  public:
   Philox(std::uint64_t seed, Purpose purpose, std::uint64_t index = 0);
   std::uint32_t next();
-  double uniform();                           // [0, 1)
-  double normal();                            // mean 0, variance 1 (Box-Muller)
-  std::uint32_t below(std::uint32_t bound);   // 0 .. bound-1, without modulo bias; REQUIRES bound > 0
+  double uniform();                          // [0, 1)
+  double normal();                           // mean 0, variance 1 (Box-Muller)
+  std::uint32_t below(std::uint32_t bound);  // 0 .. bound-1, without modulo bias; REQUIRES bound > 0
 
  private:
   std::array<std::uint32_t, 4> counter_;
@@ -28,8 +29,8 @@ class Philox {
   unsigned used_ = 4;
 };
 
-// Random numbers of a kernel: number i is a hash of i under a 64-bit key, so that any thread or SIMD lane can make any of
-// them. Two rounds of the 32-bit mixer "lowbias32" (C. Wellons), keyed before each round.
+// Random numbers of a kernel: number i is a hash of i under a 64-bit key, so that any thread or SIMD lane can make any
+// of them. Two rounds of the 32-bit mixer "lowbias32" (C. Wellons), keyed before each round.
 struct ElementStream {
   std::uint32_t k0 = 0;
   std::uint32_t k1 = 0;

@@ -8,7 +8,8 @@
 
 namespace sotto {
 
-// One argument of a call: `ratio=0.01` or, positional, `0.01`. A value may hold balanced parentheses and `|` inside them.
+// One argument of a call: `ratio=0.01` or, positional, `0.01`. A value may hold balanced parentheses and `|` inside
+// them.
 struct Argument {
   std::string key;  // empty when positional
   std::string value;
@@ -30,8 +31,8 @@ struct Sentence {
   std::vector<Call> calls;
 };
 
-// Grammar: sentence = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key "=" ] value.
-// Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
+// Grammar: sentence = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key "="
+// ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Sentence parse_sentence(std::string_view where, std::string_view text);
 
 // The text of one call, as it stands in the sentence: "topk(1.5)".

@@ -6,8 +6,9 @@
 namespace sotto {
 namespace {
 
-// LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), and a ReLU behind every layer but the last. Without those
-// behind the convolutions it is near the edge of stability at its default rate: behind `ef | topk(0.01)` it diverges.
+// LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), and a ReLU behind every layer but the last. Without
+// those behind the convolutions it is near the edge of stability at its default rate: behind `ef | topk(0.01)` it
+// diverges.
 class Lenet final : public Network {
  public:
   Lenet(const ImageShape& shape, std::int64_t classes)

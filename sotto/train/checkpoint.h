@@ -8,9 +8,9 @@
 
 namespace sotto {
 
-// A checkpoint is a folder `model_step_N`: `model` (parameters and batch-norm statistics, for evaluation) and `rank_R` for each
-// rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed when every rank's part is on the disk, so
-// a folder of the final name is whole.
+// A checkpoint is a folder `model_step_N`: `model` (parameters and batch-norm statistics, for evaluation) and `rank_R`
+// for each rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed when every rank's part is
+// on the disk, so a folder of the final name is whole.
 namespace checkpoint {
 
 using Metadata = std::map<std::string, std::string>;

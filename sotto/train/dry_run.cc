@@ -23,7 +23,8 @@ DryRun dry_run(const TrainOptions& options) {
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator, Mailbox& /*mailbox*/) {
     const auto aggregator = make_aggregator("--codec", options.aggregator, options.codec, buckets);
     std::vector<float> gradient(layout.size());
-    Philox random(static_cast<std::uint64_t>(options.seed), Purpose::test, static_cast<std::uint64_t>(communicator.rank()));
+    Philox random(static_cast<std::uint64_t>(options.seed), Purpose::test,
+                  static_cast<std::uint64_t>(communicator.rank()));
     for (const Segment& segment : layout.segments()) {
       for (std::size_t i = 0; i < segment.numel(); ++i) {
         gradient[segment.offset + i] = static_cast<float>(random.normal());

@@ -14,8 +14,8 @@ Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int r
   std::size_t filled = 0;
   const auto flush = [&] {
     if (filled == 0) return;
-    const Score part = model.evaluate(
-        {std::span<const float>(images).first(filled * image), std::span<const std::int64_t>(labels).first(filled), data.shape()});
+    const Score part = model.evaluate({std::span<const float>(images).first(filled * image),
+                                       std::span<const std::int64_t>(labels).first(filled), data.shape()});
     total.loss += part.loss;
     total.count += part.count;
     total.top1 += part.top1;

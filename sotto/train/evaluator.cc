@@ -28,8 +28,8 @@ EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t 
     }
     data = open_dataset(wanted, Split::test);
   }
-  const auto model = make_model("--model-dir " + file.string() + ": model", metadata["model"], data->shape(),
-                                data->classes(), 1);
+  const auto model =
+      make_model("--model-dir " + file.string() + ": model", metadata["model"], data->shape(), data->classes(), 1);
   reader.get("parameters", model->parameters());
   reader.get("buffers", model->buffers());
   const Score score = evaluate_share(*model, *data, static_cast<std::size_t>(options.batch_size), 0, 1);

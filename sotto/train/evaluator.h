@@ -23,8 +23,8 @@ struct EvalLine {
   double loss = 0, prec1 = 0, prec5 = 0;  // percentages, as the original evaluator prints them
 };
 
-// Evaluates every model_step_N of the folder in order of N and reports each. With `follow` it goes on looking for new ones
-// until `keep_going` says no. ConfigError when there is none and it does not follow; FileError for a damaged one.
+// Evaluates every model_step_N of the folder in order of N and reports each. With `follow` it goes on looking for new
+// ones until `keep_going` says no. ConfigError when there is none and it does not follow; FileError for a damaged one.
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
                      const std::function<bool()>& keep_going);
 

@@ -1,9 +1,9 @@
 #include "sotto/train/options.h"
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <sstream>
-#include <toml++/toml.h>
 #include <utility>
 #include <vector>
 

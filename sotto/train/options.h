@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-// Everything that decides what a run computes, and where it writes. One visit gives the flags of `sotto train`, its help,
-// the TOML record in the run folder and its replay by --config.
+// Everything that decides what a run computes, and where it writes. One visit gives the flags of `sotto train`, its
+// help, the TOML record in the run folder and its replay by --config.
 struct TrainOptions {
   std::string model = "lenet";
   DataOptions data;
@@ -55,7 +55,8 @@ struct TrainOptions {
 // cannot. ConfigError.
 void resolve(TrainOptions& options);
 
-// All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and key).
+// All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and
+// key).
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options);
 

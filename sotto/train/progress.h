@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-// The live line of a run, on stderr. Under our launcher it ends in '\r' ten times a second, and the launcher shows it as it
-// sees fit; on a terminal it is redrawn in place; elsewhere it is a plain line every five seconds.
+// The live line of a run, on stderr. Under our launcher it ends in '\r' ten times a second, and the launcher shows it
+// as it sees fit; on a terminal it is redrawn in place; elsewhere it is a plain line every five seconds.
 class Progress {
  public:
   explicit Progress(std::string_view starter);

@@ -66,8 +66,9 @@ Recorder::~Recorder() {
 
 void Recorder::add(const StepRow& row) {
   const StepReport& r = row.report;
-  fmt::format_to(std::back_inserter(pending_), "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n",
-                 row.step, rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+  fmt::format_to(std::back_inserter(pending_),
+                 "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.step, rank_,
+                 row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
                  r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, row.data_seconds * 1e3, row.bytes_sent,
                  row.bytes_received);
   rows_.push_back(row);

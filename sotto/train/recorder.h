@@ -20,11 +20,12 @@ struct StepRow {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 };
 
-// Appends one rank's rows to the run's steps.csv, which all ranks share: rows are written whole, at least once a second.
+// Appends one rank's rows to the run's steps.csv, which all ranks share: rows are written whole, at least once a
+// second.
 class Recorder {
  public:
-  // Rank 0 prepares the file before any rank opens it: with the header, and without rows of `first_step` and later ones,
-  // which a resumed run is about to repeat.
+  // Rank 0 prepares the file before any rank opens it: with the header, and without rows of `first_step` and later
+  // ones, which a resumed run is about to repeat.
   static void prepare(const std::filesystem::path& train_dir, std::uint64_t first_step);
 
   Recorder(const std::filesystem::path& train_dir, int rank);

@@ -20,12 +20,6 @@ namespace sotto {
 namespace fs = std::filesystem;
 namespace {
 
-// "runs/lenet-20261121-051900-4711": two runs that begin in one second differ in the process.
-fs::path new_name(const TrainOptions& options) {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}-{}", options.model, fmt::localtime(now), ::getpid());
-}
-
 // What a replay of this run should do: the same, in a folder of its own.
 TrainOptions replayable(TrainOptions options) {
   options.train_dir.clear();
@@ -43,18 +37,24 @@ void check_identity(const fs::path& file, const std::string& text, const checkpo
     const auto there = found.find(key);
     const std::string other = there == found.end() ? "(nothing)" : there->second;
     if (other != value) {
-      throw ConfigError(fmt::format("--resume {}: it was written with {} {}, this run has {}; use the same, or another "
-                                    "--train-dir",
-                                    file.string(), key, other, value));
+      throw ConfigError(
+          fmt::format("--resume {}: it was written with {} {}, this run has {}; use the same, or another "
+                      "--train-dir",
+                      file.string(), key, other, value));
     }
   }
 }
 
 }  // namespace
 
+std::string new_run_folder(std::string_view name) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
+}
+
 RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator) : communicator_(communicator) {
-  // Rank 0 decides for all, so that they agree even where clocks and folders differ. When it fails, the others learn of it
-  // from an empty name and leave the message to it.
+  // Rank 0 decides for all, so that they agree even where clocks and folders differ. When it fails, the others learn of
+  // it from an empty name and leave the message to it.
   std::array<char, 4096> name{};
   std::exception_ptr failure;
   if (communicator.rank() == 0) {
@@ -76,7 +76,7 @@ RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator) : 
 }
 
 void RunFolder::choose(const TrainOptions& options) {
-  path_ = options.train_dir.empty() ? new_name(options) : fs::path(options.train_dir);
+  path_ = options.train_dir.empty() ? fs::path(new_run_folder(options.model)) : fs::path(options.train_dir);
   const bool has_run = fs::exists(path_ / "steps.csv") || !checkpoint::find(path_).empty();
   if (options.resume) {
     if (!fs::is_directory(path_)) throw ConfigError("--resume: there is no folder " + path_.string());
@@ -124,7 +124,8 @@ void RunFolder::save(std::uint64_t steps_done, Replica& replica, Algorithm& algo
   if (rank == 0) {
     for (int r = 0; r < communicator_.size(); ++r) {
       if (!fs::exists(partial / rank_file(r))) {
-        throw FileError((partial / rank_file(r)).string() + ": missing; --train-dir must be a folder that all ranks share");
+        throw FileError((partial / rank_file(r)).string() +
+                        ": missing; --train-dir must be a folder that all ranks share");
       }
     }
     fsync_path(partial);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
@@ -13,11 +14,14 @@
 
 namespace sotto {
 
+// A name that no other run has: "runs/lenet-20261121-051900-4711". Two that begin in one second differ in the process.
+std::string new_run_folder(std::string_view name);
+
 // The folder of one run, which all ranks share. Every member function is collective.
 class RunFolder {
  public:
-  // Rank 0 chooses, makes and checks the folder, and writes config.toml. Without --resume a folder that holds a run is a
-  // ConfigError; with it, `start_step` is that of the newest checkpoint (0 when there is none yet).
+  // Rank 0 chooses, makes and checks the folder, and writes config.toml. Without --resume a folder that holds a run is
+  // a ConfigError; with it, `start_step` is that of the newest checkpoint (0 when there is none yet).
   RunFolder(const TrainOptions& options, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }

@@ -10,8 +10,8 @@
 
 namespace sotto {
 
-// What a run came to; summary.json in its folder. Times are medians of rank 0; bytes are payload handed to the transport
-// since the last start, one number a rank.
+// What a run came to; summary.json in its folder. Times are medians of rank 0; bytes are payload handed to the
+// transport since the last start, one number a rank.
 struct Summary {
   TrainOptions options;
   std::string method;      // canonical: every option of memory and codec named

@@ -98,8 +98,8 @@ class Trainer {
     const std::uint64_t full = full_steps();
     if (full == 0) {
       throw ConfigError(fmt::format("--accumulate {}: {} epochs have only {} micro-steps", options_.accumulate,
-                                    options_.epochs, static_cast<std::uint64_t>(options_.epochs) *
-                                                         loader_.steps_per_epoch()));
+                                    options_.epochs,
+                                    static_cast<std::uint64_t>(options_.epochs) * loader_.steps_per_epoch()));
     }
     return options_.max_steps > 0 ? std::min(full, static_cast<std::uint64_t>(options_.max_steps)) : full;
   }
@@ -117,8 +117,8 @@ class Trainer {
             {"codec", method_},
             {"data", options_.data.data},
             {"data-seed", std::to_string(options_.data.data_seed)},
-            {"layout", fmt::format("{:016x}", model_->layout().hash())},
             {"model", options_.model},
+            {"parameter-layout", fmt::format("{:016x}", model_->layout().hash())},
             {"ranks", std::to_string(communicator_->size())},
             {"seed", std::to_string(options_.seed)},
             {"train-size", std::to_string(options_.data.train_size)}};
@@ -195,7 +195,8 @@ class Trainer {
     const StepReport& r = row.report;
     const double remaining = static_cast<double>(steps_ - done) * r.seconds;
     progress_.show(fmt::format(
-        "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode {:.1f})  "
+        "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
+        "{:.1f})  "
         "{:.1f} KB sent  {:.0f} s left",
         done, steps_, epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
         r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
@@ -263,6 +264,13 @@ class Trainer {
 
 }  // namespace
 
-TrainResult train(const TrainOptions& options, const World& world) { return Trainer(options, world).run(); }
+TrainResult train(const TrainOptions& options, const World& world) {
+  // Our launcher sets the variables of OpenMP before torch can read them; another starter must do so itself.
+  if (options.threads > 0 && world.starter != "sotto") {
+    throw ConfigError(fmt::format("--threads {}: {} started this rank; set OMP_NUM_THREADS there instead",
+                                  options.threads, world.starter));
+  }
+  return Trainer(options, world).run();
+}
 
 }  // namespace sotto

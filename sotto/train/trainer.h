@@ -17,14 +17,14 @@ struct TrainResult {
   std::string train_dir;
 };
 
-// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. `options` must be resolved. SIGINT and
-// SIGTERM are handled while it runs: the step is finished, a checkpoint written, and all ranks return together.
+// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. `options` must be resolved. SIGINT
+// and SIGTERM are handled while it runs: the step is finished, a checkpoint written, and all ranks return together.
 // Rank 0 reports progress on stderr as lines that end in '\r' when our launcher started it (which shows them as it sees
 // fit), else as plain lines every few seconds.
 TrainResult train(const TrainOptions& options, const World& world);
 
-// What one step would send from each rank: made gradients of the model's layout go once through the whole method, between
-// threads of this process; nothing is estimated. For `sotto train --dry-run`.
+// What one step would send from each rank: made gradients of the model's layout go once through the whole method,
+// between threads of this process; nothing is estimated. For `sotto train --dry-run`.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;

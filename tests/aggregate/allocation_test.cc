@@ -23,10 +23,17 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   const auto buckets = plan_buckets(layout, 1U << 17);
   ASSERT_GT(buckets.size(), 1U);
 
-  for (const auto& [method, name] : std::vector<std::pair<std::string, std::string>>{
-           {"none", "all_reduce"}, {"f16", "all_reduce"}, {"ef | bf16", "all_reduce"}, {"none", "gather"},
-           {"qsgd(bits=4)", "gather"}, {"ef | topk(0.01)", "gather"}, {"ef | topk(0.01, scope=bucket) | qsgd(bits=4)", "gather"},
-           {"ef | sign(block=128)", "gather"}, {"int8", "gather"}, {"ef | threshold(1.5) | f16 | zstd", "gather"}}) {
+  for (const auto& [method, name] :
+       std::vector<std::pair<std::string, std::string>>{{"none", "all_reduce"},
+                                                        {"f16", "all_reduce"},
+                                                        {"ef | bf16", "all_reduce"},
+                                                        {"none", "gather"},
+                                                        {"qsgd(bits=4)", "gather"},
+                                                        {"ef | topk(0.01)", "gather"},
+                                                        {"ef | topk(0.01, scope=bucket) | qsgd(bits=4)", "gather"},
+                                                        {"ef | sign(block=128)", "gather"},
+                                                        {"int8", "gather"},
+                                                        {"ef | threshold(1.5) | f16 | zstd", "gather"}}) {
     const auto aggregator = make_aggregator("test", name, method, buckets);
     test::Mirror mirror(3);
     std::vector<float> gradient(layout.size());

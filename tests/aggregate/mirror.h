@@ -10,8 +10,8 @@
 
 namespace sotto::test {
 
-// Rank 0 of a group whose other ranks say what rank 0 says: no transport and no allocation. `tamper` may damage what arrives,
-// or throw.
+// Rank 0 of a group whose other ranks say what rank 0 says: no transport and no allocation. `tamper` may damage what
+// arrives, or throw.
 class Mirror final : public Communicator {
  public:
   using Tamper = std::function<void(std::span<std::byte>)>;

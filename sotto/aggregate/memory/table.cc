@@ -1,6 +1,6 @@
+#include "sotto/core/table.h"
 #include "sotto/aggregate/memory/ef.h"
 #include "sotto/aggregate/memory/memory.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {

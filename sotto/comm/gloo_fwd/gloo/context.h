@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch's ProcessGroupGloo.hpp includes this header of Gloo, which the wheel does not ship. It only holds pointers to
-// these types and calls one function that libtorch_cpu defines; nobody here may make an object of them.
+// LibTorch's ProcessGroupGloo.hpp includes this header of Gloo, which the wheel does not ship. It only holds pointers
+// to these types and calls one function that libtorch_cpu defines; nobody here may make an object of them.
 
 #include <chrono>
 

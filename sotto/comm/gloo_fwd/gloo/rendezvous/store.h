@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch's ProcessGroupGloo.hpp includes this header of Gloo, which the wheel does not ship, and derives GlooStore from
-// this class. Only what its overrides need is declared; nobody here may make a GlooStore.
+// LibTorch's ProcessGroupGloo.hpp includes this header of Gloo, which the wheel does not ship, and derives GlooStore
+// from this class. Only what its overrides need is declared; nobody here may make a GlooStore.
 
 #include <chrono>
 #include <string>
