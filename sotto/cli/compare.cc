@@ -108,7 +108,7 @@ int compare_codecs(const TrainOptions& options, std::span<const std::string> cod
     if (result.status == 0) {
       row.summary = read_summary(row.folder);
     } else {
-      checkpoint::remove_partial(row.folder);
+      checkpoint::remove_abandoned(row.folder);
       row.error = result.error;
       if (!result.error.empty()) fmt::print(stderr, "sotto: {}: {}\n", row.codec, result.error);
       if (status == 0 || result.error.empty()) status = result.status;

@@ -22,7 +22,6 @@ Examples:
 
 int run_eval(std::span<const std::string> arguments) {
   EvalOptions options;
-  options.data.data.clear();  // as the checkpoint says
   Flags flags("eval", "Evaluates the checkpoints of a run, in their order.", examples);
   flags.alias("data", "dataset");
   flags.add(options);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ void print_help() {
       "\n"
       "A codec is a sentence, `memory | transform | select | quantise | code`, each part with its options:\n"
       "  none                     what training without compression sends\n"
-      "  qsgd(bits=4)             every element in 4 bits, unbiased\n"
+      "  qsgd(bits=4)             every element in 4 bits and a sign, unbiased\n"
       "  ef | topk(0.01)          the largest hundredth of the elements; the rest is remembered (error feedback)\n"
       "\n"
       "Examples:\n"
@@ -68,6 +69,8 @@ int main(int argc, char** argv) {
   } catch (const sotto::CommError& error) {
     return sotto::fail(1, error.what(), true);
   } catch (const sotto::Error& error) {
+    return sotto::fail(1, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot even be looked at
     return sotto::fail(1, error.what());
   } catch (const std::exception& error) {
     return sotto::fail(1, fmt::format("internal error: {}", error.what()));

@@ -70,7 +70,7 @@ int run_job(TrainOptions options) {
     print_result(options.train_dir);
     return 0;
   }
-  checkpoint::remove_partial(options.train_dir);
+  checkpoint::remove_abandoned(options.train_dir);
   if (!result.error.empty()) fmt::print(stderr, "sotto: {}\n", result.error);
   return result.status;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 
 #include "sotto/model/model.h"
 
@@ -30,6 +31,14 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
   flags.assign(own);
   options.ranks = 0;
   if (!own.config.empty()) from_toml(own.config, options);
+  TrainOptions said = options;
+  flags.assign(said);
+  // A resumed run goes on as it began, but for what is said now.
+  const auto record = std::filesystem::path(said.train_dir) / "config.toml";
+  std::error_code missing;
+  if (said.resume && own.config.empty() && std::filesystem::exists(record, missing)) {
+    from_toml(record.string(), options);
+  }
   flags.assign(options);
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "sotto/train/folder_lock.h"
+
 namespace sotto::checkpoint {
 namespace fs = std::filesystem;
 namespace {
@@ -19,6 +21,16 @@ std::optional<std::uint64_t> step_of(std::string_view name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
   return step;
+}
+
+std::vector<fs::path> partial_ones(const fs::path& train_dir) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(train_dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(partial_suffix)) found.push_back(entry.path());
+  }
+  return found;
 }
 
 }  // namespace
@@ -42,13 +54,14 @@ std::vector<std::uint64_t> find(const fs::path& train_dir) {
 }
 
 void remove_partial(const fs::path& train_dir) {
-  std::vector<fs::path> found;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(train_dir, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(partial_suffix)) found.push_back(entry.path());
-  }
-  for (const fs::path& path : found) fs::remove_all(path, ignored);
+  for (const fs::path& path : partial_ones(train_dir)) fs::remove_all(path, ignored);
+}
+
+void remove_abandoned(const fs::path& train_dir) {
+  if (partial_ones(train_dir).empty()) return;
+  const FolderLock lock(train_dir);
+  if (lock.held()) remove_partial(train_dir);
 }
 
 std::string to_text(const Metadata& metadata) {

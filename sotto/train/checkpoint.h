@@ -20,8 +20,11 @@ std::filesystem::path partial_folder(const std::filesystem::path& train_dir, std
 
 // Steps of the complete checkpoints of a run, ascending.
 std::vector<std::uint64_t> find(const std::filesystem::path& train_dir);
-// Removes what an interrupted write left behind.
+// Removes what an interrupted write left behind. REQUIRES: no run is at work there.
 void remove_partial(const std::filesystem::path& train_dir);
+
+// The same, unless a run is at work there or there is no such folder: for a launcher whose ranks have ended.
+void remove_abandoned(const std::filesystem::path& train_dir);
 
 // "key = value" lines, for the header of a state file.
 std::string to_text(const Metadata& metadata);

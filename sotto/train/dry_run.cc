@@ -1,19 +1,71 @@
 #include <chrono>
 #include <memory>
 
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
 #include "sotto/core/random.h"
+#include "sotto/data/loader.h"
 #include "sotto/model/model.h"
+#include "sotto/optim/schedule.h"
 #include "sotto/train/trainer.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of its own
+
+// Has normally distributed gradients instead of a model.
+class MadeWorker final : public Worker {
+ public:
+  MadeWorker(const Layout& layout, std::span<const BucketPlan> buckets, std::uint64_t seed, int rank)
+      : buckets_(buckets),
+        parameters_(layout.size()),
+        gradient_(layout.size()),
+        optimiser_(make_sgd({}, layout.size())) {
+    Philox random(seed, Purpose::test, static_cast<std::uint64_t>(rank));
+    for (const Segment& segment : layout.segments()) {
+      for (std::size_t i = 0; i < segment.numel(); ++i) {
+        gradient_[segment.offset + i] = static_cast<float>(random.normal());
+      }
+    }
+  }
+  std::span<float> parameters() override { return parameters_; }
+  std::span<float> gradient() override { return gradient_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
+    return 0;
+  }
+
+ private:
+  std::span<const BucketPlan> buckets_;
+  std::vector<float> parameters_, gradient_;
+  std::unique_ptr<Optimiser> optimiser_;
+};
+
+}  // namespace
 
 DryRun dry_run(const TrainOptions& options) {
+  if (options.ranks > most_ranks) {
+    throw ConfigError("--dry-run with --ranks " + std::to_string(options.ranks) + ": at most " +
+                      std::to_string(most_ranks) + " ranks are tried out");
+  }
+  const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto data = open_dataset(options.data, Split::train);
-  const auto model = make_model("--model", options.model, data->shape(), data->classes(), 1);
+  const Loader loader(*data,
+                      {seed, 0, static_cast<int>(options.ranks), static_cast<std::size_t>(options.batch_size), 0});
+  const auto model = make_model("--model", options.model, data->shape(), data->classes(), seed);
   const Layout& layout = model->layout();
   const auto buckets = plan_buckets(layout, static_cast<std::size_t>(options.bucket_kib) * 1024);
+  // For their errors: what a run would refuse is refused here.
+  make_schedule(
+      "--schedule", options.schedule,
+      static_cast<std::uint64_t>(options.horizon > 0 ? options.horizon : options.epochs) * loader.steps_per_epoch(),
+      loader.steps_per_epoch());
+  if (!options.link.empty()) parse_link("--link", options.link);
 
   DryRun result;
   result.parameters = layout.numel();
@@ -21,25 +73,13 @@ DryRun dry_run(const TrainOptions& options) {
   const int ranks = static_cast<int>(options.ranks);
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator, Mailbox& /*mailbox*/) {
-    const auto aggregator = make_aggregator("--codec", options.aggregator, options.codec, buckets);
-    std::vector<float> gradient(layout.size());
-    Philox random(static_cast<std::uint64_t>(options.seed), Purpose::test,
-                  static_cast<std::uint64_t>(communicator.rank()));
-    for (const Segment& segment : layout.segments()) {
-      for (std::size_t i = 0; i < segment.numel(); ++i) {
-        gradient[segment.offset + i] = static_cast<float>(random.normal());
-      }
-    }
-    Phases phases;
-    const Key key{static_cast<std::uint64_t>(options.seed), static_cast<std::uint16_t>(communicator.rank()), 0, 0};
-    for (std::size_t b = 0; b < buckets.size(); ++b) {
-      Bucket bucket{std::span(gradient).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
-                    static_cast<std::uint16_t>(b)};
-      aggregator->average(bucket, key, communicator, phases);
-    }
+    MadeWorker worker(layout, buckets, seed, communicator.rank());
+    const auto algorithm = make_algorithm("--algorithm", options.algorithm,
+                                          {options.codec, options.aggregator, false, seed, 0}, buckets, communicator);
+    algorithm->step(worker, {});
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent;
     if (communicator.rank() == 0) {
-      result.aggregator = aggregator->name();
+      result.aggregator = algorithm->aggregator();
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);
     }
   });

@@ -8,6 +8,7 @@ namespace sotto {
 
 Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int rank, int ranks) {
   const std::size_t image = data.shape().size();
+  batch = std::min(batch, data.size());
   std::vector<float> images(batch * image);
   std::vector<std::int64_t> labels(batch);
   Score total;

@@ -11,9 +11,21 @@
 #include "sotto/model/model.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/evaluate.h"
+#include "sotto/train/options.h"
 
 namespace sotto {
 namespace {
+
+// The data that the run was tested on, but for what the options say.
+DataOptions data_of(const EvalOptions& options) {
+  TrainOptions run;
+  from_toml((std::filesystem::path(options.model_dir) / "config.toml").string(), run);
+  if (!options.data.empty() && options.data != run.data.data) run.data = {.data = options.data};
+  if (!options.data_dir.empty()) run.data.data_dir = options.data_dir;
+  run.data.train_size = 0;
+  if (options.test_size >= 0) run.data.test_size = options.test_size;
+  return run.data;
+}
 
 EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t step, const EvalOptions& options,
                              std::unique_ptr<Dataset>& data) {
@@ -21,12 +33,7 @@ EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t 
   StateReader reader(file);
   checkpoint::Metadata metadata = checkpoint::from_text(reader.text());
   if (!data) {
-    DataOptions wanted = options.data;
-    if (wanted.data.empty()) {
-      wanted.data = metadata["data"];
-      wanted.data_seed = parse_int(file.string() + ": data-seed", metadata["data-seed"], Bounds::at_least(0));
-    }
-    data = open_dataset(wanted, Split::test);
+    data = open_dataset(data_of(options), Split::test);
   }
   const auto model =
       make_model("--model-dir " + file.string() + ": model", metadata["model"], data->shape(), data->classes(), 1);
@@ -42,7 +49,9 @@ EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t 
 
 void EvalOptions::visit(OptionVisitor& v) {
   v.option("model-dir", model_dir, "run folder with model_step_N checkpoints");
-  data.visit(v);
+  v.option("data", data, "data set; empty: the run's");
+  v.option("data-dir", data_dir, "folder of the data set's files; empty: the run's");
+  v.option("test-size", test_size, "use only the first N test examples; 0: all, -1: as the run did", {-1, 1e7});
   v.option("eval-batch-size", batch_size, "examples at a time", Bounds::at_least(1));
   v.option("follow", follow, "go on looking for new checkpoints");
   v.option("poll", poll, "seconds between two looks", Bounds::positive());
@@ -50,7 +59,8 @@ void EvalOptions::visit(OptionVisitor& v) {
 
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
                      const std::function<bool()>& keep_going) {
-  if (!std::filesystem::is_directory(options.model_dir)) {
+  std::error_code missing;
+  if (!std::filesystem::is_directory(options.model_dir, missing)) {
     throw ConfigError("--model-dir " + options.model_dir + ": there is no such folder");
   }
   std::set<std::uint64_t> seen;

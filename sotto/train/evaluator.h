@@ -5,13 +5,15 @@
 #include <functional>
 #include <string>
 
-#include "sotto/data/dataset.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 
 struct EvalOptions {
   std::string model_dir;
-  DataOptions data;  // data.data empty: as the checkpoint says
+  std::string data;             // empty: the run's, as its config.toml says
+  std::string data_dir;         // empty: the run's
+  std::int64_t test_size = -1;  // -1: the run's; 0: all
   std::int64_t batch_size = 1000;
   bool follow = false;
   double poll = 10;  // seconds

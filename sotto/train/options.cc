@@ -3,7 +3,9 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,8 +16,8 @@
 namespace sotto {
 
 void TrainOptions::visit(OptionVisitor& v) {
-  const Bounds count = Bounds::at_least(1);
-  const Bounds natural = Bounds::at_least(0);
+  const Bounds count{1, 1e9};  // products of two of them fit into 64 bits
+  const Bounds natural{0, 1e15};
   v.option("model", model, "network: see `sotto train --help`");
   data.visit(v);
   v.option("codec", codec, "what is sent of a gradient: a preset or `memory | select | quantise | code`");
@@ -28,18 +30,18 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
-  v.option("lr", lr, "learning rate; 0: the model's own", natural);
+  v.option("lr", lr, "learning rate; 0: the model's own", Bounds::at_least(0));
   v.option("momentum", momentum, "momentum of SGD; -1: the model's own", {-1, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
-  v.option("weight-decay", weight_decay, "pull of the parameters towards zero", natural);
+  v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
   v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
   v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
   v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every --lr-shrink-every steps", Bounds::share());
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
-  v.option("seed", seed, "seed of everything random", natural);
+  v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
 
   v.option("overlap", overlap, "send buckets while backward goes on");
-  v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", count);
+  v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
   v.option("link", link, "emulate a link: 100mbit or 1gbit,5ms; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
@@ -109,12 +111,22 @@ class TomlReader final : public OptionVisitor {
   }
 
  private:
+  // The library would also read 1 as true, or 2.0 as 2; only a whole number as a number is meant.
+  template <class T>
+  static std::optional<T> exactly(const toml::node& node) {
+    if constexpr (std::is_same_v<T, double>) {
+      return node.is_number() ? node.value<double>() : std::nullopt;
+    } else {
+      return node.value_exact<T>();
+    }
+  }
+
   template <class T>
   bool take(std::string_view name, const char* wanted, T& value) {
     known_.push_back(name);
     const auto found = table_.find(name);
     if (found == table_.end()) return false;
-    const auto read = found->second.value<T>();
+    const auto read = exactly<T>(found->second);
     if (!read) throw ConfigError("--config " + path_ + ": " + std::string(name) + " must be " + wanted);
     value = *read;
     table_.erase(found);
@@ -145,7 +157,14 @@ void resolve(TrainOptions& options) {
     throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
   }
   if (options.lr == 0) options.lr = model->default_lr;
-  if (options.momentum < 0) options.momentum = model->default_momentum;
+  if (options.momentum == -1) options.momentum = model->default_momentum;
+  if (options.momentum < 0) {
+    throw ConfigError("--momentum " + format_double(options.momentum) +
+                      ": must be in [0, 1), or -1 for the model's own");
+  }
+  if (!options.interface.empty() && !options.address.empty()) {
+    throw ConfigError("--interface and --address: say one of them");
+  }
   if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
   if (options.lr_shrinkage != 1) {
     if (options.schedule != "constant") {
@@ -156,6 +175,10 @@ void resolve(TrainOptions& options) {
     options.schedule = "step(every=" + std::to_string(options.lr_shrink_every) +
                        ", factor=" + format_double(options.lr_shrinkage) + ")";
     options.lr_shrinkage = 1;  // said once, in the schedule
+    options.lr_shrink_every = TrainOptions{}.lr_shrink_every;
+  }
+  if (options.lr_shrink_every != TrainOptions{}.lr_shrink_every) {
+    throw ConfigError("--lr-shrink-every: says nothing without --lr-shrinkage");
   }
   if (options.resume && options.train_dir.empty()) {
     throw ConfigError("--resume: say which run with --train-dir");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -29,6 +30,15 @@ TrainOptions replayable(TrainOptions options) {
   return options;
 }
 
+void require_finite_parameters(Model& model, int rank, std::uint64_t steps_done) {
+  const auto parameters = model.parameters();
+  const auto bad = std::ranges::find_if(parameters, [](float value) { return !std::isfinite(value); });
+  if (bad == parameters.end()) return;
+  throw NumericError(fmt::format("rank {}: parameter {} holds {} after step {}; the last checkpoint is as it was", rank,
+                                 model.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
+                                 steps_done));
+}
+
 std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
 
 void check_identity(const fs::path& file, const std::string& text, const checkpoint::Metadata& wanted) {
@@ -45,6 +55,21 @@ void check_identity(const fs::path& file, const std::string& text, const checkpo
   }
 }
 
+// Gives a complete checkpoint its name.
+void publish(const fs::path& partial, const fs::path& name, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!fs::exists(partial / rank_file(rank))) {
+      throw FileError((partial / rank_file(rank)).string() +
+                      ": missing; --train-dir must be a folder that all ranks share");
+    }
+  }
+  fsync_path(partial);
+  std::error_code error;
+  fs::rename(partial, name, error);
+  if (error) throw FileError(partial.string() + ": cannot be renamed: " + error.message());
+  fsync_path(name.parent_path());
+}
+
 }  // namespace
 
 std::string new_run_folder(std::string_view name) {
@@ -52,18 +77,19 @@ std::string new_run_folder(std::string_view name) {
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 
-RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator) : communicator_(communicator) {
+RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator)
+    : options_(options), communicator_(communicator) {
   // Rank 0 decides for all, so that they agree even where clocks and folders differ. When it fails, the others learn of
   // it from an empty name and leave the message to it.
   std::array<char, 4096> name{};
   std::exception_ptr failure;
   if (communicator.rank() == 0) {
     try {
-      choose(options);
+      choose();
       const std::string text = path_.string();
       if (text.size() >= name.size()) throw ConfigError("--train-dir: the path is longer than 4095 bytes");
       std::memcpy(name.data(), text.data(), text.size());
-    } catch (const Error&) {
+    } catch (...) {
       failure = std::current_exception();
     }
   }
@@ -75,67 +101,77 @@ RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator) : 
   if (start_step_ > 0) saved_ = start_step_;
 }
 
-void RunFolder::choose(const TrainOptions& options) {
-  path_ = options.train_dir.empty() ? fs::path(new_run_folder(options.model)) : fs::path(options.train_dir);
-  const bool has_run = fs::exists(path_ / "steps.csv") || !checkpoint::find(path_).empty();
-  if (options.resume) {
-    if (!fs::is_directory(path_)) throw ConfigError("--resume: there is no folder " + path_.string());
-    checkpoint::remove_partial(path_);
-    const auto steps = checkpoint::find(path_);
+void RunFolder::choose() {
+  path_ = options_.train_dir.empty() ? fs::path(new_run_folder(options_.model)) : fs::path(options_.train_dir);
+  std::error_code missing;
+  if (options_.resume && !fs::is_directory(path_, missing)) {
+    throw ConfigError("--resume: there is no folder " + path_.string());
+  }
+  make_folder(path_);
+  lock_.emplace(path_);
+  if (!lock_->held()) {
+    throw ConfigError("--train-dir " + path_.string() + ": another run is at work there; choose another folder");
+  }
+  const auto steps = checkpoint::find(path_);
+  if (options_.resume) {
     if (!steps.empty()) start_step_ = steps.back();
-  } else if (has_run) {
+  } else if (fs::exists(path_ / "steps.csv", missing) || !steps.empty()) {
     throw ConfigError("--train-dir " + path_.string() +
                       ": already holds a run; --resume continues it, or choose another folder");
   }
-  make_folder(path_);
-  write_file_atomic(path_ / "config.toml", to_toml(replayable(options)));
-  Recorder::prepare(path_, start_step_);
+  checkpoint::remove_partial(path_);
+  remove_temporaries(path_);
+}
+
+void RunFolder::begin() {
+  if (communicator_.rank() == 0) {
+    write_file_atomic(path_ / "config.toml", to_toml(replayable(options_)));
+    Recorder::prepare(path_, start_step_);
+  }
+  communicator_.barrier();
 }
 
 void RunFolder::save(std::uint64_t steps_done, Replica& replica, Algorithm& algorithm,
                      const checkpoint::Metadata& identity) {
   if (saved_ == steps_done) return;
+  require_finite_parameters(replica.model(), communicator_.rank(), steps_done);
   const fs::path partial = checkpoint::partial_folder(path_, steps_done);
-  const int rank = communicator_.rank();
-  if (rank == 0) {
+  const bool first = communicator_.rank() == 0;
+  if (first) {
     checkpoint::remove_partial(path_);
     make_folder(partial);
   }
   communicator_.barrier();
+  try {
+    write_parts(partial, steps_done, replica, algorithm, identity);
+    communicator_.barrier();
+    if (first) publish(partial, checkpoint::folder(path_, steps_done), communicator_.size());
+  } catch (...) {
+    if (first) checkpoint::remove_partial(path_);
+    throw;
+  }
+  communicator_.barrier();
+  saved_ = steps_done;
+}
 
+void RunFolder::write_parts(const fs::path& partial, std::uint64_t steps_done, Replica& replica, Algorithm& algorithm,
+                            const checkpoint::Metadata& identity) {
   const std::string text = checkpoint::to_text(identity);
   Model& model = replica.model();
   StateWriter own(text);
   own.add("buffers", model.buffers());
   replica.optimiser().visit_state(own);
   algorithm.visit_state(own);
-  own.write(partial / rank_file(rank));
+  own.write(partial / rank_file(communicator_.rank()));
 
   std::vector<float> buffers(model.buffers().begin(), model.buffers().end());
   average_buffers(buffers, communicator_);
-  if (rank == 0) {
-    StateWriter shared(text);
-    shared.add("parameters", model.parameters());
-    shared.add("buffers", buffers);
-    shared.visit("steps", steps_done);
-    shared.write(partial / "model");
-  }
-  communicator_.barrier();
-  if (rank == 0) {
-    for (int r = 0; r < communicator_.size(); ++r) {
-      if (!fs::exists(partial / rank_file(r))) {
-        throw FileError((partial / rank_file(r)).string() +
-                        ": missing; --train-dir must be a folder that all ranks share");
-      }
-    }
-    fsync_path(partial);
-    std::error_code error;
-    fs::rename(partial, checkpoint::folder(path_, steps_done), error);
-    if (error) throw FileError(partial.string() + ": cannot be renamed: " + error.message());
-    fsync_path(path_);
-  }
-  communicator_.barrier();
-  saved_ = steps_done;
+  if (communicator_.rank() != 0) return;
+  StateWriter shared(text);
+  shared.add("parameters", model.parameters());
+  shared.add("buffers", buffers);
+  shared.visit("steps", steps_done);
+  shared.write(partial / "model");
 }
 
 void RunFolder::load(Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity) {

@@ -2,13 +2,27 @@
 
 #include <unistd.h>
 
+#include <ctime>
+
 namespace sotto {
 namespace {
 
 volatile std::sig_atomic_t caught_signal = 0;  // a signal handler can reach nothing but a global
 
+volatile std::sig_atomic_t caught_at = 0;
+
+// Seconds of a clock that a signal handler may read.
+std::sig_atomic_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::sig_atomic_t>(time.tv_sec);
+}
+
+// A starter often passes on a signal that the whole process group got already: only a later one means "now".
 void note(int signal) {
-  if (caught_signal != 0) _exit(128 + signal);
+  if (caught_signal != 0 && now() - caught_at >= 2) _exit(128 + signal);
+  if (caught_signal != 0) return;
+  caught_at = now();
   caught_signal = signal;
 }
 

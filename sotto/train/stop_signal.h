@@ -4,7 +4,8 @@
 
 namespace sotto {
 
-// While it lives, SIGINT and SIGTERM are only noted, so that the step can be finished; the second one ends the process.
+// While it lives, SIGINT and SIGTERM are only noted, so that the step can be finished; another one, two
+// seconds later or more, ends the process.
 class StopSignal {
  public:
   StopSignal();

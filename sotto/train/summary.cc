@@ -18,6 +18,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["ranks"] = s.bytes_sent.size();
   json["seed"] = s.options.seed;
   json["link"] = s.options.link;
+  json["first_step"] = s.first_step;
   json["steps"] = s.steps;
   json["interrupted_by_signal"] = s.signal;
   json["test_accuracy"] = s.test_accuracy;

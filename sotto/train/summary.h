@@ -17,8 +17,9 @@ struct Summary {
   std::string method;      // canonical: every option of memory and codec named
   std::string aggregator;  // the one in use
   Recorder::Medians medians;
-  std::uint64_t steps = 0;
-  int signal = 0;  // that ended it early, or 0
+  std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
+  std::uint64_t steps = 0;       // of the whole run
+  int signal = 0;                // that ended it early, or 0
   double test_accuracy = 0, test_top5 = 0, test_loss = 0;
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;
   std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank

@@ -66,6 +66,7 @@ class Trainer {
     } else if (options_.resume) {
       say("no checkpoint yet: starting at step 0");
     }
+    folder.begin();
     Recorder recorder(folder.path(), communicator_->rank());
     recorder_ = &recorder;
 
@@ -79,7 +80,11 @@ class Trainer {
     if (evaluated_ != step || step == 0) evaluate(step);
     recorder.flush();
     result.test_accuracy = accuracy_;
-    summarise(result);
+    if (result.steps > folder.start_step()) {
+      summarise(result, folder.start_step());
+    } else {
+      say("nothing was left to do: summary.json stays as it was");
+    }
     return result;
   }
 
@@ -126,10 +131,17 @@ class Trainer {
 
   // Ranks that were started by hand with different flags must not train a mixture.
   void agree_on_options() {
+    TrainOptions shared = options_;
+    shared.interface.clear();
+    shared.address.clear();
+    shared.master.clear();
+    shared.data.data_dir.clear();
+    shared.train_dir.clear();  // rank 0's counts
+    shared.threads = 0;
     Hash hash;
-    hash.add(checkpoint::to_text(identity()));
-    hash.add(fmt::format("{} {} {} {} {} {} {}", options_.lr, options_.momentum, options_.nesterov,
-                         options_.weight_decay, options_.schedule, steps_, horizon()));
+    hash.add(to_toml(shared));
+    hash.add(std::uint64_t{train_->size()});
+    hash.add(std::uint64_t{test_->size()});
     hash.add(sha256_hex(std::as_bytes(model_->parameters())));
     compare_over_ranks(hash.value(), "was started with other options, data or initial parameters than rank 0");
   }
@@ -213,7 +225,7 @@ class Trainer {
     return static_cast<int>(signal);
   }
 
-  void summarise(const TrainResult& result) {
+  void summarise(const TrainResult& result, std::uint64_t first_step) {
     const Recorder::Medians medians = recorder_->medians();
     const std::array<std::uint64_t, 2> mine = {communicator_->traffic().bytes_sent,
                                                static_cast<std::uint64_t>(medians.bytes_sent)};
@@ -226,6 +238,7 @@ class Trainer {
     summary.method = method_;
     summary.aggregator = algorithm_->aggregator();
     summary.medians = medians;
+    summary.first_step = first_step;
     summary.steps = result.steps;
     summary.signal = result.signal;
     summary.test_accuracy = accuracy_;

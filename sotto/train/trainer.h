@@ -24,7 +24,8 @@ struct TrainResult {
 TrainResult train(const TrainOptions& options, const World& world);
 
 // What one step would send from each rank: made gradients of the model's layout go once through the whole method,
-// between threads of this process; nothing is estimated. For `sotto train --dry-run`.
+// between threads of this process; nothing is estimated, and what a run would refuse is refused. At most 64 ranks. For
+// `sotto train --dry-run`.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;

@@ -1,5 +1,6 @@
 """Every kind of bad input has a message that names it and an exit status; nothing hangs and nothing is left behind."""
 
+import fcntl
 import socket
 
 import pytest
@@ -121,6 +122,26 @@ class TestResume:
 
     def test_of_another_codec(self, run, folder):
         refused(self.resume(run, codec="int8"), "codec", "topk", "int8")
+
+    def test_that_is_refused_leaves_the_record_as_it_was(self, run, folder):
+        before = [(folder.parent / name).read_bytes() for name in ("config.toml", "steps.csv", "summary.json")]
+        refused(self.resume(run, codec="int8"), "codec")
+        assert [(folder.parent / name).read_bytes() for name in ("config.toml", "steps.csv", "summary.json")] == before
+
+    def test_goes_on_with_the_options_of_the_run(self, good, folder):
+        good("train", "--train-dir", "run", "--resume", "--max-steps", 8)
+        assert 'codec = "ef | topk(0.1)"' in (folder.parent / "config.toml").read_text().replace("'", '"')
+        assert (folder.parent / "model_step_8").is_dir()
+
+    def test_of_a_finished_run_keeps_its_summary(self, good, folder):
+        before = (folder.parent / "summary.json").read_bytes()
+        good("train", "--train-dir", "run", "--resume")
+        assert (folder.parent / "summary.json").read_bytes() == before
+
+    def test_of_a_run_that_is_at_work(self, run, folder):
+        with open(folder.parent / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            refused(self.resume(run), "another run is at work there")
 
     def test_of_another_number_of_ranks(self, run, folder):
         refused(self.resume(run, ranks=1), "written with ranks 2", "has 1")
