@@ -137,6 +137,13 @@ std::string digest_hex(std::span<const std::byte> bytes, const EVP_MD* type) {
 std::vector<std::byte> read_file(const std::filesystem::path& path) { return read_all<std::vector<std::byte>>(path); }
 std::string read_text(const std::filesystem::path& path) { return read_all<std::string>(path); }
 
+bool path_exists(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) fail("read", path, error.message());
+  return exists;
+}
+
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -192,7 +199,7 @@ std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const
   do {  // a file is one member or several, one after the other
     std::size_t read = 0;
     std::size_t written = 0;
-    std::size_t room = std::min(most, 4 * rest.size() + 4096);
+    std::size_t room = std::min(most - used, 4 * rest.size() + 4096);
     for (;;) {
       content.resize(used + room);
       const auto result = libdeflate_gzip_decompress_ex(decompressor.get(), rest.data(), rest.size(),

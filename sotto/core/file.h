@@ -13,6 +13,10 @@ namespace sotto {
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
 
+// Whether there is something of this name. FileError when that cannot be told: a name too long, a folder that is
+// closed.
+bool path_exists(const std::filesystem::path& path);
+
 // Written under a temporary name in the same folder, flushed to the disk (fsync of file and folder), then renamed:
 // after a crash there is the old file or the new one, never a part. On failure the temporary file is removed. A name
 // that is held by something else than a regular file (a device, a folder) is refused.

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -17,11 +18,16 @@ namespace {
 constexpr std::array<std::string_view, 3> true_words{"true", "on", "yes"};
 constexpr std::array<std::string_view, 3> false_words{"false", "off", "no"};
 
+// Nothing when the text is no number; ConfigError when it is one that T does not hold.
 template <class T>
-std::optional<T> parse_whole(std::string_view text) {
+std::optional<T> parse_whole(std::string_view name, std::string_view text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    throw ConfigError(
+        fmt::format("{} is too large{}: `{}`", name, std::is_integral_v<T> ? "" : ", or too near 0", text));
+  }
   return value;
 }
 
@@ -157,7 +163,7 @@ bool parse_bool(std::string_view name, std::string_view text) {
 }
 
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds) {
-  const auto value = parse_whole<std::int64_t>(text);
+  const auto value = parse_whole<std::int64_t>(name, text);
   if (!value) throw ConfigError(fmt::format("{} must be a whole number, not `{}`", name, text));
   require(name, static_cast<double>(*value), bounds);
   return *value;
@@ -167,7 +173,7 @@ double parse_double(std::string_view name, std::string_view text, Bounds bounds)
   // 5% is read as 5e-2, so that it is the same number as 0.05, which a division might miss.
   const bool percent = text.ends_with('%');
   const auto value =
-      percent ? parse_whole<double>(fmt::format("{}e-2", text.substr(0, text.size() - 1))) : parse_whole<double>(text);
+      parse_whole<double>(name, percent ? fmt::format("{}e-2", text.substr(0, text.size() - 1)) : std::string(text));
   if (!value || !std::isfinite(*value)) {
     throw ConfigError(fmt::format("{} must be a number, not `{}`", name, text));
   }

@@ -22,7 +22,7 @@ constexpr std::size_t pixels_each = 3 * 32 * 32;
 // Adds a file's labels to `labels`, and its pictures to their places in `pixels`, which has room for all.
 void append_batch(const std::filesystem::path& path, std::vector<std::uint8_t>& pixels,
                   std::vector<std::uint8_t>& labels) {
-  if (!std::filesystem::exists(path)) {
+  if (!path_exists(path)) {
     throw FileError(fmt::format(
         "{}: no such file; unpack cifar-10-binary.tar.gz (https://www.cs.toronto.edu/~kriz/cifar.html) there",
         path.string()));
@@ -49,7 +49,7 @@ void append_batch(const std::filesystem::path& path, std::vector<std::uint8_t>& 
 
 std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split) {
   std::filesystem::path folder = options.data_dir;
-  if (std::filesystem::is_directory(folder / "cifar-10-batches-bin")) folder /= "cifar-10-batches-bin";
+  if (path_exists(folder / "cifar-10-batches-bin")) folder /= "cifar-10-batches-bin";
   std::vector<std::string> names{"test_batch.bin"};
   if (split == Split::train) {
     names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};

@@ -23,6 +23,8 @@ class Dataset {
 };
 
 struct DataOptions {
+  static constexpr std::int64_t most_examples = 10'000'000;
+
   std::string data = "digits";
   std::string data_dir{};
   std::int64_t train_size = 0;  // 0: all that there is
@@ -32,8 +34,10 @@ struct DataOptions {
   void visit(OptionVisitor& v) {
     v.option("data", data, "data set: see `sotto data list`");
     v.option("data-dir", data_dir, "folder of the data set's files");
-    v.option("train-size", train_size, "use only the first N training examples; 0: all", Bounds::at_least(0));
-    v.option("test-size", test_size, "use only the first N test examples; 0: all", Bounds::at_least(0));
+    v.option("train-size", train_size, "use only the first N training examples; 0: all",
+             {0, static_cast<double>(most_examples)});
+    v.option("test-size", test_size, "use only the first N test examples; 0: all",
+             {0, static_cast<double>(most_examples)});
     v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
   }
 };

@@ -71,9 +71,9 @@ void GeneratedDataset::read(std::size_t index, std::span<float> image, std::int6
 std::size_t generated_size(const DataOptions& options, Split split, std::size_t usual_train, std::size_t usual_test) {
   const std::int64_t wanted = split == Split::train ? options.train_size : options.test_size;
   if (wanted == 0) return split == Split::train ? usual_train : usual_test;
-  if (wanted < 0 || wanted > std::int64_t{1} << 31) {
+  if (wanted < 0 || wanted > DataOptions::most_examples) {
     throw ConfigError(fmt::format("--{}-size {} must be in [0, {}]", split == Split::train ? "train" : "test", wanted,
-                                  std::int64_t{1} << 31));
+                                  DataOptions::most_examples));
   }
   return static_cast<std::size_t>(wanted);
 }

@@ -53,7 +53,8 @@ class GeneratedDataset final : public Dataset {
   std::unique_ptr<std::uint8_t[]> labels_;
 };
 
-// The size that the options ask for, or `usual` when they leave it open. ConfigError when it is more than 2^31.
+// The size that the options ask for, or `usual` when they leave it open. ConfigError when it is more than
+// DataOptions::most_examples.
 std::size_t generated_size(const DataOptions& options, Split split, std::size_t usual_train, std::size_t usual_test);
 
 }  // namespace sotto

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/data/idx.h"
 #include "sotto/data/pixels.h"
 
@@ -20,7 +21,7 @@ std::filesystem::path find_file(const std::filesystem::path& folder, std::string
   for (const char separator : {'-', '.'}) {
     for (const std::string_view suffix : {"", ".gz"}) {
       auto path = folder / fmt::format("{}{}{}{}", stem, separator, kind, suffix);
-      if (std::filesystem::exists(path)) return path;
+      if (path_exists(path)) return path;
     }
   }
   throw FileError(

@@ -211,5 +211,24 @@ TEST(Gunzip, AContentLargerThanTheLimitIsRefused) {
             "cannot unpack bomb.gz: its content is larger than 256 MiB");
 }
 
+TEST(Gunzip, TheLimitHoldsForMembersThatAreSmallEach) {
+  const std::string member = gzip(std::string(4096, '\0'));
+  std::string bomb;
+  for (int i = 0; i < 66'000; ++i) bomb += member;
+  EXPECT_EQ(error_of<FileError>([&] { gunzip("bomb.gz", bytes_of(bomb)); }),
+            "cannot unpack bomb.gz: its content is larger than 256 MiB");
+}
+
+TEST(File, WhetherItIsThere) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "file", "x");
+  EXPECT_TRUE(path_exists(folder / "file"));
+  EXPECT_TRUE(path_exists(folder.path()));
+  EXPECT_FALSE(path_exists(folder / "missing"));
+  EXPECT_FALSE(path_exists(folder / "file/below"));
+  const std::string long_name = (folder / std::string(300, 'x')).string();
+  EXPECT_EQ(error_of<FileError>([&] { path_exists(long_name); }), "cannot read " + long_name + ": File name too long");
+}
+
 }  // namespace
 }  // namespace sotto

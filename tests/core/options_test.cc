@@ -179,6 +179,17 @@ TEST(Values, Numbers) {
   }
 }
 
+TEST(Values, NumbersThatAreTooLargeAreCalledThat) {
+  EXPECT_EQ(error_of<ConfigError>([] { parse_int("n", "9223372036854775808"); }),
+            "n is too large: `9223372036854775808`");
+  EXPECT_EQ(error_of<ConfigError>([] { parse_int("n", "-99999999999999999999"); }),
+            "n is too large: `-99999999999999999999`");
+  EXPECT_EQ(error_of<ConfigError>([] { parse_int("n", "9223372036854775808x"); }),
+            "n must be a whole number, not `9223372036854775808x`");
+  EXPECT_EQ(error_of<ConfigError>([] { parse_double("x", "1e999"); }), "x is too large, or too near 0: `1e999`");
+  EXPECT_EQ(error_of<ConfigError>([] { parse_double("x", "1e-999"); }), "x is too large, or too near 0: `1e-999`");
+}
+
 TEST(Values, PercentagesAreTheNumbersThatTheyName) {
   EXPECT_EQ(parse_double("x", "5%"), 0.05);
   EXPECT_EQ(parse_double("x", "0.7%"), 0.007);  // 0.7 / 100 is another number

@@ -263,5 +263,15 @@ TEST_F(Cifar, DamageIsNamed) {
   expect("");
 }
 
+TEST(Files, AFolderWhoseNameIsTooLongIsAnErrorThatNamesIt) {
+  const std::string folder = "/tmp/" + std::string(300, 'x');
+  for (const char* name : {"mnist", "cifar10"}) {
+    const std::string error =
+        error_of<FileError>([&] { open_dataset({.data = name, .data_dir = folder}, Split::train); });
+    EXPECT_NE(error.find(folder), std::string::npos) << error;
+    EXPECT_NE(error.find("File name too long"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace sotto

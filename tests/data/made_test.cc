@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/digit_strokes.h"
@@ -162,6 +163,17 @@ TEST(Sine, IsCloseToTheRealOne) {
     const float turns = static_cast<float>(i) / 1000;
     EXPECT_NEAR(sine(turns), std::sin(2 * 3.14159265358979 * turns), 1.2e-3);
   }
+}
+
+TEST(Made, SizesHaveALimit) {
+  for (const char* name : {"digits", "made-cifar"}) {
+    const auto open = [&](std::int64_t train) { open_dataset({.data = name, .train_size = train}, Split::train); };
+    test::error_of<ConfigError>([&] { open(DataOptions::most_examples + 1); });
+    test::error_of<ConfigError>([&] { open(-1); });
+  }
+  const Sentence sentence = parse_sentence("test", "data(train-size=10000001)");
+  DataOptions options;
+  test::error_of<ConfigError>([&] { read_options(sentence, sentence.calls.front(), options); });
 }
 
 }  // namespace
