@@ -186,8 +186,10 @@ std::unique_ptr<Schedule> make_warmup(const Plan& plan) {
   read_options(plan.sentence, plan.call, options);
   const auto fail = [&](const std::string& message) { fail_at(plan.sentence, plan.call, plan.call.position, message); };
   if ((options.steps == 0) == (options.epochs == 0)) fail("give its length, either in steps or in epochs");
-  const double length = options.steps != 0 ? static_cast<double>(options.steps)
-                                           : std::ceil(options.epochs * static_cast<double>(plan.per_epoch));
+  // A little less, so that 0.07 epochs of 100 steps are 7 and not 8.
+  const double length = options.steps != 0
+                            ? static_cast<double>(options.steps)
+                            : std::ceil(options.epochs * static_cast<double>(plan.per_epoch) * (1 - 1e-12));
   if (!(length < static_cast<double>(plan.horizon))) {
     fail(fmt::format("{} steps of warm-up do not fit into a training of {}", length, plan.horizon));
   }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 #include "sotto/core/error.h"
@@ -34,7 +36,14 @@ class Sgd final : public Optimiser {
     }
   }
 
-  void visit_state(StateVisitor& visitor) override { visitor.visit("velocity", velocity_); }
+  void visit_state(StateVisitor& visitor) override {
+    const std::size_t size = velocity_.size();
+    visitor.visit("velocity", velocity_);
+    const std::size_t read = velocity_.size();
+    if (read == size) return;
+    velocity_.resize(size);  // without momentum it is empty, which a reader takes for any length
+    throw FileError(fmt::format("velocity has {} values, and should have {}: another momentum or model", read, size));
+  }
 
  private:
   SgdOptions options_;

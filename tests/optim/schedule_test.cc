@@ -56,6 +56,8 @@ TEST(Schedule, Cosine) {
 TEST(Schedule, WarmupRampsUpToTheFirstFullStep) {
   expect_near(factors("warmup(steps=4)", {0, 1, 2, 3, 4, 99}), {0.25, 0.5, 0.75, 1, 1, 1});
   expect_near(factors("warmup(epochs=0.4)", {0, 3, 4}), {0.25, 1, 1});
+  expect_near(factors("warmup(epochs=0.07)", {0, 6, 7}, 1000, 100), {1.0 / 7, 1, 1});  // 0.07 * 100 > 7
+  expect_near(factors("warmup(epochs=0.071)", {0, 7}, 1000, 100), {1.0 / 8, 1});
   expect_near(factors("warmup(steps=4, from=0.2)", {0, 1, 3}), {0.4, 0.6, 1});
 }
 

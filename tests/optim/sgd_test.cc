@@ -179,5 +179,30 @@ TEST(Sgd, RefusesWhatHasNoMeaning) {
   EXPECT_THROW(sgd->apply(std::span(p).first(1), std::span(g).first(1), SIZE_MAX, 0.1), std::logic_error);
 }
 
+// A reader takes any length for an empty vector; later steps would write behind what they got.
+TEST(Sgd, RefusesAVelocityOfAnotherLength) {
+  const auto refusal = [](const SgdOptions& options, std::size_t read) {
+    Store store;
+    store.reading = true;
+    store.floats["velocity"] = std::vector<float>(read, 1.0F);
+    const auto sgd = make_sgd(options, 8);
+    try {
+      sgd->visit_state(store);
+    } catch (const FileError& error) {
+      EXPECT_NE(std::string(error.what()).find("velocity"), std::string::npos) << error.what();
+      std::vector<float> p(8), g(8);
+      sgd->apply(p, g, 0, 0.1);  // as before
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refusal({.momentum = 0}, 3));
+  EXPECT_TRUE(refusal({.momentum = 0}, 8));
+  EXPECT_FALSE(refusal({.momentum = 0}, 0));
+  EXPECT_TRUE(refusal({.momentum = 0.9}, 3));
+  EXPECT_TRUE(refusal({.momentum = 0.9}, 0));
+  EXPECT_FALSE(refusal({.momentum = 0.9}, 8));
+}
+
 }  // namespace
 }  // namespace sotto
