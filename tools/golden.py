@@ -51,8 +51,8 @@ class Stream:
         a = philox([step & MASK, step >> 32, bucket, segment], [seed & MASK, seed >> 32])
         self.k0, self.k1, _, _ = philox([a[0], a[1], rank, purpose], [a[2], a[3]])
 
-    def uniform(self, i):
-        return f32((mix(mix((i + self.k0) & MASK) ^ self.k1) >> 8) * 2.0**-24)
+    def number(self, i):
+        return mix(mix((i + self.k0) & MASK) ^ self.k1)
 
 
 # Layouts and hashes ---------------------------------------------------------------------------------------------------
@@ -156,18 +156,18 @@ def quantise_f16(values, _):
     return side, packed, decoded
 
 
-def stochastic_level(v, norm, top, u):
+def stochastic_level(v, norm, top, number):
     if norm == 0:
         return 0
     y = abs(v) / norm * f32(top)
     floor = int(y)
-    return min(floor + int(u < y - f32(floor)), top)
+    return min(floor + int(number >> 1 < int((y - f32(floor)) * f32(2**31))), top)
 
 
 def quantise_qsgd(bits, bucket, norm):
     top = 2**bits - 1
 
-    def quantise(values, uniform):
+    def quantise(values, number):
         side, symbols, decoded = b"", [], []
         for b, block in enumerate(blocks(values, bucket)):
             if norm == "max":
@@ -176,7 +176,7 @@ def quantise_qsgd(bits, bucket, norm):
                 n = f32(min(math.sqrt(lanes(float(v) * float(v) for v in block)), 3.4028234663852886e38))
             side += struct.pack("<f", n)
             for j, v in enumerate(block):
-                level = stochastic_level(v, n, top, uniform(b * bucket + j))
+                level = stochastic_level(v, n, top, number(b * bucket + j))
                 negative = level > 0 and v < 0
                 symbols.append(level | (2**bits if negative else 0))
                 value = n * (f32(level) / f32(top))
@@ -199,7 +199,7 @@ def quantise_sign(block_size):
 
 
 def quantise_int8(block_size, stochastic):
-    def quantise(values, uniform):
+    def quantise(values, number):
         side, packed, decoded = b"", b"", []
         for b, block in enumerate(blocks(values, block_size)):
             most = max(abs(v) for v in block)
@@ -208,7 +208,7 @@ def quantise_int8(block_size, stochastic):
                 if most == 0:
                     q = 0
                 elif stochastic:
-                    level = stochastic_level(v, most, 127, uniform(b * block_size + j))
+                    level = stochastic_level(v, most, 127, number(b * block_size + j))
                     q = -level if v < 0 else level
                 else:
                     q = int(np.rint(v / most * f32(127)))  # to the nearest, ties to even
@@ -306,7 +306,7 @@ class Case:
         sides, packs, indices, first_atom = b"", b"", [], 0
         for (segment, lo, hi, first), v, sel in zip(pieces, values, chosen):
             stream = Stream(key["seed"], QUANTISE, key["rank"], key["step"], key["bucket"], segment)
-            side, packed, back = quantise([v[i] for i in sel], lambda j: stream.uniform(first + sel[j]))
+            side, packed, back = quantise([v[i] for i in sel], lambda j: stream.number(first + sel[j]))
             sides, packs = sides + side, packs + packed
             for i, x in zip(sel, back):
                 decoded[lo + i] += x

@@ -10,6 +10,16 @@
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
+namespace {
+
+// What is left of the last byte behind `bits` bits must be zero.
+void check_padding(std::span<const std::byte> packed, std::size_t bits) {
+  if (bits % 8 != 0 && packed.back() >> (bits % 8) != std::byte{0}) {
+    throw WireError("bits behind the last symbol of a segment that are not zero");
+  }
+}
+
+}  // namespace
 
 std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, const Plan& plan) const {
   ByteReader reader(body);
@@ -88,6 +98,7 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
       if (add) {
         add_slot(slot, its_side, its_packed, scale, out);
       } else {
+        check_padding(its_packed, slot.values() * stages_.quantise->width());
         stages_.quantise->check(its_side, its_packed);
       }
     }

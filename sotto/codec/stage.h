@@ -95,7 +95,8 @@ class LinearForm {
  public:
   virtual ~LinearForm() = default;
   virtual DType type() const = 0;
-  // values * scale, as type(). False when a product is not finite or too large for the type; `out` is then void.
+  // values * scale, as type(). False when a value or product is not finite or too large for the type; `out` is then
+  // void.
   virtual bool write(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
   // out += scale * value.
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;

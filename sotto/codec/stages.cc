@@ -57,7 +57,7 @@ constexpr std::array table{
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<F32>("f32", "floats as they are", "", "4 bytes a value"),
     entry<F16>("f16", "half precision, with a power of two every 4096 values where the range wants one", "IEEE 754",
-               "2 bytes a value, 4 every 4096"),
+               "2 bytes a value, 4 every 4096; summed by all_reduce it goes without the powers of two: 3e-8 .. 65504"),
     entry<BF16>("bf16", "the upper half of a float", "Kalamkar et al., 2019", "2 bytes a value"),
     entry<Qsgd>("qsgd", "stochastic rounding to 2^bits - 1 levels, unbiased", "Alistarh et al., NeurIPS 2017",
                 "bits + 1 bits a value, 4 bytes a bucket"),

@@ -27,7 +27,8 @@ inline std::uint16_t f16_bits(float value) {
 inline float f16_value(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
   const std::uint32_t m = static_cast<std::uint32_t>(half & 0x7FFFU) << 13;
-  const float normal = std::bit_cast<float>(m + (112U << 23));
+  // The largest exponent is that of infinity and NaN in both formats.
+  const float normal = std::bit_cast<float>(m + (m < (31U << 23) ? 112U << 23 : 224U << 23));
   // A subnormal is read as a normal number of the next exponent, and 2^-14 is taken off again: exact.
   const float small = std::bit_cast<float>(m + (113U << 23)) - 0x1p-14F;
   const float value = m < (1U << 23) ? small : normal;
@@ -60,10 +61,11 @@ void to_f16(std::span<const float> values, float a, float b, std::span<std::byte
 }
 
 void add_f16(std::span<const std::byte> in, float unit, float scale, std::span<float> out) {
+  const float most = unit > 1 ? largest : std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const float value = f16_value(load<std::uint16_t>(in.data(), i)) * unit;
-    const float below = value < largest ? value : largest;  // std::min would keep this from becoming SIMD
-    out[i] += scale * (below > -largest ? below : -largest);
+    const float below = value < most ? value : most;  // std::min would keep this from becoming SIMD
+    out[i] += scale * (below > -most ? below : -most);
   }
 }
 

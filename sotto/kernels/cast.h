@@ -9,7 +9,8 @@ namespace sotto::kernels {
 // IEEE binary16 of value * a * b (two factors, so that a power of two beyond the floats can be reached), rounded to
 // nearest even; beyond 65504 saturated. REQUIRES finite values, out.size() == 2 * values.size().
 void to_f16(std::span<const float> values, float a, float b, std::span<std::byte> out);
-// out[i] += scale * min(f16 * unit, largest float).
+// out[i] += scale * f16 * unit, the product of the last two being at most the largest float when unit > 1. With a unit
+// of at most 1, what is not finite stays so.
 void add_f16(std::span<const std::byte> in, float unit, float scale, std::span<float> out);
 // No infinity and no NaN among them.
 bool all_finite_f16(std::span<const std::byte> in);

@@ -15,8 +15,10 @@ void round_levels(std::span<const float> values, float norm, std::uint32_t top, 
   for (std::size_t j = 0; j < values.size(); ++j) {
     const float y = std::abs(values[j]) / norm * levels;
     const auto floor = static_cast<std::int32_t>(y);
-    const float uniform = stream.uniform(number(j));
-    std::int32_t level = floor + (uniform < y - static_cast<float>(floor) ? 1 : 0);
+    // Whole numbers of 31 bits, so that the smallest fractions are not rounded up too often.
+    const auto chance = static_cast<std::int32_t>((y - static_cast<float>(floor)) * 0x1p31F);
+    const auto drawn = static_cast<std::int32_t>(stream.at(number(j)) >> 1);
+    std::int32_t level = floor + (drawn < chance ? 1 : 0);
     level = level < limit ? level : limit;
     const std::uint32_t sign = ((values[j] < 0.0F) & (level > 0)) ? sign_bit : 0U;
     symbols[j] = static_cast<std::uint16_t>(static_cast<std::uint32_t>(level) | sign);

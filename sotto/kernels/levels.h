@@ -21,9 +21,10 @@ struct Draws {
   }
 };
 
-// Stochastic rounding to signed levels: y = |v| / norm * top, level = floor(y), one more when the random number is
-// below y - floor(y), at most top. A symbol is level, plus sign_bit where v < 0 and the level is not 0; all are 0 when
-// norm is 0. REQUIRES norm finite and >= 0, top < sign_bit, sign_bit < 2^16.
+// Stochastic rounding to signed levels: y = |v| / norm * top, level = floor(y), one more when the upper 31 bits of the
+// random number are below (y - floor(y)) * 2^31, rounded down: with that probability, to 2^-31. At most top. A symbol
+// is level, plus sign_bit where v < 0 and the level is not 0; all are 0 when norm is 0. REQUIRES norm finite and >= 0,
+// top < sign_bit, sign_bit < 2^16.
 void stochastic_levels(std::span<const float> values, float norm, std::uint32_t top, std::uint32_t sign_bit,
                        const Draws& draws, std::span<std::uint16_t> symbols);
 

@@ -77,6 +77,26 @@ TEST(Hostile, BodiesAreRefusedOrHarmless) {
   }
 }
 
+// Without a checksum made to fit, every damage is found.
+TEST(Hostile, EveryTruncationAndEveryFlippedBitIsRefused) {
+  const Input input{"small", {{{"a", 0, {7}}, {"b", 8, {2}}}, 12}, {1, -2, 0, 0.5F, 3, 0, -1, 0, 4, -0.1F, 0, 0}};
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    const auto codec = make_codec("test", sentence);
+    auto message = encode(*codec, input);
+    EXPECT_NO_THROW(decode(*codec, input, message));
+    for (std::size_t length = 0; length < message.size(); ++length) {
+      EXPECT_THROW(decode(*codec, input, std::span(message).first(length)), WireError) << length << " bytes";
+    }
+    for (std::size_t bit = 0; bit < 8 * message.size(); ++bit) {
+      const auto mask = static_cast<std::byte>(1U << (bit % 8));
+      message[bit / 8] ^= mask;
+      EXPECT_THROW(decode(*codec, input, message), WireError) << "bit " << bit;
+      message[bit / 8] ^= mask;
+    }
+  }
+}
+
 // One bad thing each, which must be refused.
 class Refused : public ::testing::Test {
  protected:
@@ -150,7 +170,28 @@ TEST_F(Refused, Values) {
   expect_refused("int8", "-128", 0, with({0, 0, 0x80, 0x3F, 0x80}, 20));
 }
 
+TEST_F(Refused, Padding) {
+  const auto with = [](std::size_t size, std::uint8_t last) {
+    std::vector<std::uint8_t> bytes(size);
+    bytes.back() = last;
+    return bytes;
+  };
+  expect_refused("qsgd", "behind the last symbol", 0, with(4 + 4, 0x02), 5);  // 25 bits
+  expect_refused("qsgd", "behind the last symbol", 0, with(4 + 4, 0x80), 5);
+  expect_refused("sign", "behind the last symbol", 0, with(4 + 1, 0x20), 5);
+  expect_refused("threshold | sign", "behind the last symbol", 0, {1, 0, 0, 0, 0, 0, 0, 0, 2, 0}, 5);  // one value
+}
+
 TEST_F(Refused, Compressed) {
+  // Five bytes of a frame of 64 zeros, and one frame more, empty or to be skipped; or only a byte.
+  const std::vector<std::uint8_t> frame{64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 64, 0x03, 0x02, 0, 0};
+  for (const std::vector<std::uint8_t>& tail : {std::vector<std::uint8_t>{0x28, 0xB5, 0x2F, 0xFD, 0x20, 0, 1, 0, 0},
+                                                {0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0},
+                                                {0}}) {
+    auto bytes = frame;
+    bytes.insert(bytes.end(), tail.begin(), tail.end());
+    expect_refused("f32 | zstd", "behind the frame", 2, bytes);
+  }
   expect_refused("f32 | zstd", "truncated coded body", 2, {1, 0});
   expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 1, 2, 3});
   // An announced size that would have to be allocated.

@@ -102,6 +102,20 @@ TEST(Cast, HalvesSaturate) {
   EXPECT_EQ(out, (std::vector<float>{largest, largest, largest, largest, -largest, largest}));
 }
 
+TEST(Cast, HalvesThatAreNotFiniteStaySo) {
+  std::vector<std::byte> bytes(8);
+  for (const auto& [i, half] :
+       {std::pair<std::size_t, std::uint16_t>{0, 0x7C00}, {1, 0xFC00}, {2, 0x7E00}, {3, 0x7BFF}}) {
+    store(bytes.data(), i, half);
+  }
+  std::vector<float> out(4);
+  add_f16(bytes, 1, 0.5F, out);
+  EXPECT_EQ(out[0], infinity);
+  EXPECT_EQ(out[1], -infinity);
+  EXPECT_FALSE(std::isfinite(out[2]));
+  EXPECT_EQ(out[3], 32752);
+}
+
 TEST(Cast, Bfloat16IsRoundedToNearestEvenAndSaturates) {
   for (std::uint32_t half = 0; half < 0x7F7FU; half += 7) {
     const std::uint32_t low = half << 16;
@@ -243,6 +257,24 @@ TEST(Select, CollectsWhatReachesTheMagnitude) {
     for (const float x : values) --bins[std::bit_cast<std::uint32_t>(std::abs(x)) >> magnitude_shift];
     EXPECT_EQ(bins, std::vector<std::uint32_t>(magnitude_bins));
   }
+}
+
+// Fractions far below 2^-24 have their own probabilities: these random numbers, 241 and 64 of 2^32, are small, but not
+// as small as that.
+TEST(Levels, TinyFractionsAreNotRoundedUpTooOften) {
+  const ElementStream stream{0, 0};
+  const auto rounds_up = [&](std::uint32_t number, float fraction) {
+    std::uint16_t symbol = 0;
+    stochastic_levels(std::span(&fraction, 1), 1, 1, 2, {stream, number, {}}, std::span(&symbol, 1));
+    return symbol == 1;
+  };
+  ASSERT_EQ(stream.at(54147303), 241U);
+  ASSERT_EQ(stream.at(81487153), 64U);
+  EXPECT_FALSE(rounds_up(54147303, 0x1p-26F));  // 241 / 2 >= 2^-26 2^31 = 32
+  EXPECT_FALSE(rounds_up(81487153, 0x1p-26F));
+  EXPECT_TRUE(rounds_up(81487153, 33 * 0x1p-31F));
+  EXPECT_TRUE(rounds_up(54147303, 0x1p-24F));
+  EXPECT_FALSE(rounds_up(81487153, 0x1p-40F));
 }
 
 }  // namespace

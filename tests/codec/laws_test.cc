@@ -40,7 +40,8 @@ TEST(Sentences, HaveEveryStageOfTheTable) {
   const auto sentences = all_sentences();
   for (const StageEntry& stage : stage_table()) {
     EXPECT_TRUE(std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-      return make_codec("test", sentence)->sentence().find(stage.name) != std::string::npos;
+      const auto calls = parse_sentence("test", make_codec("test", sentence)->sentence()).calls;
+      return std::ranges::find(calls, stage.name, &Call::name) != calls.end();
     })) << stage.name;
   }
 }
@@ -140,6 +141,33 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
   });
 }
 
+// The distance of a mean of T draws from the input falls as 1/sqrt(T), as far as one likes: there is no bias below it.
+TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
+  int unbiased = 0;
+  for_all([&](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 17)};
+    if (codec->contract(input.layout).kind != Contract::Kind::unbiased) return;
+    ++unbiased;
+    std::uint32_t step = 0;
+    const auto square_error = [&](int draws) {
+      std::vector<double> mean(input.values.size());
+      for (int t = 0; t < draws; ++t) {
+        const auto decoded = decode(*codec, input, encode(*codec, input, {.seed = 18, .step = step++}));
+        for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += decoded[i] / static_cast<double>(draws);
+      }
+      double error = 0;
+      for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
+      return error;
+    };
+    // 80 nearly independent terms, so each error is known to about a sixth.
+    const double ratio = std::sqrt(square_error(64) / square_error(64 * 64));
+    EXPECT_GT(ratio, 8 / 1.5);
+    EXPECT_LT(ratio, 8 * 1.5);
+  });
+  EXPECT_GT(unbiased, 0);
+}
+
 TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
@@ -223,7 +251,7 @@ TEST(Laws, ValuesThatAreNotFiniteNameTheirSegment) {
   });
 }
 
-TEST(Laws, LinearFormIsTheMessageWithoutItsHeader) {
+TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 11)};
@@ -259,7 +287,25 @@ TEST(F16, RefusesToSumWhatDoesNotFit) {
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("tail does not fit f16"), std::string::npos) << error.what();
   }
+  // Its half would fit, but not the sum of two halves.
+  EXPECT_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out), NumericError);
+  values[2] = 65504;
   EXPECT_NO_THROW(codec->to_linear({values, &layout, 0}, 0.5F, {}, out));
+}
+
+TEST(F16, TheSummedFormHasNoUnitForSmallValues) {
+  const auto codec = make_codec("test", "f16");
+  const Layout layout({{"w", 0, {4}}}, 4);
+  const Input input{"small", layout, {1e-9F, -2e-8F, 1e-7F, 0.5F}};
+  const auto exchanged =
+      decode(*codec, {"small", layout, {1e-9F, 0, 0, 0}}, encode(*codec, {"small", layout, {1e-9F, 0, 0, 0}}));
+  EXPECT_NEAR(exchanged[0], 1e-9F, 1e-12F);
+  std::vector<float> values = input.values;
+  std::vector<std::byte> linear(8);
+  codec->to_linear({values, &layout, 0}, 1, {}, linear);
+  Bucket bucket{values, &layout, 0};
+  codec->from_linear(linear, 1, bucket);
+  EXPECT_EQ(values, (std::vector<float>{0, 0, 0x1p-23F, 0.5F}));
 }
 
 // The first k of the elements in descending order of magnitude, by a stable sort.
@@ -294,6 +340,18 @@ TEST(TopK, SendsExactlyTheLargest) {
       }
     }
   }
+}
+
+TEST(Threshold, ReachesUpToTheLargestFloat) {
+  constexpr float most = std::numeric_limits<float>::max();
+  const Input input{"huge", {{{"w", 0, {4}}}, 4}, {3.1e38F, -3.3e38F, most, 1}};
+  const auto sent = [&](const std::string& sentence) {
+    const auto codec = make_codec("test", sentence);
+    return decode(*codec, input, encode(*codec, input));
+  };
+  EXPECT_EQ(sent("threshold(3.2e38)"), (std::vector<float>{0, -3.3e38F, most, 0}));
+  EXPECT_EQ(sent("threshold(3.4028234663852886e38)"), (std::vector<float>{0, 0, most, 0}));
+  EXPECT_EQ(sent("threshold(1e39)"), (std::vector<float>{0, 0, 0, 0}));
 }
 
 TEST(TopK, OfABucketIsTheLargestOfAllSegments) {

@@ -34,6 +34,10 @@ std::optional<std::size_t> Zstd::encode(std::span<const std::byte> body, std::sp
 }
 
 void Zstd::decode(std::span<const std::byte> coded, std::span<std::byte> body) const {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(coded.data(), coded.size());
+  if (ZSTD_isError(frame) == 0 && frame != coded.size()) {
+    throw WireError(fmt::format("zstd: {} bytes behind the frame", coded.size() - frame));
+  }
   const std::size_t size =
       ZSTD_decompressDCtx(contexts_->decompress.get(), body.data(), body.size(), coded.data(), coded.size());
   if (ZSTD_isError(size) != 0) throw WireError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));

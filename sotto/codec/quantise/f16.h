@@ -23,7 +23,8 @@ class F16 final : public Quantise, private LinearForm {
   const LinearForm* linear() const override { return this; }
 
  private:
-  // The form that is summed has no units: a product beyond 65504 does not fit.
+  // The form that is summed has no units, since ranks would have to agree on them: a value beyond 65504, or its
+  // product, does not fit; products below 6e-5 lose bits, and below 3e-8 they become 0.
   DType type() const override { return DType::f16; }
   bool write(std::span<const float> values, float scale, std::span<std::byte> out) const override;
   void add(std::span<const std::byte> in, float scale, std::span<float> out) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "sotto/kernels/reduce.h"
@@ -20,7 +21,7 @@ std::size_t Threshold::select(std::span<const Group> groups, const Streams&, std
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
-    auto least = static_cast<float>(std::min(options_.value, 3.0e38));
+    auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
     if (relative()) {
       const std::uint32_t most = std::min(kernels::max_abs_bits(group.energies), kernels::infinity_bits - 1);
       least = std::min(least * std::bit_cast<float>(most), std::bit_cast<float>(most));
