@@ -44,6 +44,7 @@ class AllReduce final : public Aggregator {
       phases.network += timer.lap();
       parts_.codec->from_linear(linear, 1.0F, bucket);
     }
+    require_finite(bucket, key);  // the sum may be too large for its type
     if (parts_.memory->remembers()) settle(prepared, key, share);
     phases.decode += timer.lap();
   }

@@ -24,11 +24,14 @@ class Gather final : public Aggregator {
  public:
   explicit Gather(AggregatorParts parts) : parts_(std::move(parts)) {
     std::size_t agreed = 0;
+    std::size_t elements = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       room_ = std::max(room_, parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
       agreed = std::max(agreed, parts_.codec->agreed_count(plan.layout));
+      elements = std::max(elements, plan.layout.size());
     }
     agreed_.resize(agreed);
+    mean_.resize(elements);
   }
 
   std::string_view name() const override { return "gather"; }
@@ -50,10 +53,7 @@ class Gather final : public Aggregator {
     exchange(communicator);
     phases.network += timer.lap();
 
-    check_all(bucket, key, communicator);
-    std::ranges::fill(bucket.values, 0.0F);
-    const float share = 1.0F / static_cast<float>(communicator.size());
-    for (const MessageView& message : messages_) parts_.codec->add_decoded(message, whole, share, bucket);
+    decode_all(bucket, key, communicator);
     parts_.memory->settle(prepared, SentMessage(*parts_.codec, own_.view(), whole));
     phases.decode += timer.lap();
   }
@@ -79,30 +79,45 @@ class Gather final : public Aggregator {
     if (ranks > 1) communicator.exchange(sends_, recvs_);
   }
 
-  // Looks through every message before the first is decoded: a bad one leaves bucket and memory as they were.
-  void check_all(const Bucket& bucket, const Key& key, const Communicator& communicator) {
-    messages_.resize(static_cast<std::size_t>(communicator.size()));
-    messages_[static_cast<std::size_t>(communicator.rank())] = own_.view();
-    for (const Recv& recv : recvs_) {
+  // The mean is made beside the bucket, so that a bad message of any rank leaves bucket and memory as they were, and
+  // none is decoded twice. In rank order: sums of floats depend on it.
+  void decode_all(Bucket& bucket, const Key& key, const Communicator& communicator) {
+    Bucket mean = bucket;
+    mean.values = std::span(mean_).first(bucket.values.size());
+    std::ranges::fill(mean.values, 0.0F);
+    const Range whole{0, bucket.values.size()};
+    const float share = 1.0F / static_cast<float>(communicator.size());
+    for (int rank = 0; rank < communicator.size(); ++rank) {
+      if (rank == communicator.rank()) {
+        parts_.codec->add_decoded(own_.view(), whole, share, mean);
+        continue;
+      }
       try {
-        const MessageView message = MessageView::parse(recv.buffer);
-        message.expect({key.generation, static_cast<std::uint16_t>(recv.peer), key.step, bucket.index, 0});
-        messages_[static_cast<std::size_t>(recv.peer)] = message;
+        const MessageView message = MessageView::parse(buffer_of(rank, communicator));
+        message.expect({key.generation, static_cast<std::uint16_t>(rank), key.step, bucket.index, 0});
+        parts_.codec->add_decoded(message, whole, share, mean);
       } catch (const WireError& error) {
-        throw WireError("rank " + std::to_string(communicator.rank()) + ": message of rank " +
-                        std::to_string(recv.peer) + " at step " + std::to_string(key.step) + ": " + error.what());
+        throw WireError("rank " + std::to_string(communicator.rank()) + ": message of rank " + std::to_string(rank) +
+                        " at step " + std::to_string(key.step) + ": " + error.what());
       }
     }
+    std::ranges::copy(mean.values, bucket.values.begin());
+  }
+
+  // Where exchange() put the message of another rank.
+  std::span<const std::byte> buffer_of(int rank, const Communicator& communicator) const {
+    const int i = (communicator.rank() - rank + communicator.size()) % communicator.size();
+    return recvs_[static_cast<std::size_t>(i - 1)].buffer;
   }
 
   AggregatorParts parts_;
   std::size_t room_ = 0;  // for the largest message of any bucket
   Message own_;
   std::vector<float> agreed_;
+  std::vector<float> mean_;
   std::vector<std::byte> received_;
   std::vector<Send> sends_;
   std::vector<Recv> recvs_;
-  std::vector<MessageView> messages_;  // by rank
 };
 
 }  // namespace

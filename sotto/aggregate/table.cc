@@ -63,7 +63,7 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec);
   parts.memory = make_memory(where, parsed.memory, buckets);
-  const AggregatorEntry& entry = choose(name == "auto" ? parsed.aggregator : name, where, *parts.codec, buckets);
+  const AggregatorEntry& entry = choose(choose_aggregator("--aggregator", parsed, name), where, *parts.codec, buckets);
   parts.buckets = std::move(buckets);
   return entry.make(std::move(parts));
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -233,6 +234,50 @@ TEST(Aggregation, ANotFiniteGradientIsAnErrorThatNamesTheTensor) {
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 3, mirror); });
     EXPECT_NE(text.find("fc.weight"), std::string::npos) << method << ": " << text;
     EXPECT_NE(text.find("step 3"), std::string::npos) << method << ": " << text;
+  }
+}
+
+// What fits on every rank need not fit as a sum, nor as the 16 bits of a sum.
+TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  for (const auto& [method, value] : std::vector<std::pair<const char*, float>>{{"none", 3e38F}, {"f16", 65504.0F}}) {
+    run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+      const auto aggregator = make_aggregator("test", "all_reduce", method, buckets);
+      std::vector<float> values(layout.size());
+      values[layout.segments()[2].offset + 7] = value;
+      const auto text = message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });
+      EXPECT_NE(text.find("fc.weight"), std::string::npos) << method << ": " << text;
+      EXPECT_NE(text.find("step 4"), std::string::npos) << method << ": " << text;
+    });
+  }
+  expect_nothing_lost("ef | f16", "all_reduce", [](std::span<std::byte> sum) {
+    sum[10] = std::byte{0};
+    sum[11] = std::byte{0x7C};  // infinity
+  });
+}
+
+// A message that is well-formed and has a body that its codec cannot have written.
+TEST(Aggregation, ABadBodyLeavesBucketAndMemoryAndNamesItsRank) {
+  const auto spoil = [](std::span<std::byte> bytes) {
+    const MessageView view = MessageView::parse(bytes);
+    Message again;
+    const auto body = again.begin(view.body().size());
+    std::ranges::copy(view.body(), body.begin());
+    if (view.header().origin == 2) body[3] = std::byte{0xFF};  // a length of an index list, or a norm
+    again.finish(view.header(), body.size());
+    std::ranges::copy(again.bytes(), bytes.begin());
+  };
+  expect_nothing_lost("ef | topk(0.05)", "gather", spoil);
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  for (const char* method : {"topk(0.05)", "qsgd(bits=4)"}) {
+    const auto aggregator = make_aggregator("test", "gather", method, buckets);
+    test::Mirror broken(3, spoil);
+    auto values = sample_gradient(layout, 0, 7);
+    const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
+    EXPECT_NE(text.find("message of rank 2 at step 7"), std::string::npos) << method << ": " << text;
+    EXPECT_EQ(values, sample_gradient(layout, 0, 7)) << method;
   }
 }
 
