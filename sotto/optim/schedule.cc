@@ -56,7 +56,10 @@ struct StepOptions {
 class StepDecay final : public Schedule {
  public:
   StepDecay(std::uint64_t every, double factor) : every_(every), factor_(factor) {}
-  double factor(std::uint64_t step) const override { return std::pow(factor_, static_cast<double>(step / every_)); }
+  double factor(std::uint64_t step) const override {
+    const std::uint64_t changes = step / every_;
+    return std::pow(factor_, static_cast<double>(changes));
+  }
 
  private:
   std::uint64_t every_;
