@@ -80,9 +80,9 @@ class Flags::Impl {
     app.allow_extras();
   }
 
-  CLI::Option* add(const std::string& names, const std::string& kind, std::string help, std::string group) {
+  CLI::Option* add(const std::string& names, const std::string& kind, std::string help, const std::string& group) {
     CLI::Option* option = kind.empty() ? app.add_flag(names) : app.add_option(names, texts[names], "");
-    option->description(std::move(help))->group(std::move(group));
+    option->description(std::move(help))->group(group);
     if (!kind.empty()) option->option_text(kind);
     return option;
   }

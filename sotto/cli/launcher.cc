@@ -102,7 +102,7 @@ class Job {
     }
     read_all();
     for (std::size_t r = 0; r < ranks_.size(); ++r) show_rest(r);
-    const LaunchResult result = decide();
+    LaunchResult result = decide();
     if (result.status != 0) {
       for (const std::string& line : held_) console_.line(stderr, line);
     }
@@ -309,7 +309,7 @@ std::string Job::explain(std::size_t r) const {
     return fmt::format("rank {} was killed by signal {} (SIG{})", r, WTERMSIG(status), name != nullptr ? name : "?");
   }
   if (rank.report.empty()) return fmt::format("rank {} ended with status {}", r, WEXITSTATUS(status));
-  const std::string reason = rank.report.substr(1);
+  std::string reason = rank.report.substr(1);
   const auto says_the_same = [&](const Rank& other) { return other.report == rank.report; };
   if (std::ranges::all_of(ranks_, says_the_same)) return reason;
   const std::string name = fmt::format("rank {}: ", r);

@@ -66,7 +66,7 @@ void remove_abandoned(const fs::path& train_dir) {
 
 std::string to_text(const Metadata& metadata) {
   std::string text;
-  for (const auto& [key, value] : metadata) text += key + " = " + value + "\n";
+  for (const auto& [key, value] : metadata) text.append(key).append(" = ").append(value).append("\n");
   return text;
 }
 
