@@ -14,7 +14,7 @@ namespace {
 
 // What is left of the last byte behind `bits` bits must be zero.
 void check_padding(std::span<const std::byte> packed, std::size_t bits) {
-  if (bits % 8 != 0 && packed.back() >> (bits % 8) != std::byte{0}) {
+  if (bits % 8 != 0 && (packed.back() >> (bits % 8)) != std::byte{0}) {
     throw WireError("bits behind the last symbol of a segment that are not zero");
   }
 }
