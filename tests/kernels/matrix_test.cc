@@ -1,0 +1,115 @@
+// Products and bases of few vectors against their definitions in doubles.
+#include "sotto/kernels/matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sotto/core/random.h"
+
+namespace sotto::kernels {
+namespace {
+
+std::vector<float> draw(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values(count);
+  Philox random(seed, Purpose::test);
+  for (float& value : values) value = static_cast<float>(random.normal());
+  return values;
+}
+
+struct Shape {
+  std::size_t rows, cols, rank;
+};
+const std::vector<Shape> shapes{{1, 1, 1}, {1, 7, 1},  {7, 1, 1},   {5, 3, 2},     {16, 16, 3},   {17, 33, 4},
+                                {3, 5, 5}, {40, 9, 6}, {9, 100, 7}, {20, 2049, 5}, {1030, 20, 9}, {0, 4, 2}};
+
+TEST(Matrix, ProductsAreThoseOfTheDefinition) {
+  for (const auto& [rows, cols, rank] : shapes) {
+    SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(cols) + ", " + std::to_string(rank));
+    const auto matrix = draw(rows * cols, 1);
+    const std::size_t gap = 3;  // vectors need not stand close
+    const auto right = draw(rank * (cols + gap), 2);
+    const auto left = draw(rank * (rows + gap), 3);
+    std::vector<float> product(rank * rows, 9.0F);
+    std::vector<float> transposed(rank * cols, 9.0F);
+    std::vector<float> sum = matrix;
+    multiply(matrix, rows, cols, {right.data(), rank, cols + gap}, {product.data(), rank, rows});
+    multiply_transposed(matrix, rows, cols, {left.data(), rank, rows + gap}, {transposed.data(), rank, cols});
+    add_outer(-0.5F, {left.data(), rank, rows + gap}, {right.data(), rank, cols + gap}, rows, cols, sum);
+    for (std::size_t k = 0; k < rank; ++k) {
+      for (std::size_t i = 0; i < rows; ++i) {
+        double expected = 0;
+        for (std::size_t j = 0; j < cols; ++j) expected += double{matrix[i * cols + j]} * right[k * (cols + gap) + j];
+        EXPECT_NEAR(product[k * rows + i], expected, 1e-5 * std::sqrt(static_cast<double>(cols)) + 1e-5);
+      }
+      for (std::size_t j = 0; j < cols; ++j) {
+        double expected = 0;
+        for (std::size_t i = 0; i < rows; ++i) expected += double{matrix[i * cols + j]} * left[k * (rows + gap) + i];
+        EXPECT_NEAR(transposed[k * cols + j], expected, 1e-5 * std::sqrt(static_cast<double>(rows)) + 1e-5);
+      }
+    }
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < cols; ++j) {
+        double expected = matrix[i * cols + j];
+        for (std::size_t k = 0; k < rank; ++k) {
+          expected -= 0.5 * left[k * (rows + gap) + i] * right[k * (cols + gap) + j];
+        }
+        EXPECT_NEAR(sum[i * cols + j], expected, 1e-5);
+      }
+    }
+  }
+}
+
+void expect_orthonormal(const std::vector<float>& vectors, std::size_t count, std::size_t length) {
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b <= a; ++b) {
+      double product = 0;
+      for (std::size_t i = 0; i < length; ++i) product += double{vectors[a * length + i]} * vectors[b * length + i];
+      EXPECT_NEAR(product, a == b ? 1 : 0, 1e-6) << a << " " << b;
+    }
+  }
+}
+
+TEST(Orthonormalise, SpansTheSameAndIsOrthonormal) {
+  for (const std::size_t length : {3U, 16U, 100U, 5000U}) {
+    auto vectors = draw(3 * length, 4);
+    // Nearly dependent, and of very different sizes.
+    for (std::size_t i = 0; i < length; ++i) vectors[length + i] = 1e3F * vectors[i] + vectors[length + i];
+    for (std::size_t i = 0; i < length; ++i) vectors[2 * length + i] *= 1e-20F;
+    const auto before = vectors;
+    orthonormalise({vectors.data(), 3, length}, length);
+    expect_orthonormal(vectors, 3, length);
+    // Each old vector is a combination of the new ones up to its own place.
+    for (std::size_t k = 0; k < 3; ++k) {
+      double whole = 0;
+      double kept = 0;
+      for (std::size_t i = 0; i < length; ++i) whole += double{before[k * length + i]} * before[k * length + i];
+      for (std::size_t j = 0; j <= k; ++j) {
+        double product = 0;
+        for (std::size_t i = 0; i < length; ++i) product += double{vectors[j * length + i]} * before[k * length + i];
+        kept += product * product;
+      }
+      EXPECT_NEAR(kept / whole, 1, 1e-6);
+    }
+  }
+}
+
+TEST(Orthonormalise, ReplacesVectorsThatDepend) {
+  const std::size_t length = 10;
+  std::vector<float> vectors(5 * length);
+  for (std::size_t i = 0; i < length; ++i) vectors[length + i] = vectors[2 * length + i] = static_cast<float>(i + 1);
+  vectors[4 * length] = 1e-42F;  // denormal, but a direction
+  orthonormalise({vectors.data(), 5, length}, length);
+  expect_orthonormal(vectors, 5, length);
+  EXPECT_EQ(vectors[0], 1);  // of zeros: the first unit vector
+
+  std::vector<float> more = draw(4 * 2, 5);  // four vectors of the plane
+  orthonormalise({more.data(), 4, 2}, 2);
+  expect_orthonormal({more.begin(), more.begin() + 4}, 2, 2);
+  for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(more[i], 0);
+}
+
+}  // namespace
+}  // namespace sotto::kernels
