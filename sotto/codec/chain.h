@@ -29,6 +29,7 @@ class Chain final : public Codec {
   std::size_t max_bytes(const Layout& layout, Range part) const override;
   void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
               std::span<Message> out) override;
+  void check(const MessageView& message, const Layout& layout, Range part) const override;
   void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const override;
 
   std::optional<DType> linear_type() const override;
@@ -73,6 +74,7 @@ class Chain final : public Codec {
   Values values_of(const Slot& slot, const Bucket& bucket, const Streams& streams);
   std::size_t compress(std::span<std::byte> body, std::size_t size);
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
+  Sections open(const MessageView& message, const Layout& layout, Range part) const;
   Sections read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const;
   void add_slot(const Slot& slot, std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                 Bucket& out) const;

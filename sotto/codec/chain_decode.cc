@@ -70,11 +70,11 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, std::uint8_t f
   return sections;
 }
 
-void Chain::add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const {
+// Everything is checked; the slots are then those of this message.
+Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Range part) const {
   const Header& header = message.header();
-  if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
-  const Plan plan = this->plan(*out.layout, part);
-  if (header.elements != part.size() || header.contract != contract_hash(sentence_, *out.layout, part)) {
+  const Plan plan = this->plan(layout, part);
+  if (header.elements != part.size() || header.contract != contract_hash(sentence_, layout, part)) {
     throw WireError(
         fmt::format("message of rank {} was made by another codec or for another layout or part: {} elements, "
                     "contract {:08x}; here `{}` with {} elements",
@@ -86,22 +86,30 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
   reserve(plan);
   const auto body = (header.flags & flag_coded) != 0 ? decompress(message.body(), plan) : message.body();
   const auto sections = read_body(body, header.flags, plan);
-  // Twice through the pieces: everything is checked before anything is added.
-  for (const bool add : {false, true}) {
-    auto side = sections.side;
-    auto packed = sections.packed;
-    for (const Slot& slot : slots_) {
-      const auto its_side = side.first(stages_.quantise->side_bytes(slot.values()));
-      const auto its_packed = packed.first(stages_.quantise->packed_bytes(slot.values()));
-      side = side.subspan(its_side.size());
-      packed = packed.subspan(its_packed.size());
-      if (add) {
-        add_slot(slot, its_side, its_packed, scale, out);
-      } else {
-        check_padding(its_packed, slot.values() * stages_.quantise->width());
-        stages_.quantise->check(its_side, its_packed);
-      }
-    }
+  auto side = sections.side;
+  auto packed = sections.packed;
+  for (const Slot& slot : slots_) {
+    const auto its_side = side.first(stages_.quantise->side_bytes(slot.values()));
+    const auto its_packed = packed.first(stages_.quantise->packed_bytes(slot.values()));
+    side = side.subspan(its_side.size());
+    packed = packed.subspan(its_packed.size());
+    check_padding(its_packed, slot.values() * stages_.quantise->width());
+    stages_.quantise->check(its_side, its_packed);
+  }
+  return sections;
+}
+
+void Chain::check(const MessageView& message, const Layout& layout, Range part) const { open(message, layout, part); }
+
+void Chain::add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const {
+  if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
+  auto [side, packed, index] = open(message, *out.layout, part);
+  for (const Slot& slot : slots_) {
+    const auto its_side = side.first(stages_.quantise->side_bytes(slot.values()));
+    const auto its_packed = packed.first(stages_.quantise->packed_bytes(slot.values()));
+    side = side.subspan(its_side.size());
+    packed = packed.subspan(its_packed.size());
+    add_slot(slot, its_side, its_packed, scale, out);
   }
 }
 

@@ -72,8 +72,9 @@ class Codec {
   virtual void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
                       std::span<Message> out) = 0;
 
-  // out[part] += scale * decoded. Any rank decodes any rank's message. The whole message is checked before `out` is
-  // touched: WireError if it is not one that this codec can have made for this layout and part.
+  // WireError if the message is not one that this codec can have made for this layout and part.
+  virtual void check(const MessageView& message, const Layout& layout, Range part) const = 0;
+  // out[part] += scale * decoded. Any rank decodes any rank's message, which is checked before `out` is touched.
   virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
 
   // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type.

@@ -23,13 +23,16 @@ std::vector<std::byte> sealed(Header header, std::span<const std::byte> body) {
 
 // Either refused with the target untouched, or decoded to finite numbers with clean padding.
 void expect_safe(const Codec& codec, const Input& input, std::span<const std::byte> message) {
+  const Range whole{0, input.layout.size()};
   std::vector<float> out(input.values.size());
   try {
-    add_part(codec, input.layout, {0, input.layout.size()}, message, 1, out);
+    add_part(codec, input.layout, whole, message, 1, out);
   } catch (const WireError&) {
     EXPECT_EQ(square_norm(out), 0);
+    EXPECT_THROW(codec.check(MessageView::parse(message), input.layout, whole), WireError);
     return;
   }
+  EXPECT_NO_THROW(codec.check(MessageView::parse(message), input.layout, whole));
   std::vector<float> cleared = out;
   input.layout.clear_padding(cleared);
   EXPECT_EQ(out, cleared);
