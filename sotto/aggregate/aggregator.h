@@ -35,6 +35,7 @@ struct AggregatorParts {
   std::unique_ptr<Memory> memory;
   std::unique_ptr<Codec> codec;
   std::vector<BucketPlan> buckets;
+  int rank = 0, ranks = 1;
 };
 
 // A line of the table of aggregators. `suits` is empty when the codec can be used with it, else says why not.
@@ -53,9 +54,9 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto": all_reduce when the codec is linear, gather otherwise. ConfigError, which begins with `where`, when they do
-// not fit.
+// "auto": all_reduce when the codec is linear, gather otherwise. The ranks are those of the communicator. ConfigError,
+// which begins with `where`, when they do not fit.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets);
+                                            std::vector<BucketPlan> buckets, const Communicator& communicator);
 
 }  // namespace sotto

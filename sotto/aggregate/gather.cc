@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sotto/core/error.h"
+#include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -24,14 +24,11 @@ class Gather final : public Aggregator {
  public:
   explicit Gather(AggregatorParts parts) : parts_(std::move(parts)) {
     std::size_t agreed = 0;
-    std::size_t elements = 0;
     for (const BucketPlan& plan : parts_.buckets) {
-      room_ = std::max(room_, parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
+      rooms_.push_back(parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
       agreed = std::max(agreed, parts_.codec->agreed_count(plan.layout));
-      elements = std::max(elements, plan.layout.size());
     }
     agreed_.resize(agreed);
-    mean_.resize(elements);
   }
 
   std::string_view name() const override { return "gather"; }
@@ -50,11 +47,17 @@ class Gather final : public Aggregator {
     parts_.codec->encode(prepared, key, agreed, {&whole, 1}, {&own_, 1});
     phases.encode += timer.lap();
 
-    exchange(communicator);
+    const int ranks = communicator.size();
+    round_.clear();
+    for (int i = 1; i < ranks; ++i) {  // rank+1 first: no two ranks begin with the same receiver
+      round_.send((communicator.rank() + i) % ranks, own_);
+      round_.receive((communicator.rank() + ranks - i) % ranks, rooms_.at(bucket.index));
+    }
+    round_.exchange(communicator);
     phases.network += timer.lap();
 
     decode_all(bucket, key, communicator);
-    parts_.memory->settle(prepared, SentMessage(*parts_.codec, own_.view(), whole));
+    if (parts_.memory->remembers()) parts_.memory->settle(prepared, SentMessage(*parts_.codec, own_.view(), whole));
     phases.decode += timer.lap();
   }
 
@@ -64,60 +67,25 @@ class Gather final : public Aggregator {
   }
 
  private:
-  void exchange(Communicator& communicator) {
-    const int ranks = communicator.size();
-    received_.resize(static_cast<std::size_t>(ranks - 1) * room_);
-    sends_.clear();
-    recvs_.clear();
-    for (int i = 1; i < ranks; ++i) {  // rank+1 first: no two ranks begin with the same receiver
-      sends_.push_back({(communicator.rank() + i) % ranks, own_.bytes(), {}});
-      recvs_.push_back({(communicator.rank() + ranks - i) % ranks,
-                        std::span(received_).subspan(static_cast<std::size_t>(i - 1) * room_, room_),
-                        {},
-                        MessageView::announced_size});
-    }
-    if (ranks > 1) communicator.exchange(sends_, recvs_);
-  }
-
-  // The mean is made beside the bucket, so that a bad message of any rank leaves bucket and memory as they were, and
-  // none is decoded twice. In rank order: sums of floats depend on it.
+  // All messages are checked before the first is decoded, so that a bad one leaves bucket and memory as they were. Then
+  // in rank order: sums of floats depend on it.
   void decode_all(Bucket& bucket, const Key& key, const Communicator& communicator) {
-    Bucket mean = bucket;
-    mean.values = std::span(mean_).first(bucket.values.size());
-    std::ranges::fill(mean.values, 0.0F);
     const Range whole{0, bucket.values.size()};
+    round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
+                [&](const MessageView& message) { parts_.codec->check(message, *bucket.layout, whole); });
+    std::ranges::fill(bucket.values, 0.0F);
     const float share = 1.0F / static_cast<float>(communicator.size());
     for (int rank = 0; rank < communicator.size(); ++rank) {
-      if (rank == communicator.rank()) {
-        parts_.codec->add_decoded(own_.view(), whole, share, mean);
-        continue;
-      }
-      try {
-        const MessageView message = MessageView::parse(buffer_of(rank, communicator));
-        message.expect({key.generation, static_cast<std::uint16_t>(rank), key.step, bucket.index, 0});
-        parts_.codec->add_decoded(message, whole, share, mean);
-      } catch (const WireError& error) {
-        throw WireError("rank " + std::to_string(communicator.rank()) + ": message of rank " + std::to_string(rank) +
-                        " at step " + std::to_string(key.step) + ": " + error.what());
-      }
+      const MessageView message = rank == communicator.rank() ? own_.view() : round_.message(rank);
+      parts_.codec->add_decoded(message, whole, share, bucket);
     }
-    std::ranges::copy(mean.values, bucket.values.begin());
-  }
-
-  // Where exchange() put the message of another rank.
-  std::span<const std::byte> buffer_of(int rank, const Communicator& communicator) const {
-    const int i = (communicator.rank() - rank + communicator.size()) % communicator.size();
-    return recvs_[static_cast<std::size_t>(i - 1)].buffer;
   }
 
   AggregatorParts parts_;
-  std::size_t room_ = 0;  // for the largest message of any bucket
+  std::vector<std::size_t> rooms_;  // for the largest message of each bucket
   Message own_;
   std::vector<float> agreed_;
-  std::vector<float> mean_;
-  std::vector<std::byte> received_;
-  std::vector<Send> sends_;
-  std::vector<Recv> recvs_;
+  Round round_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/codec/method.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr AggregatorEntry table[] = {
     {"all_reduce", "one all-reduce of a linear form: dense f32, f16, bf16", all_reduce_suits, make_all_reduce},
     {"gather", "every message to every rank: any codec, few ranks", gather_suits, make_gather},
+    {"scatter_reduce", "each rank sums a chunk and sends its mean: any codec, many ranks", scatter_reduce_suits,
+     make_scatter_reduce},
 };
 
 const AggregatorEntry& choose(std::string_view name, std::string_view where, const Codec& codec,
@@ -58,13 +61,15 @@ void require_finite(const Bucket& bucket, const Key& key) {
 }
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets) {
+                                            std::vector<BucketPlan> buckets, const Communicator& communicator) {
   const Method parsed = parse_method(where, method, names_of(memory_table()));
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec);
   parts.memory = make_memory(where, parsed.memory, buckets);
   const AggregatorEntry& entry = choose(choose_aggregator("--aggregator", parsed, name), where, *parts.codec, buckets);
   parts.buckets = std::move(buckets);
+  parts.rank = communicator.rank();
+  parts.ranks = communicator.size();
   return entry.make(std::move(parts));
 }
 

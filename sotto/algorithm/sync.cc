@@ -17,7 +17,7 @@ class Sync final : public Algorithm {
       : options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_)),
+        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_, communicator)),
         ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
 
   std::string_view name() const override { return "sync"; }

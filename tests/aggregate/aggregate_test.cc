@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -11,53 +10,14 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
-#include "sotto/core/random.h"
+#include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-
-Layout sample_layout() {
-  Layout layout;
-  layout.append("conv.weight", {4, 3, 5, 5});
-  layout.append("conv.bias", {4});
-  layout.append("fc.weight", {10, 37});
-  layout.append("fc.bias", {10});
-  return layout;
-}
-
-std::vector<float> sample_gradient(const Layout& layout, int rank, int step) {
-  std::vector<float> values(layout.size());
-  Philox random(77, Purpose::test, static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(step));
-  for (const Segment& segment : layout.segments()) {
-    for (std::size_t i = 0; i < segment.numel(); ++i) values[segment.offset + i] = static_cast<float>(random.normal());
-  }
-  return values;
-}
-
-void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
-                 Communicator& communicator) {
-  Phases phases;
-  const Key key{5, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step)};
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
-                  static_cast<std::uint16_t>(b)};
-    aggregator.average(bucket, key, communicator, phases);
-  }
-}
-
-// The one vector that error feedback keeps, in the order of buckets.
-class MemoryReader final : public StateVisitor {
- public:
-  void visit(std::string_view name, std::vector<float>& values) override {
-    if (name == "memory.ef") error = values;
-  }
-  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
-  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
-  std::vector<float> error;
-};
+using test::average_all, test::message_of, test::sample_gradient, test::sample_layout;
 
 struct Case {
   int ranks;
@@ -81,16 +41,14 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
 
   run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto aggregator = make_aggregator("test", name, method, buckets);
+    const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
     for (int step = 0; step < steps; ++step) {
       auto values = sample_gradient(layout, communicator.rank(), step);
       average_all(*aggregator, buckets, values, step, communicator);
       for (std::size_t i = 0; i < values.size(); ++i) totals[rank][i] += values[i];
       means[rank].push_back(values);
     }
-    MemoryReader reader;
-    aggregator->visit_state(reader);
-    errors[rank] = reader.error;
+    errors[rank] = test::state_of(*aggregator).floats["memory.ef"];
   });
 
   for (int rank = 1; rank < ranks; ++rank) {
@@ -146,7 +104,7 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
     std::vector<Traffic> traffic(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
-      const auto aggregator = make_aggregator("test", "gather", method, buckets);
+      const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
       auto values = sample_gradient(layout, communicator.rank(), 0);
       const auto codec = make_codec("test", method);
       Bucket bucket{values, &layout, 0};
@@ -168,28 +126,20 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
 TEST(Aggregation, AutoTakesAllReduceForLinearCodecsAndGatherForOthers) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  EXPECT_EQ(make_aggregator("test", "auto", "none", buckets)->name(), "all_reduce");
-  EXPECT_EQ(make_aggregator("test", "auto", "ef | f16", buckets)->name(), "all_reduce");
-  EXPECT_EQ(make_aggregator("test", "auto", "qsgd(bits=4)", buckets)->name(), "gather");
-  EXPECT_EQ(make_aggregator("test", "auto", "topk(0.1)", buckets)->name(), "gather");
-}
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  const test::Mirror group(2);
+  EXPECT_EQ(make_aggregator("test", "auto", "none", buckets, group)->name(), "all_reduce");
+  EXPECT_EQ(make_aggregator("test", "auto", "ef | f16", buckets, group)->name(), "all_reduce");
+  EXPECT_EQ(make_aggregator("test", "auto", "qsgd(bits=4)", buckets, group)->name(), "gather");
+  EXPECT_EQ(make_aggregator("test", "auto", "topk(0.1)", buckets, group)->name(), "gather");
 }
 
 TEST(Aggregation, RefusesWhatDoesNotFit) {
+  const test::Mirror group(2);
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
-  const auto refusal = message_of([&] { make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets); });
+  const auto refusal = message_of([&] { make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets, group); });
   EXPECT_NE(refusal.find("use gather"), std::string::npos) << refusal;
-  EXPECT_THROW(make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets), ConfigError);
-  const auto unknown = message_of([&] { make_aggregator("--codec", "gahter", "none", buckets); });
+  EXPECT_THROW(make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets, group), ConfigError);
+  const auto unknown = message_of([&] { make_aggregator("--codec", "gahter", "none", buckets, group); });
   EXPECT_NE(unknown.find("did you mean `gather`"), std::string::npos) << unknown;
 }
 
@@ -197,13 +147,11 @@ TEST(Aggregation, RefusesWhatDoesNotFit) {
 void expect_nothing_lost(const std::string& method, const std::string& name, const test::Mirror::Tamper& tamper) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  const auto aggregator = make_aggregator("test", name, method, buckets);
   test::Mirror broken(3, tamper);
+  const auto aggregator = make_aggregator("test", name, method, buckets, broken);
   auto values = sample_gradient(layout, 0, 0);
   EXPECT_THROW(average_all(*aggregator, buckets, values, 0, broken), Error);
-  MemoryReader reader;
-  aggregator->visit_state(reader);
-  EXPECT_EQ(reader.error, sample_gradient(layout, 0, 0));
+  EXPECT_EQ(test::state_of(*aggregator).floats["memory.ef"], sample_gradient(layout, 0, 0));
 }
 
 TEST(Aggregation, AFailedExchangeIsNotSettled) {
@@ -216,8 +164,8 @@ TEST(Aggregation, ADamagedMessageIsAWireErrorThatNamesItsRank) {
   const auto flip = [](std::span<std::byte> bytes) { bytes[40] ^= std::byte{4}; };
   expect_nothing_lost("ef | topk(0.05)", "gather", flip);
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
-  const auto aggregator = make_aggregator("test", "gather", "qsgd(bits=4)", buckets);
   test::Mirror broken(2, flip);
+  const auto aggregator = make_aggregator("test", "gather", "qsgd(bits=4)", buckets, broken);
   auto values = sample_gradient(sample_layout(), 0, 7);
   const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
   EXPECT_NE(text.find("message of rank 1 at step 7"), std::string::npos) << text;
@@ -227,8 +175,8 @@ TEST(Aggregation, ANotFiniteGradientIsAnErrorThatNamesTheTensor) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const char* method : {"none", "f16", "qsgd(bits=4)", "topk(0.05)", "ef | sign"}) {
-    const auto aggregator = make_aggregator("test", "auto", method, buckets);
     test::Mirror mirror(2);
+    const auto aggregator = make_aggregator("test", "auto", method, buckets, mirror);
     auto values = sample_gradient(layout, 0, 3);
     values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 3, mirror); });
@@ -243,7 +191,7 @@ TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const auto& [method, value] : std::vector<std::pair<const char*, float>>{{"none", 3e38F}, {"f16", 65504.0F}}) {
     run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
-      const auto aggregator = make_aggregator("test", "all_reduce", method, buckets);
+      const auto aggregator = make_aggregator("test", "all_reduce", method, buckets, communicator);
       std::vector<float> values(layout.size());
       values[layout.segments()[2].offset + 7] = value;
       const auto text = message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });
@@ -260,20 +208,15 @@ TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
 // A message that is well-formed and has a body that its codec cannot have written.
 TEST(Aggregation, ABadBodyLeavesBucketAndMemoryAndNamesItsRank) {
   const auto spoil = [](std::span<std::byte> bytes) {
-    const MessageView view = MessageView::parse(bytes);
-    Message again;
-    const auto body = again.begin(view.body().size());
-    std::ranges::copy(view.body(), body.begin());
-    if (view.header().origin == 2) body[3] = std::byte{0xFF};  // a length of an index list, or a norm
-    again.finish(view.header(), body.size());
-    std::ranges::copy(again.bytes(), bytes.begin());
+    if (MessageView::parse(bytes).header().origin != 2) return;
+    test::replace_body(bytes, [](std::span<std::byte> body) { body[3] = std::byte{0xFF}; });  // a length or a norm
   };
   expect_nothing_lost("ef | topk(0.05)", "gather", spoil);
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const char* method : {"topk(0.05)", "qsgd(bits=4)"}) {
-    const auto aggregator = make_aggregator("test", "gather", method, buckets);
     test::Mirror broken(3, spoil);
+    const auto aggregator = make_aggregator("test", "gather", method, buckets, broken);
     auto values = sample_gradient(layout, 0, 7);
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
     EXPECT_NE(text.find("message of rank 2 at step 7"), std::string::npos) << method << ": " << text;

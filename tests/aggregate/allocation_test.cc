@@ -1,17 +1,19 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/core/random.h"
-#include "tests/aggregate/mirror.h"
+#include "tests/aggregate/group.h"
 #include "tests/support/allocation_counter.h"
 
 namespace sotto {
 namespace {
 
-// LeNet's shapes in several buckets, through memory, codec and aggregator, with a transport that allocates nothing.
+using namespace std::chrono_literals;
+
+// LeNet's shapes in several buckets, through memory, codec, aggregator and a transport that keeps its buffers.
 TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   Layout layout;
   layout.append("conv1.weight", {20, 1, 5, 5});
@@ -23,34 +25,35 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   const auto buckets = plan_buckets(layout, 1U << 17);
   ASSERT_GT(buckets.size(), 1U);
 
-  for (const auto& [method, name] :
-       std::vector<std::pair<std::string, std::string>>{{"none", "all_reduce"},
-                                                        {"f16", "all_reduce"},
-                                                        {"ef | bf16", "all_reduce"},
-                                                        {"none", "gather"},
-                                                        {"qsgd(bits=4)", "gather"},
-                                                        {"ef | topk(0.01)", "gather"},
-                                                        {"ef | topk(0.01, scope=bucket) | qsgd(bits=4)", "gather"},
-                                                        {"ef | sign(block=128)", "gather"},
-                                                        {"int8", "gather"},
-                                                        {"ef | threshold(1.5) | f16 | zstd", "gather"}}) {
-    const auto aggregator = make_aggregator("test", name, method, buckets);
-    test::Mirror mirror(3);
-    std::vector<float> gradient(layout.size());
-    Phases phases;
-    std::size_t counted = 0;
-    for (int step = 0; step < 6; ++step) {
-      Philox random(9, Purpose::test, static_cast<std::uint64_t>(step));
-      for (float& value : gradient) value = static_cast<float>(random.normal());
-      layout.clear_padding(gradient);
-      const std::size_t before = sotto::testing::allocation_count();
-      for (std::size_t b = 0; b < buckets.size(); ++b) {
-        Bucket bucket{std::span(gradient).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
-                      static_cast<std::uint16_t>(b)};
-        aggregator->average(bucket, {1, 0, 0, static_cast<std::uint32_t>(step)}, mirror, phases);
-      }
-      if (step > 0) counted += sotto::testing::allocation_count() - before;
+  std::vector<std::pair<std::string, std::string>> methods{
+      {"none", "all_reduce"}, {"f16", "all_reduce"}, {"ef | bf16", "all_reduce"}};
+  for (const char* aggregator : {"gather", "scatter_reduce"}) {
+    for (const char* method :
+         {"none", "qsgd(bits=4)", "ef | topk(0.01)", "ef | topk(0.01, scope=bucket) | qsgd(bits=4)",
+          "ef | sign(block=128)", "int8", "ef | threshold(1.5) | f16 | zstd"}) {
+      methods.emplace_back(method, aggregator);
     }
+  }
+  for (const auto& [method, name] : methods) {
+    std::size_t counted = 0;
+    run_threads(3, 60s, [&](Communicator& communicator, Mailbox&) {
+      const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+      std::vector<std::vector<float>> gradients;
+      for (int step = 0; step < 6; ++step) {
+        gradients.push_back(test::sample_gradient(layout, communicator.rank(), step));
+      }
+      test::average_all(*aggregator, buckets, gradients[0], 0, communicator);
+      communicator.barrier();
+      communicator.barrier();
+      const std::size_t before = sotto::testing::allocation_count();
+      communicator.barrier();
+      for (int step = 1; step < 6; ++step) {
+        test::average_all(*aggregator, buckets, gradients[static_cast<std::size_t>(step)], step, communicator);
+      }
+      communicator.barrier();
+      if (communicator.rank() == 0) counted = sotto::testing::allocation_count() - before;
+      communicator.barrier();
+    });
     EXPECT_EQ(counted, 0U) << method << " with " << name;
   }
   const std::size_t before = sotto::testing::allocation_count();

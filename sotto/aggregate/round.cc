@@ -1,0 +1,44 @@
+#include "sotto/aggregate/round.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace sotto {
+
+void Round::clear() {
+  sends_.clear();
+  recvs_.clear();
+  rooms_.clear();
+}
+
+void Round::send(int peer, const Message& message) { sends_.push_back({peer, message.bytes(), {}}); }
+
+void Round::receive(int peer, std::size_t most_bytes) {
+  recvs_.push_back({peer, {}, {}, MessageView::announced_size});
+  rooms_.push_back(most_bytes);
+}
+
+void Round::exchange(Communicator& communicator) {
+  auto free = buffer_.room(std::accumulate(rooms_.begin(), rooms_.end(), std::size_t{0}));
+  for (std::size_t i = 0; i < recvs_.size(); ++i) {
+    recvs_[i].buffer = free.first(rooms_[i]);
+    // What a peer leaves unwritten must not look like its message: the buffer is not initialised.
+    std::ranges::fill(recvs_[i].buffer.first(std::min(rooms_[i], sizeof(Header))), std::byte{0});
+    free = free.subspan(rooms_[i]);
+  }
+  if (!sends_.empty() || !recvs_.empty()) communicator.exchange(sends_, recvs_);
+}
+
+const MessageView& Round::message(int peer) const {
+  const auto recv = std::ranges::find(recvs_, peer, &Recv::peer);
+  if (recv == recvs_.end()) throw std::logic_error("Round::message: this peer sends nothing");
+  return views_.at(static_cast<std::size_t>(recv - recvs_.begin()));
+}
+
+void Round::refuse(int rank, int peer, std::uint32_t step, const WireError& error) {
+  throw WireError("rank " + std::to_string(rank) + ": message of rank " + std::to_string(peer) + " at step " +
+                  std::to_string(step) + ": " + error.what());
+}
+
+}  // namespace sotto

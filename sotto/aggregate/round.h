@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/message.h"
+#include "sotto/codec/scratch.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+// One round of messages: what this rank sends to whom, and what arrives. Reused from step to step.
+class Round {
+ public:
+  void clear();
+  void send(int peer, const Message& message);
+  void receive(int peer, std::size_t most_bytes);
+  // All of it at once; without anything to send or receive nobody is asked.
+  void exchange(Communicator& communicator);
+
+  // Looks through what arrived: each message must be whole, made in this step for this bucket by its sender, and pass
+  // check(message). WireError names the sender. The origin of `expected` is filled in here.
+  template <class Check>
+  void open(const Communicator& communicator, Expected expected, Check&& check);
+  // What this peer sent. REQUIRES open().
+  const MessageView& message(int peer) const;
+
+ private:
+  [[noreturn]] static void refuse(int rank, int peer, std::uint32_t step, const WireError& error);
+
+  std::vector<Send> sends_;
+  std::vector<Recv> recvs_;
+  std::vector<std::size_t> rooms_;  // bytes that each of recvs_ may have
+  std::vector<MessageView> views_;
+  Scratch<std::byte> buffer_;
+};
+
+template <class Check>
+void Round::open(const Communicator& communicator, Expected expected, Check&& check) {
+  views_.clear();
+  for (const Recv& recv : recvs_) {
+    try {
+      expected.origin = static_cast<std::uint16_t>(recv.peer);
+      views_.push_back(MessageView::parse(recv.buffer));
+      views_.back().expect(expected);
+      check(views_.back());
+    } catch (const WireError& error) {
+      refuse(communicator.rank(), recv.peer, expected.step, error);
+    }
+  }
+}
+
+}  // namespace sotto

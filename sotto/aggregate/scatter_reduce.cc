@@ -1,0 +1,224 @@
+#include "sotto/aggregate/scatter_reduce.h"
+
+#include <algorithm>
+
+#include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/round.h"
+#include "sotto/codec/scratch.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/timer.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto {
+namespace {
+
+// Own messages of all chunks of a bucket.
+class SentChunks final : public Sent {
+ public:
+  SentChunks(const Codec& codec, std::span<const Message> messages, std::span<const Range> chunks)
+      : codec_(codec), messages_(messages), chunks_(chunks) {}
+  void add_to(Bucket& out, float scale) const override {
+    for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.add_decoded(messages_[i].view(), chunks_[i], scale, out);
+  }
+
+ private:
+  const Codec& codec_;
+  std::span<const Message> messages_;
+  std::span<const Range> chunks_;
+};
+
+class ScatterReduce final : public Aggregator {
+ public:
+  explicit ScatterReduce(AggregatorParts parts)
+      : parts_(std::move(parts)),
+        mean_codec_(make_codec("scatter_reduce", parts_.codec->sentence())),
+        own_(static_cast<std::size_t>(parts_.ranks)) {
+    std::size_t agreed = 0;
+    std::size_t owned = 0;
+    for (const BucketPlan& plan : parts_.buckets) {
+      Cut& cut = cuts_.emplace_back();
+      cut.index = static_cast<int>(cuts_.size()) - 1;
+      cut.own = static_cast<std::size_t>(chunk_of(parts_.rank, cut.index, parts_.ranks));
+      cut.chunks = cut_chunks(plan.layout, parts_.codec->contract(plan.layout), parts_.ranks);
+      cut.room = parts_.codec->max_bytes(plan.layout, cut.chunk());
+      for (const Range chunk : cut.chunks) {
+        const Layout& layout = cut.layouts.emplace_back(chunk_layout(plan.layout, chunk));
+        cut.mean_rooms.push_back(mean_codec_->max_bytes(layout, {0, layout.size()}));
+        agreed = std::max(agreed, mean_codec_->agreed_count(layout));
+      }
+      cut.error = owned;
+      owned += cut.chunk().size();
+      agreed = std::max(agreed, parts_.codec->agreed_count(plan.layout));
+    }
+    agreed_.resize(agreed);
+    if (parts_.memory->remembers()) error_.resize(owned);
+  }
+
+  std::string_view name() const override { return "scatter_reduce"; }
+
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+    const Cut& cut = cuts_.at(bucket.index);
+    Timer timer;
+    Bucket prepared = parts_.memory->prepare(bucket);
+    const auto agreed = std::span(agreed_).first(parts_.codec->agreed_count(*bucket.layout));
+    if (!agreed.empty()) {
+      parts_.codec->propose(prepared, agreed);
+      phases.encode += timer.lap();
+      communicator.all_reduce(agreed, ReduceOp::max);
+      phases.network += timer.lap();
+    }
+    parts_.codec->encode(prepared, key, agreed, cut.chunks, own_);
+    phases.encode += timer.lap();
+    send_to_owners(cut, communicator);
+    phases.network += timer.lap();
+
+    Bucket mean = mean_of_chunk(bucket, cut, key, communicator);
+    phases.decode += timer.lap();
+    encode_mean(mean, cut, key);
+    phases.encode += timer.lap();
+    send_to_all(cut, communicator);
+    phases.network += timer.lap();
+
+    decode_means(bucket, cut, key, communicator);
+    if (parts_.memory->remembers()) {
+      parts_.memory->settle(prepared, SentChunks(*parts_.codec, own_, cut.chunks));
+      settle_mean(mean, cut);
+    }
+    phases.decode += timer.lap();
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    parts_.memory->visit_state(visitor);
+    parts_.codec->visit_state(visitor);
+    ScopedState mean(visitor, "mean");
+    if (parts_.memory->remembers()) mean.visit("error", error_);
+    mean_codec_->visit_state(mean);
+  }
+
+ private:
+  // How a bucket is shared out.
+  struct Cut {
+    int index = 0;                        // of the bucket
+    std::size_t own = 0;                  // number of this rank's chunk
+    std::vector<Range> chunks;            // in the bucket
+    std::vector<Layout> layouts;          // of each chunk as a bucket of its own
+    std::size_t room = 0;                 // for a rank's message of the own chunk
+    std::vector<std::size_t> mean_rooms;  // for the message of each chunk's mean
+    std::size_t error = 0;                // where the own chunk begins in error_
+    Range chunk() const { return chunks[own]; }
+  };
+
+  // Other ranks, beginning with the next one, so that no two begin with the same receiver.
+  template <class F>
+  void for_each_peer(F&& f) const {
+    for (int i = 1; i < parts_.ranks; ++i) f((parts_.rank + i) % parts_.ranks);
+  }
+  std::size_t chunk_of_peer(const Cut& cut, int peer) const {
+    return static_cast<std::size_t>(chunk_of(peer, cut.index, parts_.ranks));
+  }
+
+  void send_to_owners(const Cut& cut, Communicator& communicator) {
+    round_.clear();
+    for_each_peer([&](int peer) {
+      const std::size_t chunk = chunk_of_peer(cut, peer);
+      if (cut.chunks[chunk].size() > 0) round_.send(peer, own_[chunk]);
+      if (cut.chunk().size() > 0) round_.receive(peer, cut.room);
+    });
+    round_.exchange(communicator);
+  }
+
+  // The mean of what all ranks sent of the own chunk, which is a bucket of its own from here on. It is made beside the
+  // gradient, so that a failure leaves that as it was.
+  Bucket mean_of_chunk(const Bucket& bucket, const Cut& cut, const Key& key, const Communicator& communicator) {
+    round_.open(communicator,
+                {.generation = key.generation,
+                 .step = key.step,
+                 .bucket = bucket.index,
+                 .part = static_cast<std::uint16_t>(cut.own)},
+                [&](const MessageView& message) { parts_.codec->check(message, *bucket.layout, cut.chunk()); });
+    Bucket sum = bucket;
+    sum.values = sum_.room(bucket.values.size());
+    const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
+    std::ranges::fill(values, 0.0F);
+    if (!values.empty()) {
+      const float share = 1.0F / static_cast<float>(parts_.ranks);
+      for (int rank = 0; rank < parts_.ranks; ++rank) {
+        const MessageView message = rank == parts_.rank ? own_[cut.own].view() : round_.message(rank);
+        parts_.codec->add_decoded(message, cut.chunk(), share, sum);
+      }
+    }
+    return {values, &cut.layouts[cut.own], bucket.index};
+  }
+
+  void encode_mean(Bucket& mean, const Cut& cut, const Key& key) {
+    const Range whole{0, mean.values.size()};
+    if (whole.size() == 0) return;
+    if (!error_.empty()) kernels::add(std::span(error_).subspan(cut.error, whole.size()), mean.values);
+    const auto proposed = std::span(agreed_).first(mean_codec_->agreed_count(*mean.layout));
+    mean_codec_->propose(mean, proposed);  // nobody else encodes this chunk
+    mean_codec_->encode(mean, mean_key(key), proposed, {&whole, 1}, {&own_mean_, 1});
+  }
+
+  // A rank encodes twice in a step: with other random numbers.
+  static Key mean_key(Key key) {
+    Hash hash;
+    hash.add("mean");
+    hash.add(key.seed);
+    key.seed = hash.value();
+    return key;
+  }
+
+  void send_to_all(const Cut& cut, Communicator& communicator) {
+    round_.clear();
+    for_each_peer([&](int peer) {
+      const std::size_t chunk = chunk_of_peer(cut, peer);
+      if (cut.chunk().size() > 0) round_.send(peer, own_mean_);
+      if (cut.chunks[chunk].size() > 0) round_.receive(peer, cut.mean_rooms[chunk]);
+    });
+    round_.exchange(communicator);
+  }
+
+  // All messages are checked before the first is decoded into the bucket.
+  void decode_means(Bucket& bucket, const Cut& cut, const Key& key, const Communicator& communicator) {
+    round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
+                [&](const MessageView& message) {
+                  const Layout& layout = cut.layouts[chunk_of_peer(cut, message.header().origin)];
+                  mean_codec_->check(message, layout, {0, layout.size()});
+                });
+    std::ranges::fill(bucket.values, 0.0F);
+    for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
+      const Range chunk = cut.chunks[i];
+      if (chunk.size() == 0) continue;
+      Bucket part{bucket.values.subspan(chunk.begin, chunk.size()), &cut.layouts[i], bucket.index};
+      const int owner = owner_of(static_cast<int>(i), cut.index, parts_.ranks);
+      mean_codec_->add_decoded(i == cut.own ? own_mean_.view() : round_.message(owner), {0, chunk.size()}, 1, part);
+    }
+  }
+
+  // `mean` holds what was offered: error and mean.
+  void settle_mean(Bucket& mean, const Cut& cut) {
+    if (mean.values.empty()) return;
+    mean_codec_->add_decoded(own_mean_.view(), {0, mean.values.size()}, -1, mean);
+    std::ranges::copy(mean.values, error_.begin() + static_cast<std::ptrdiff_t>(cut.error));
+  }
+
+  AggregatorParts parts_;
+  std::unique_ptr<Codec> mean_codec_;  // of its own, since a codec may keep state of what it encodes
+  std::vector<Cut> cuts_;              // by bucket
+  std::vector<Message> own_;           // one a chunk
+  Message own_mean_;
+  std::vector<float> agreed_;
+  std::vector<float> error_;  // what the second encoding of the own chunks left out; without a memory, nothing
+  Scratch<float> sum_;
+  Round round_;
+};
+
+}  // namespace
+
+std::string scatter_reduce_suits(const Codec& /*codec*/, std::span<const BucketPlan> /*buckets*/) { return ""; }
+
+std::unique_ptr<Aggregator> make_scatter_reduce(AggregatorParts parts) {
+  return std::make_unique<ScatterReduce>(std::move(parts));
+}
+
+}  // namespace sotto

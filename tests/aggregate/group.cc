@@ -1,0 +1,85 @@
+#include "tests/aggregate/group.h"
+
+#include <algorithm>
+
+namespace sotto::test {
+namespace {
+
+class Reader final : public StateVisitor {
+ public:
+  void visit(std::string_view name, std::vector<float>& values) override { state.floats[std::string(name)] = values; }
+  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override {
+    state.bytes[std::string(name)] = bytes;
+  }
+  void visit(std::string_view name, std::uint64_t& value) override { state.numbers[std::string(name)] = value; }
+  State state;
+};
+
+class Restorer final : public StateVisitor {
+ public:
+  explicit Restorer(const State& state) : state_(state) {}
+  void visit(std::string_view name, std::vector<float>& values) override {
+    values = state_.floats.at(std::string(name));
+  }
+  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override {
+    bytes = state_.bytes.at(std::string(name));
+  }
+  void visit(std::string_view name, std::uint64_t& value) override { value = state_.numbers.at(std::string(name)); }
+
+ private:
+  const State& state_;
+};
+
+}  // namespace
+
+Layout sample_layout() {
+  Layout layout;
+  layout.append("conv.weight", {4, 3, 5, 5});
+  layout.append("conv.bias", {4});
+  layout.append("fc.weight", {10, 37});
+  layout.append("fc.bias", {10});
+  return layout;
+}
+
+std::vector<float> sample_gradient(const Layout& layout, int rank, int step) {
+  std::vector<float> values(layout.size());
+  Philox random(77, Purpose::test, static_cast<std::uint64_t>(rank) * 1000 + static_cast<std::uint64_t>(step));
+  for (const Segment& segment : layout.segments()) {
+    for (std::size_t i = 0; i < segment.numel(); ++i) values[segment.offset + i] = static_cast<float>(random.normal());
+  }
+  return values;
+}
+
+void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
+                 Communicator& communicator, std::uint64_t seed) {
+  Phases phases;
+  const Key key{seed, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step)};
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
+                  static_cast<std::uint16_t>(b)};
+    aggregator.average(bucket, key, communicator, phases);
+  }
+}
+
+State state_of(Aggregator& aggregator) {
+  Reader reader;
+  aggregator.visit_state(reader);
+  return std::move(reader.state);
+}
+
+void restore(Aggregator& aggregator, const State& state) {
+  Restorer restorer(state);
+  aggregator.visit_state(restorer);
+}
+
+void replace_body(std::span<std::byte> buffer, const std::function<void(std::span<std::byte>)>& change) {
+  const MessageView view = MessageView::parse(buffer);
+  Message again;
+  const auto body = again.begin(view.body().size());
+  std::ranges::copy(view.body(), body.begin());
+  change(body);
+  again.finish(view.header(), body.size());
+  std::ranges::copy(again.bytes(), buffer.begin());
+}
+
+}  // namespace sotto::test

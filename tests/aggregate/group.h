@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+
+namespace sotto::test {
+
+Layout sample_layout();
+// Normally distributed; padding is zero.
+std::vector<float> sample_gradient(const Layout& layout, int rank, int step);
+
+// One step over all buckets.
+void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
+                 Communicator& communicator, std::uint64_t seed = 5);
+
+// Everything that a component remembers, by name; and back.
+struct State {
+  std::map<std::string, std::vector<float>> floats;
+  std::map<std::string, std::vector<std::uint8_t>> bytes;
+  std::map<std::string, std::uint64_t> numbers;
+  bool operator==(const State&) const = default;
+};
+State state_of(Aggregator& aggregator);
+void restore(Aggregator& aggregator, const State& state);
+
+// Another communicator, of which the exchanges of this rank can be spoilt: `after` is told the number of each exchange
+// since the last reset() and what arrived, and may damage it or throw.
+class Spoilt final : public Communicator {
+ public:
+  using After = std::function<void(int exchange, std::span<Recv> arrived)>;
+  Spoilt(Communicator& inner, After after)
+      : Communicator(inner.rank(), inner.size(), inner.deadline()), inner_(inner), after_(std::move(after)) {}
+  std::string_view name() const override { return "spoilt"; }
+  void reset() { exchanges_ = 0; }
+
+ protected:
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    inner_.exchange(sends, recvs);
+    after_(exchanges_++, recvs);
+  }
+  std::unique_ptr<Communicator> do_clone() override { return inner_.clone(); }
+
+ private:
+  Communicator& inner_;
+  After after_;
+  int exchanges_ = 0;
+};
+
+// The message of this buffer with another body, sealed as its sender would.
+void replace_body(std::span<std::byte> buffer, const std::function<void(std::span<std::byte>)>& change);
+
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace sotto::test

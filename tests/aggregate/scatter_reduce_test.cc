@@ -1,0 +1,353 @@
+#include "sotto/aggregate/scatter_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "sotto/aggregate/chunks.h"
+#include "sotto/core/error.h"
+#include "tests/aggregate/group.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::state_of;
+
+const std::array<int, 5> all_ranks{1, 2, 3, 4, 7};
+
+std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 1200); }
+
+// What a run of some steps leaves behind, by rank.
+struct Outcome {
+  std::vector<std::vector<std::vector<float>>> means;  // [rank][step]
+  std::vector<test::State> states;
+  std::vector<Traffic> traffic;
+};
+
+Outcome run(int ranks, const std::string& method, int steps) {
+  const Layout layout = sample_layout();
+  const auto buckets = sample_buckets();
+  Outcome result;
+  result.means.resize(static_cast<std::size_t>(ranks));
+  result.states.resize(static_cast<std::size_t>(ranks));
+  result.traffic.resize(static_cast<std::size_t>(ranks));
+  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto aggregator = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
+    for (int step = 0; step < steps; ++step) {
+      auto values = sample_gradient(layout, communicator.rank(), step);
+      average_all(*aggregator, buckets, values, step, communicator);
+      result.means[rank].push_back(std::move(values));
+    }
+    result.states[rank] = state_of(*aggregator);
+    result.traffic[rank] = communicator.traffic();
+  });
+  return result;
+}
+
+void expect_same_bits(const Outcome& run) {
+  for (const auto& means : run.means) {
+    for (std::size_t step = 0; step < means.size(); ++step) {
+      const auto& first = run.means[0][step];
+      ASSERT_EQ(0, std::memcmp(means[step].data(), first.data(), first.size() * sizeof(float))) << "step " << step;
+    }
+  }
+}
+
+std::vector<double> sum_of_means(int ranks, int steps) {
+  std::vector<double> sum(sample_layout().size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int step = 0; step < steps; ++step) {
+      const auto values = sample_gradient(sample_layout(), rank, step);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i] / static_cast<double>(ranks);
+    }
+  }
+  return sum;
+}
+
+TEST(ScatterReduce, LeavesTheSameBitsOnEveryRankWithEveryCodec) {
+  for (const std::string& sentence : sotto::testing::all_sentences()) {
+    for (const int ranks : all_ranks) {
+      SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
+      const Outcome result = run(ranks, sentence, 2);
+      expect_same_bits(result);
+      auto cleared = result.means[0][0];
+      sample_layout().clear_padding(cleared);
+      EXPECT_EQ(result.means[0][0], cleared);
+      const auto codec = make_codec("test", sentence);
+      if (codec->contract(sample_layout()).kind != Contract::Kind::exact) continue;
+      const auto wanted = sum_of_means(ranks, 2);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        ASSERT_NEAR(result.means[0][0][i] + static_cast<double>(result.means[0][1][i]), wanted[i], 2e-6);
+      }
+    }
+  }
+}
+
+// Everything that was accumulated was applied, or is in a first memory, or in that of the owner.
+TEST(ScatterReduce, TwoMemoriesLoseNothing) {
+  const int steps = 3;
+  const auto buckets = sample_buckets();
+  for (const std::string& sentence : sotto::testing::all_sentences()) {
+    for (const int ranks : all_ranks) {
+      SCOPED_TRACE(sentence + ", ranks " + std::to_string(ranks));
+      const Outcome result = run(ranks, "ef | " + sentence, steps);
+      expect_same_bits(result);
+      std::vector<double> found(sample_layout().size());
+      for (const auto& mean : result.means[0]) {
+        for (std::size_t i = 0; i < found.size(); ++i) found[i] += mean[i];
+      }
+      for (int rank = 0; rank < ranks; ++rank) {
+        const test::State& state = result.states[static_cast<std::size_t>(rank)];
+        const auto& first = state.floats.at("memory.ef");
+        const auto& second = state.floats.at("mean/error");
+        std::size_t at_first = 0;
+        std::size_t at_second = 0;
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+          const BucketPlan& plan = buckets[b];
+          for (std::size_t i = 0; i < plan.range.size(); ++i) {
+            found[plan.range.begin + i] += first[at_first++] / static_cast<double>(ranks);
+          }
+          const auto contract = make_codec("test", sentence)->contract(plan.layout);
+          const Range chunk = cut_chunks(plan.layout, contract,
+                                         ranks)[static_cast<std::size_t>(chunk_of(rank, static_cast<int>(b), ranks))];
+          for (std::size_t i = chunk.begin; i < chunk.end; ++i) found[plan.range.begin + i] += second[at_second++];
+        }
+        EXPECT_EQ(at_second, second.size());
+      }
+      const auto wanted = sum_of_means(ranks, steps);
+      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4) << i;
+    }
+  }
+}
+
+// Draws are projected on some directions, the mean itself among them; each projection's mean over `draws` must be
+// within 5 standard errors, which chance exceeds about once in two million.
+TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
+  const int ranks = 3;
+  const int draws = 400;
+  const Layout layout = sample_layout();
+  const auto buckets = sample_buckets();
+  const auto mean = sum_of_means(ranks, 1);
+  std::vector<std::vector<double>> directions(6, mean);
+  Philox random(3, Purpose::test);
+  for (std::size_t d = 1; d < directions.size(); ++d) {
+    for (double& value : directions[d]) value = d == 1 ? 1.0 : random.normal();
+  }
+  int tried = 0;
+  for (const std::string& sentence : sotto::testing::all_sentences()) {
+    if (make_codec("test", sentence)->contract(layout).kind != Contract::Kind::unbiased) continue;
+    if (sentence.find("zstd") != std::string::npos) continue;  // the same values
+    SCOPED_TRACE(sentence);
+    ++tried;
+    std::vector<std::vector<double>> projections(directions.size());
+    run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
+      const auto aggregator = make_aggregator("test", "scatter_reduce", sentence, buckets, communicator);
+      for (int draw = 0; draw < draws; ++draw) {
+        auto values = sample_gradient(layout, communicator.rank(), 0);
+        average_all(*aggregator, buckets, values, draw, communicator);
+        if (communicator.rank() != 0) continue;
+        for (std::size_t d = 0; d < directions.size(); ++d) {
+          projections[d].push_back(std::inner_product(values.begin(), values.end(), directions[d].begin(), 0.0));
+        }
+      }
+    });
+    for (std::size_t d = 0; d < directions.size(); ++d) {
+      const double wanted = std::inner_product(mean.begin(), mean.end(), directions[d].begin(), 0.0);
+      const double found = std::accumulate(projections[d].begin(), projections[d].end(), 0.0) / draws;
+      double variance = 0;
+      for (const double p : projections[d]) variance += (p - found) * (p - found) / (draws - 1);
+      EXPECT_NEAR(found, wanted, 5 * std::sqrt(variance / draws) + 1e-4) << "direction " << d;
+      EXPECT_GT(variance, 0) << "it draws";
+    }
+  }
+  EXPECT_GE(tried, 4);
+}
+
+// With the numbers of the first encoding again, an owner would round the mean of a 0 and a 1 to what it had sent
+// itself.
+TEST(ScatterReduce, DrawsAnewForTheMean) {
+  Layout layout;
+  layout.append("w", {512});
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto aggregator = make_aggregator("test", "scatter_reduce", "qsgd(bits=1)", buckets, communicator);
+    std::vector<float> values(layout.size(), 0.5F);
+    values[0] = values[256] = 1;
+    const auto codec = make_codec("test", "qsgd(bits=1)");
+    const Range first{0, 256};  // rank 0's chunk
+    Message message;
+    codec->encode({values, &layout, 0}, {5, 0, 0, 0}, {}, {&first, 1}, {&message, 1});
+    std::vector<float> owners(layout.size());
+    Bucket out{owners, &layout, 0};
+    codec->add_decoded(message.view(), first, 1, out);
+    average_all(*aggregator, buckets, values, 0, communicator);
+    int others = 0;
+    for (std::size_t i = 0; i < first.end; ++i) others += values[i] != owners[i] ? 1 : 0;
+    EXPECT_GT(others, 32) << "a quarter of 256 is to be expected";
+  });
+}
+
+// 32 bytes of header, and for each piece of the chunk its side information and symbols.
+std::size_t message_bytes(const Layout& layout, Range chunk, std::size_t bits, std::size_t block) {
+  std::size_t bytes = 32;
+  for (const Segment& segment : layout.segments()) {
+    const std::size_t begin = std::max(segment.offset, chunk.begin);
+    const std::size_t end = std::min(segment.range().end, chunk.end);
+    if (begin >= end) continue;
+    const std::size_t n = end - begin;
+    bytes += (bits * n + 7) / 8 + (block == 0 ? 0 : 4 * ((n + block - 1) / block));
+  }
+  return bytes;
+}
+
+TEST(ScatterReduce, SendsWhatTheFormulaSays) {
+  struct Fixed {
+    const char* method;
+    std::size_t bits, block;
+  };
+  const auto buckets = sample_buckets();
+  for (const auto& [method, bits, block] : {Fixed{"none", 32, 0}, Fixed{"int8(block=32)", 8, 32},
+                                            Fixed{"qsgd(bits=4, bucket=64)", 5, 64}, Fixed{"sign(block=16)", 1, 16}}) {
+    for (const int ranks : all_ranks) {
+      SCOPED_TRACE(std::string(method) + ", ranks " + std::to_string(ranks));
+      const Outcome result = run(ranks, method, 1);
+      std::uint64_t all = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::uint64_t wanted = 0;
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+          const Layout& layout = buckets[b].layout;
+          const auto contract = make_codec("test", method == std::string("none") ? "f32" : method)->contract(layout);
+          const auto chunks = cut_chunks(layout, contract, ranks);
+          for (int owner = 0; owner < ranks; ++owner) {
+            const Range chunk = chunks[static_cast<std::size_t>(chunk_of(owner, static_cast<int>(b), ranks))];
+            if (chunk.size() == 0) continue;
+            const std::uint64_t copies = owner == rank ? static_cast<std::uint64_t>(ranks) - 1 : 1;
+            wanted += copies * message_bytes(layout, chunk, bits, block);
+          }
+        }
+        EXPECT_EQ(result.traffic[static_cast<std::size_t>(rank)].bytes_sent, wanted) << "rank " << rank;
+        EXPECT_EQ(result.traffic[static_cast<std::size_t>(rank)].bytes_received, wanted) << "rank " << rank;
+        all += wanted;
+      }
+      if (method == std::string("none") && ranks > 1) {
+        const double twice = 2.0 * 4 * static_cast<double>(sample_layout().numel()) * (ranks - 1);
+        EXPECT_NEAR(static_cast<double>(all), twice, 64.0 * static_cast<double>(buckets.size()) * ranks * ranks)
+            << "about two messages (W-1)/W a rank";
+      }
+    }
+  }
+}
+
+TEST(ScatterReduce, ResumesToTheSameBits) {
+  const Layout layout = sample_layout();
+  const auto buckets = sample_buckets();
+  for (const char* method : {"ef | topk(0.1)", "ef | qsgd(bits=4)", "qsgd(bits=2)", "ef | sign(block=64) | zstd"}) {
+    for (const int ranks : {1, 3, 4}) {
+      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+        const auto whole = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
+        const auto resumed = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
+        for (int step = 0; step < 4; ++step) {
+          auto values = sample_gradient(layout, communicator.rank(), step);
+          auto same = values;
+          average_all(*whole, buckets, values, step, communicator);
+          if (step == 1) test::restore(*resumed, state_of(*whole));
+          if (step <= 1) continue;
+          average_all(*resumed, buckets, same, step, communicator);
+          EXPECT_EQ(values, same) << method << ", step " << step;
+        }
+        EXPECT_EQ(state_of(*whole), state_of(*resumed)) << method;
+      });
+    }
+  }
+}
+
+// Rank 1's exchange number `which` of the second step is spoilt: it must keep its gradient, e + g in its memory, and
+// what its own chunks had left out before. Returns what it says.
+std::string failure(const std::string& method, int which, const std::function<void(std::span<Recv>)>& spoil) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  std::string text;
+  run_threads(3, 20s, [&](Communicator& group, Mailbox&) {
+    test::Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
+      if (group.rank() == 1 && exchange == 2 + which) spoil(arrived);
+    });
+    const auto aggregator = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
+    auto values = sample_gradient(layout, group.rank(), 0);
+    average_all(*aggregator, buckets, values, 0, communicator);
+    const test::State before = state_of(*aggregator);
+    const auto gradient = sample_gradient(layout, group.rank(), 1);
+    values = gradient;
+    if (group.rank() != 1) {
+      try {
+        average_all(*aggregator, buckets, values, 1, communicator);
+      } catch (const CommError&) {  // rank 1 is gone
+      }
+      return;
+    }
+    text = message_of([&] { average_all(*aggregator, buckets, values, 1, communicator); });
+    EXPECT_EQ(values, gradient);
+    test::State after = state_of(*aggregator);
+    if (!method.starts_with("ef")) return;
+    auto held = before.floats.at("memory.ef");
+    for (std::size_t i = 0; i < held.size(); ++i) held[i] += gradient[i];
+    EXPECT_EQ(after.floats["memory.ef"], held);
+    EXPECT_EQ(after.floats["mean/error"], before.floats.at("mean/error"));
+  });
+  return text;
+}
+
+TEST(ScatterReduce, AFailedExchangeLosesNothing) {
+  for (const int which : {0, 1}) {
+    for (const char* method : {"ef | topk(0.1)", "ef | sign(block=16)"}) {
+      const auto text = failure(method, which, [](std::span<Recv>) { throw CommError("the cable is out"); });
+      EXPECT_EQ(text, "the cable is out") << which;
+    }
+  }
+}
+
+TEST(ScatterReduce, ABadMessageIsRefusedAndNamesItsRank) {
+  const auto of_rank_2 = [](std::span<Recv> arrived) { return std::ranges::find(arrived, 2, &Recv::peer)->buffer; };
+  for (const int which : {0, 1}) {
+    for (const char* method : {"ef | topk(0.1)", "qsgd(bits=4)", "ef | sign(block=16)"}) {
+      const auto expect_named = [&](const std::string& text, const char* what) {
+        EXPECT_NE(text.find("rank 1: message of rank 2 at step 1"), std::string::npos)
+            << method << ", exchange " << which << ", " << what << ": " << text;
+      };
+      expect_named(failure(method, which, [&](auto arrived) { of_rank_2(arrived)[33] ^= std::byte{4}; }), "a bit");
+      expect_named(failure(method, which, [&](auto arrived) { of_rank_2(arrived)[8] ^= std::byte{1}; }), "the header");
+      const auto bad_body = [&](std::span<Recv> arrived) {
+        test::replace_body(of_rank_2(arrived), [](std::span<std::byte> body) { body[3] = std::byte{0xFF}; });
+      };
+      expect_named(failure(method, which, bad_body), "a length or a norm");
+      const auto other = [&](std::span<Recv> arrived) {  // the message of another rank
+        const auto from = std::ranges::find(arrived, 0, &Recv::peer)->buffer;
+        const auto to = of_rank_2(arrived);
+        std::ranges::copy(from.first(std::min(from.size(), to.size())), to.begin());
+      };
+      expect_named(failure(method, which, other), "another message");
+    }
+  }
+}
+
+TEST(ScatterReduce, AMeanThatIsNotFiniteIsAnErrorThatNamesTheTensor) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto aggregator = make_aggregator("test", "scatter_reduce", "ef | sign", buckets, communicator);
+    std::vector<float> values(layout.size());
+    values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
+    const auto text = message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });
+    EXPECT_NE(text.find("fc.weight"), std::string::npos) << text;
+    EXPECT_NE(text.find("step 4"), std::string::npos) << text;
+  });
+}
+
+}  // namespace
+}  // namespace sotto
