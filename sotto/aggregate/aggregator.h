@@ -22,7 +22,9 @@ struct Phases {
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
-  virtual std::string_view name() const = 0;
+  virtual std::string_view name() const = 0;  // of the one at work, where another one chose it
+  // What was chosen while it ran, and why: "aggregator: gather, ...". Empty: nothing, or not yet.
+  virtual std::string remark() const { return ""; }
   // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's
   // memory and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange.
   // NumericError when a value is not finite.
@@ -30,10 +32,10 @@ class Aggregator {
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// What an aggregator is built from.
+// What an aggregator is built from. An aggregator that takes over from another one has the same memory and codec.
 struct AggregatorParts {
-  std::unique_ptr<Memory> memory;
-  std::unique_ptr<Codec> codec;
+  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Codec> codec;
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
 };
@@ -54,8 +56,8 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto": all_reduce when the codec is linear, gather otherwise. The ranks are those of the communicator. ConfigError,
-// which begins with `where`, when they do not fit.
+// "auto" (auto.h). The ranks are those of the communicator. ConfigError, which begins with `where`, when they do not
+// fit.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sotto/aggregate/all_reduce.h"
+#include "sotto/aggregate/auto.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/codec/method.h"
@@ -14,7 +15,6 @@
 namespace sotto {
 namespace {
 
-// In the order in which `auto` tries them.
 constexpr AggregatorEntry table[] = {
     {"all_reduce", "one all-reduce of a linear form: dense f32, f16, bf16", all_reduce_suits, make_all_reduce},
     {"gather", "every message to every rank: any codec, few ranks", gather_suits, make_gather},
@@ -22,20 +22,15 @@ constexpr AggregatorEntry table[] = {
      make_scatter_reduce},
 };
 
-const AggregatorEntry& choose(std::string_view name, std::string_view where, const Codec& codec,
-                              std::span<const BucketPlan> buckets) {
-  if (name == "auto") {
-    for (const AggregatorEntry& entry : table) {
-      if (entry.suits(codec, buckets).empty()) return entry;
-    }
-  }
+// The entry that was asked for by name.
+const AggregatorEntry& find(std::string_view name, std::string_view where, const AggregatorParts& parts) {
   const AggregatorEntry* entry = find_entry(aggregator_table(), name);
   if (entry == nullptr) {
     auto names = names_of(aggregator_table());
     names.emplace_back("auto");
     throw ConfigError("--aggregator " + std::string(name) + ": " + unknown_name("aggregator", name, names));
   }
-  if (const std::string reason = entry->suits(codec, buckets); !reason.empty()) {
+  if (const std::string reason = entry->suits(*parts.codec, parts.buckets); !reason.empty()) {
     throw ConfigError(std::string(where) + " with --aggregator " + std::string(name) + ": " + reason);
   }
   return *entry;
@@ -66,11 +61,11 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec);
   parts.memory = make_memory(where, parsed.memory, buckets);
-  const AggregatorEntry& entry = choose(choose_aggregator("--aggregator", parsed, name), where, *parts.codec, buckets);
   parts.buckets = std::move(buckets);
   parts.rank = communicator.rank();
   parts.ranks = communicator.size();
-  return entry.make(std::move(parts));
+  const std::string chosen = choose_aggregator("--aggregator", parsed, name);
+  return chosen == "auto" ? make_auto(std::move(parts)) : find(chosen, where, parts).make(std::move(parts));
 }
 
 }  // namespace sotto

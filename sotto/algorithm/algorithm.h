@@ -49,6 +49,7 @@ class Algorithm {
   virtual ~Algorithm() = default;
   virtual std::string_view name() const = 0;
   virtual std::string_view aggregator() const = 0;  // the one in use
+  virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
 };

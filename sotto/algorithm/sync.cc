@@ -22,6 +22,7 @@ class Sync final : public Algorithm {
 
   std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_->name(); }
+  std::string remark() const override { return aggregator_->remark(); }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total;

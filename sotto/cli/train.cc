@@ -38,6 +38,7 @@ int print_dry_run(const TrainOptions& options) {
   fmt::print("model         {}, {} parameters in {} buckets\n", options.model, run.parameters, run.buckets);
   fmt::print("codec         {}\n", options.codec);
   fmt::print("aggregator    {}\n", run.aggregator);
+  if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
   fmt::print("a rank sends  {} bytes a step{}\n", most,
              least == most ? "" : fmt::format(" at most, {} at least", least));
   fmt::print("dense         {} bytes a step\n", run.dense_bytes);

@@ -20,28 +20,30 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of 
 class MadeWorker final : public Worker {
  public:
   MadeWorker(const Layout& layout, std::span<const BucketPlan> buckets, std::uint64_t seed, int rank)
-      : buckets_(buckets),
+      : layout_(layout),
+        buckets_(buckets),
+        random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_sgd({}, layout.size())) {
-    Philox random(seed, Purpose::test, static_cast<std::uint64_t>(rank));
-    for (const Segment& segment : layout.segments()) {
-      for (std::size_t i = 0; i < segment.numel(); ++i) {
-        gradient_[segment.offset + i] = static_cast<float>(random.normal());
-      }
-    }
-  }
+        optimiser_(make_sgd({}, layout.size())) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
   double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+    for (const Segment& segment : layout_.segments()) {
+      for (std::size_t i = 0; i < segment.numel(); ++i) {
+        gradient_[segment.offset + i] = static_cast<float>(random_.normal());
+      }
+    }
     for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
     return 0;
   }
 
  private:
+  const Layout& layout_;
   std::span<const BucketPlan> buckets_;
+  Philox random_;
   std::vector<float> parameters_, gradient_;
   std::unique_ptr<Optimiser> optimiser_;
 };
@@ -76,10 +78,13 @@ DryRun dry_run(const TrainOptions& options) {
     MadeWorker worker(layout, buckets, seed, communicator.rank());
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
                                           {options.codec, options.aggregator, false, seed, 0}, buckets, communicator);
-    algorithm->step(worker, {});
-    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent;
+    algorithm->step(worker, {.step = 0});
+    const std::uint64_t before = communicator.traffic().bytes_sent;
+    algorithm->step(worker, {.step = 1});
+    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
     if (communicator.rank() == 0) {
       result.aggregator = algorithm->aggregator();
+      result.remark = algorithm->remark();
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);
     }
   });

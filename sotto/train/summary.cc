@@ -14,6 +14,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["codec"] = s.options.codec;
   json["method"] = s.method;
   json["aggregator"] = s.aggregator;
+  json["remark"] = s.remark;
   json["algorithm"] = s.options.algorithm;
   json["ranks"] = s.bytes_sent.size();
   json["seed"] = s.options.seed;

@@ -16,6 +16,7 @@ struct Summary {
   TrainOptions options;
   std::string method;      // canonical: every option of memory and codec named
   std::string aggregator;  // the one in use
+  std::string remark;      // what was chosen while it ran, and why
   Recorder::Medians medians;
   std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
   std::uint64_t steps = 0;       // of the whole run

@@ -115,7 +115,7 @@ class Trainer {
   // What a checkpoint must have in common with the run that continues it.
   checkpoint::Metadata identity() const {
     return {{"accumulate", std::to_string(options_.accumulate)},
-            {"aggregator", std::string(algorithm_->aggregator())},
+            {"aggregator", options_.aggregator},
             {"algorithm", options_.algorithm},
             {"batch-size", std::to_string(options_.batch_size)},
             {"bucket-kib", std::to_string(options_.bucket_kib)},
@@ -166,6 +166,7 @@ class Trainer {
     row.bytes_sent = communicator_->traffic().bytes_sent - before.bytes_sent;
     row.bytes_received = communicator_->traffic().bytes_received - before.bytes_received;
     recorder_->add(row);
+    if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
     const std::uint64_t done = step + 1;
     if (due(done, options_.check_replicas)) check_replicas(done);
@@ -237,6 +238,7 @@ class Trainer {
     summary.options = options_;
     summary.method = method_;
     summary.aggregator = algorithm_->aggregator();
+    summary.remark = remark_;
     summary.medians = medians;
     summary.first_step = first_step;
     summary.steps = result.steps;
@@ -271,6 +273,7 @@ class Trainer {
 
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
+  std::string remark_;  // what was chosen, once it was said
   std::uint64_t evaluated_ = 0;
   double accuracy_ = 0, top5_ = 0, test_loss_ = 0;
 };

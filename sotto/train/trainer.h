@@ -23,13 +23,14 @@ struct TrainResult {
 // fit), else as plain lines every few seconds.
 TrainResult train(const TrainOptions& options, const World& world);
 
-// What one step would send from each rank: made gradients of the model's layout go once through the whole method,
-// between threads of this process; nothing is estimated, and what a run would refuse is refused. At most 64 ranks. For
-// `sotto train --dry-run`.
+// What one step would send from each rank: made gradients of the model's layout go through the whole method (twice,
+// since a first step may measure), between threads of this process; nothing is estimated, and what a run would refuse
+// is refused. At most 64 ranks. For `sotto train --dry-run`.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
   std::string aggregator;
+  std::string remark;                     // why that one
   std::vector<std::uint64_t> bytes_sent;  // a rank
   std::uint64_t dense_bytes = 0;          // of an uncompressed all-reduce, a rank
 };

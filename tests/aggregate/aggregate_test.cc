@@ -123,16 +123,6 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
   }
 }
 
-TEST(Aggregation, AutoTakesAllReduceForLinearCodecsAndGatherForOthers) {
-  const Layout layout = sample_layout();
-  const auto buckets = plan_buckets(layout, 1U << 20);
-  const test::Mirror group(2);
-  EXPECT_EQ(make_aggregator("test", "auto", "none", buckets, group)->name(), "all_reduce");
-  EXPECT_EQ(make_aggregator("test", "auto", "ef | f16", buckets, group)->name(), "all_reduce");
-  EXPECT_EQ(make_aggregator("test", "auto", "qsgd(bits=4)", buckets, group)->name(), "gather");
-  EXPECT_EQ(make_aggregator("test", "auto", "topk(0.1)", buckets, group)->name(), "gather");
-}
-
 TEST(Aggregation, RefusesWhatDoesNotFit) {
   const test::Mirror group(2);
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);

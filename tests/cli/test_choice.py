@@ -1,0 +1,26 @@
+"""What `auto` chooses is said once, recorded, and kept by a resume."""
+
+import re
+
+from conftest import TINY, summary
+
+
+def test_the_aggregator(good, tmp_path):
+    flags = ["train", *TINY, "--ranks", 3, "--codec", "qsgd(bits=4)", "--train-dir", "run", "--check-replicas", 1]
+    first = good(*flags, "--max-steps", 3)
+    found = summary(tmp_path / "run")
+    pattern = r"aggregator: gather, [\d.]+ KiB a rank and step against [\d.]+ KiB for scatter_reduce"
+    assert re.fullmatch(pattern, found["remark"]), found["remark"]
+    assert found["aggregator"] == "gather" and first.err.count(found["remark"]) == 1
+    good(*flags, "--max-steps", 5, "--resume")
+    assert summary(tmp_path / "run")["remark"] == found["remark"]
+
+
+def test_many_ranks(good):
+    job = good("train", *TINY, "--ranks", 9, "--codec", "qsgd(bits=4)", "--dry-run")
+    assert "aggregator    scatter_reduce\nchosen        aggregator: scatter_reduce, " in job.out
+
+
+def test_a_linear_codec(good, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--max-steps", 1, "--train-dir", "run")
+    assert summary(tmp_path / "run")["remark"] == "aggregator: all_reduce, as `f32` can be summed on the way"
