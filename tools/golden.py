@@ -156,12 +156,23 @@ def quantise_f16(values, _):
     return side, packed, decoded
 
 
-def stochastic_level(v, norm, top, number):
-    if norm == 0:
-        return 0
-    y = abs(v) / norm * f32(top)
-    floor = int(y)
-    return min(floor + int(number >> 1 < int((y - f32(floor)) * f32(2**31))), top)
+class Grid:
+    """Values of magnitude up to `norm` onto whole numbers of -top .. top."""
+
+    def __init__(self, norm, top):
+        self.norm, self.top = f32(norm), f32(top)
+        self.up = f32(2.0**64 if norm < 2.0**-64 else 2.0**-64 if norm > 2.0**64 else 1)
+        self.factor = f32(0) if norm == 0 else self.top / (self.norm * self.up)
+
+    def level(self, v, number=None):
+        y = f32(v) * self.up * self.factor
+        if number is not None:
+            y += f32(number - 2**32 if number >= 2**31 else number) * f32(2.0**-32)
+            y = max(min(y, self.top), -self.top)
+        return int(np.rint(y))  # to the nearest, ties to even
+
+    def value(self, level):
+        return self.norm * (f32(level) * (f32(1) / self.top))
 
 
 def quantise_qsgd(bits, bucket, norm):
@@ -175,12 +186,11 @@ def quantise_qsgd(bits, bucket, norm):
             else:
                 n = f32(min(math.sqrt(lanes(float(v) * float(v) for v in block)), 3.4028234663852886e38))
             side += struct.pack("<f", n)
+            grid = Grid(n, top)
             for j, v in enumerate(block):
-                level = stochastic_level(v, n, top, number(b * bucket + j))
-                negative = level > 0 and v < 0
-                symbols.append(level | (2**bits if negative else 0))
-                value = n * (f32(level) / f32(top))
-                decoded.append(-value if negative else value)
+                level = grid.level(v, number(b * bucket + j))
+                symbols.append(2 * level if level >= 0 else -2 * level - 1)
+                decoded.append(grid.value(level))
         return side, pack_bits(symbols, bits + 1), decoded
 
     return quantise
@@ -204,16 +214,11 @@ def quantise_int8(block_size, stochastic):
         for b, block in enumerate(blocks(values, block_size)):
             most = max(abs(v) for v in block)
             side += struct.pack("<f", most)
+            grid = Grid(most, 127)
             for j, v in enumerate(block):
-                if most == 0:
-                    q = 0
-                elif stochastic:
-                    level = stochastic_level(v, most, 127, number(b * block_size + j))
-                    q = -level if v < 0 else level
-                else:
-                    q = int(np.rint(v / most * f32(127)))  # to the nearest, ties to even
-                packed += struct.pack("<b", q)
-                decoded.append(most * (f32(q) / f32(127)))
+                level = grid.level(v, number(b * block_size + j) if stochastic else None)
+                packed += struct.pack("<b", level)
+                decoded.append(grid.value(level))
         return side, packed, decoded
 
     return quantise

@@ -10,7 +10,7 @@
 #include "sotto/codec/pieces.h"
 #include "sotto/core/options.h"
 #include "sotto/core/random.h"
-#include "sotto/kernels/levels.h"
+#include "sotto/kernels/draws.h"
 
 namespace sotto {
 

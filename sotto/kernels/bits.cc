@@ -1,95 +1,111 @@
 #include "sotto/kernels/bits.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/bits.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <type_traits>
-#include <utility>
 
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
-namespace {
+namespace HWY_NAMESPACE {
 
-using Wide = unsigned __int128;  // eight symbols of at most 16 bits
+constexpr std::size_t group = 8;  // symbols, which are `width` whole bytes
 
-// Eight symbols are `Width` whole bytes. A narrow word is enough up to 8 bits, and twice as fast.
-template <unsigned Width>
-using Word = std::conditional_t<(Width <= 8), std::uint64_t, Wide>;
+// A group, or what is left of one: 64 bits, and with a width of 9 eight more.
+void pack_group(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
+  std::uint64_t low = 0;
+  for (std::size_t j = 0; j < symbols.size(); ++j) low |= std::uint64_t{symbols[j]} << (j * width);
+  std::memcpy(out.data(), &low, std::min(out.size(), sizeof(low)));
+  if (out.size() > sizeof(low)) out[sizeof(low)] = static_cast<std::byte>(symbols[group - 1] >> 1);
+}
 
-// Whole words are moved while the buffer has room for one: what a word is too long is overwritten, or shifted out.
-template <unsigned Width>
-void pack(const std::uint16_t* symbols, std::size_t count, std::byte* out) {
-  using W = Word<Width>;
-  std::size_t left = packed_bytes(count, Width);
-  while (left > 0) {
-    const std::size_t group = std::min<std::size_t>(count, 8);
-    W word = 0;
-    if (group == 8) {
-      for (unsigned j = 0; j < 8; ++j) word |= static_cast<W>(symbols[j]) << (j * Width);
-    } else {
-      for (unsigned j = 0; j < group; ++j) word |= static_cast<W>(symbols[j]) << (j * Width);
-    }
-    const std::size_t used = std::min<std::size_t>(left, Width);
-    if (left >= sizeof(W)) {
-      std::memcpy(out, &word, sizeof(W));
-    } else {
-      std::memcpy(out, &word, used);
-    }
-    symbols += group;
-    count -= group;
-    out += used;
-    left -= used;
+void unpack_group(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
+  std::uint64_t low = 0;
+  std::memcpy(&low, in.data(), std::min(in.size(), sizeof(low)));
+  const std::uint64_t mask = (1U << width) - 1;
+  for (std::size_t j = 0; j < symbols.size(); ++j) symbols[j] = static_cast<std::uint16_t>((low >> (j * width)) & mask);
+  if (in.size() > sizeof(low)) {
+    symbols[group - 1] =
+        static_cast<std::uint16_t>(symbols[group - 1] | std::to_integer<unsigned>(in[sizeof(low)]) << 1);
   }
 }
-
-template <unsigned Width>
-void unpack(const std::byte* in, std::size_t count, std::uint16_t* symbols) {
-  using W = Word<Width>;
-  constexpr std::uint16_t mask = static_cast<std::uint16_t>((1U << Width) - 1);
-  std::size_t left = packed_bytes(count, Width);
-  while (left > 0) {
-    const std::size_t group = std::min<std::size_t>(count, 8);
-    const std::size_t used = std::min<std::size_t>(left, Width);
-    W word = 0;
-    if (left >= sizeof(W)) {
-      std::memcpy(&word, in, sizeof(W));
-    } else {
-      std::memcpy(&word, in, used);
-    }
-    if (group == 8) {
-      for (unsigned j = 0; j < 8; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
-    } else {
-      for (unsigned j = 0; j < group; ++j) symbols[j] = static_cast<std::uint16_t>(word >> (j * Width)) & mask;
-    }
-    symbols += group;
-    count -= group;
-    in += used;
-    left -= used;
-  }
-}
-
-using Pack = void (*)(const std::uint16_t*, std::size_t, std::byte*);
-using Unpack = void (*)(const std::byte*, std::size_t, std::uint16_t*);
-
-template <unsigned... Widths>
-constexpr std::array<Pack, 16> pack_table(std::integer_sequence<unsigned, Widths...>) {
-  return {pack<Widths + 1>...};
-}
-template <unsigned... Widths>
-constexpr std::array<Unpack, 16> unpack_table(std::integer_sequence<unsigned, Widths...>) {
-  return {unpack<Widths + 1>...};
-}
-
-constexpr auto packers = pack_table(std::make_integer_sequence<unsigned, 16>{});
-constexpr auto unpackers = unpack_table(std::make_integer_sequence<unsigned, 16>{});
-
-}  // namespace
 
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
-  packers[width - 1](symbols.data(), symbols.size(), out.data());
+  // Two neighbours become one symbol of twice the width, twice over: then a group is two 64-bit words of 4 * width
+  // bits.
+  using Words = hn::CappedTag<std::uint64_t, 8>;
+  const hn::Repartition<std::uint32_t, Words> pairs;
+  const hn::Repartition<std::uint16_t, Words> single;
+  constexpr std::size_t step = hn::MaxLanes(single);
+  std::uint64_t words[step / 4];
+  std::size_t i = 0;
+  std::size_t at = 0;
+  const int w = static_cast<int>(width);
+  for (; i + step <= symbols.size() && at + step / group * width + sizeof(std::uint64_t) <= out.size(); i += step) {
+    const auto two = hn::BitCast(pairs, hn::LoadU(single, &symbols[i]));
+    const auto low2 = hn::And(two, hn::Set(pairs, 0xFFFFU));
+    const auto four = hn::BitCast(Words(), hn::Or(low2, hn::ShiftLeftSame(hn::ShiftRight<16>(two), w)));
+    const auto low4 = hn::And(four, hn::Set(Words(), 0xFFFFFFFFU));
+    hn::StoreU(hn::Or(low4, hn::ShiftLeftSame(hn::ShiftRight<32>(four), 2 * w)), Words(), words);
+    for (std::size_t j = 0; j < step / 4; j += 2, at += width) {
+      const std::uint64_t low = words[j] | (words[j + 1] << (4 * width));
+      std::memcpy(&out[at], &low, sizeof(low));
+      if (width > 8) out[at + 8] = static_cast<std::byte>(words[j + 1] >> (64 - 4 * width));
+    }
+  }
+  for (; i < symbols.size(); i += group, at += width) {
+    const std::size_t count = std::min(group, symbols.size() - i);
+    pack_group(symbols.subspan(i, count), width, out.subspan(at, packed_bytes(count, width)));
+  }
 }
 
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
-  unpackers[width - 1](in.data(), symbols.size(), symbols.data());
+  // Each lane takes the two bytes that its symbol is in, shifts it to the top by a product, and down again.
+  const hn::CappedTag<std::uint8_t, 16> bytes;
+  const hn::Repartition<std::uint16_t, decltype(bytes)> d;
+  HWY_ALIGN std::uint8_t sources[16];
+  HWY_ALIGN std::uint16_t factors[group];
+  for (unsigned j = 0; j < group; ++j) {
+    sources[2 * j] = static_cast<std::uint8_t>(j * width / 8);
+    sources[2 * j + 1] = static_cast<std::uint8_t>(std::min(j * width / 8 + 1, 15U));
+    factors[j] = static_cast<std::uint16_t>(1U << (16 - width - j * width % 8));
+  }
+  const auto source = hn::Load(bytes, sources);
+  const auto factor = hn::Load(d, factors);
+  const int down = 16 - static_cast<int>(width);
+  std::size_t i = 0;
+  std::size_t at = 0;
+  for (; i + group <= symbols.size() && at + sizeof(sources) <= in.size(); i += group, at += width) {
+    const auto words = hn::BitCast(d, hn::TableLookupBytes(load_bytes(bytes, &in[at]), source));
+    hn::StoreU(hn::ShiftRightSame(hn::Mul(words, factor), down), d, &symbols[i]);
+  }
+  for (; i < symbols.size(); i += group, at += width) {
+    const std::size_t count = std::min(group, symbols.size() - i);
+    unpack_group(in.subspan(at, packed_bytes(count, width)), width, symbols.subspan(i, count));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sotto::kernels {
+
+HWY_EXPORT(pack_bits);
+HWY_EXPORT(unpack_bits);
+
+void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
+  HWY_DYNAMIC_DISPATCH(pack_bits)(symbols, width, out);
+}
+void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
+  HWY_DYNAMIC_DISPATCH(unpack_bits)(in, width, symbols);
 }
 
 }  // namespace sotto::kernels
+#endif

@@ -1,46 +1,62 @@
 #include "sotto/kernels/reduce.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/reduce.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include "sotto/kernels/lane_sum-inl.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
-namespace {
+namespace HWY_NAMESPACE {
 
-constexpr std::size_t lanes = 16;
+struct Magnitude {
+  HWY_INLINE VD operator()(VD x) const { return hn::Abs(x); }
+  double operator()(double x) const { return x < 0 ? -x : x; }
+};
 
-template <class Term>
-double lane_sum(std::span<const float> values, Term term) {
-  std::array<double, lanes> sum{};
-  const std::size_t whole = values.size() / lanes * lanes;
-  const float* data = values.data();
-  for (std::size_t i = 0; i < whole; i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] += term(static_cast<double>(data[i + lane]));
-  }
-  for (std::size_t i = whole; i < values.size(); ++i) sum[i - whole] += term(static_cast<double>(data[i]));
-  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-  }
-  return sum[0];
-}
+struct Square {
+  HWY_INLINE VD operator()(VD x) const { return hn::Mul(x, x); }
+  double operator()(double x) const { return x * x; }
+};
 
-}  // namespace
-
-double sum_abs(std::span<const float> values) {
-  return lane_sum(values, [](double x) { return std::abs(x); });
-}
-
-double sum_squares(std::span<const float> values) {
-  return lane_sum(values, [](double x) { return x * x; });
-}
+double sum_abs(std::span<const float> values) { return lane_sum(values, Magnitude()); }
+double sum_squares(std::span<const float> values) { return lane_sum(values, Square()); }
 
 std::uint32_t max_abs_bits(std::span<const float> values) {
-  std::int32_t most = 0;  // signed comparison is the one that every vector unit has
-  for (const float value : values) most = std::max(most, std::bit_cast<std::int32_t>(value) & 0x7FFFFFFF);
-  return static_cast<std::uint32_t>(most);
+  constexpr std::size_t chains = 4;  // maxima that do not wait for each other
+  VI most[chains] = {hn::Zero(I32()), hn::Zero(I32()), hn::Zero(I32()), hn::Zero(I32())};
+  std::size_t i = 0;
+  for (; i + chains * lanes <= values.size(); i += chains * lanes) {
+    for (std::size_t j = 0; j < chains; ++j) {
+      most[j] = hn::Max(most[j], magnitudes(load_floats(&values[i + j * lanes])));
+    }
+  }
+  for (; i + lanes <= values.size(); i += lanes) most[0] = hn::Max(most[0], magnitudes(load_floats(&values[i])));
+  const VI both = hn::Max(hn::Max(most[0], most[1]), hn::Max(most[2], most[3]));
+  auto result = static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(I32(), both)));
+  for (; i < values.size(); ++i) {
+    const std::uint32_t bits = element::magnitude_bits(values[i]);
+    result = bits > result ? bits : result;
+  }
+  return result;
 }
 
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sotto::kernels {
+
+HWY_EXPORT(sum_abs);
+HWY_EXPORT(sum_squares);
+HWY_EXPORT(max_abs_bits);
+
+double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
+double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_squares)(values); }
+std::uint32_t max_abs_bits(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(values); }
 bool all_finite(std::span<const float> values) { return max_abs_bits(values) < infinity_bits; }
 
 }  // namespace sotto::kernels
+#endif

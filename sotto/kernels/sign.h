@@ -6,8 +6,9 @@
 namespace sotto::kernels {
 
 // Bit i is 1 where values[i] < 0 (so both zeros count as positive), least significant bit first; the bits after the
-// last value are zero. REQUIRES out.size() == (values.size() + 7) / 8.
-void pack_signs(std::span<const float> values, std::span<std::byte> out);
+// last value are zero. Returns sum_abs(values) (reduce.h), so that one pass does for both. REQUIRES out.size() ==
+// (values.size() + 7) / 8.
+double pack_signs(std::span<const float> values, std::span<std::byte> out);
 // out[i] += magnitude, or -= where bit first + i of `in` is 1.
 void add_signs(std::span<const std::byte> in, std::size_t first, float magnitude, std::span<float> out);
 

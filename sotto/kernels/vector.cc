@@ -1,24 +1,59 @@
 #include "sotto/kernels/vector.h"
 
-#include <cstddef>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/vector.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include "sotto/kernels/simd-inl.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
+namespace HWY_NAMESPACE {
 
 void add(std::span<const float> values, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] += values[i];
+  std::size_t i = 0;
+  for (; i + lanes <= out.size(); i += lanes) {
+    hn::StoreU(hn::Add(load_floats(&out[i]), load_floats(&values[i])), F32(), &out[i]);
+  }
+  for (; i < out.size(); ++i) out[i] += values[i];
 }
 
 void scale(float factor, std::span<float> out) {
-  for (float& value : out) value *= factor;
+  std::size_t i = 0;
+  for (; i + lanes <= out.size(); i += lanes) {
+    hn::StoreU(hn::Mul(load_floats(&out[i]), set(factor)), F32(), &out[i]);
+  }
+  for (; i < out.size(); ++i) out[i] *= factor;
 }
 
 void axpy(float factor, std::span<const float> values, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] += factor * values[i];
+  std::size_t i = 0;
+  for (; i + lanes <= out.size(); i += lanes) accumulate(load_floats(&values[i]), set(factor), &out[i]);
+  for (; i < out.size(); ++i) out[i] += factor * values[i];
 }
 
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sotto::kernels {
+
+HWY_EXPORT(add);
+HWY_EXPORT(scale);
+HWY_EXPORT(axpy);
+
+void add(std::span<const float> values, std::span<float> out) { HWY_DYNAMIC_DISPATCH(add)(values, out); }
+void scale(float factor, std::span<float> out) { HWY_DYNAMIC_DISPATCH(scale)(factor, out); }
+void axpy(float factor, std::span<const float> values, std::span<float> out) {
+  HWY_DYNAMIC_DISPATCH(axpy)(factor, values, out);
+}
+
+// Each element is somewhere else: no vector unit adds there faster.
 void scatter_add(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
                  std::span<float> out) {
   for (std::size_t j = 0; j < indices.size(); ++j) out[indices[j] - first] += values[j];
 }
 
 }  // namespace sotto::kernels
+#endif

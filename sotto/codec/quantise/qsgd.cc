@@ -7,12 +7,13 @@
 
 #include "sotto/codec/quantise/side.h"
 #include "sotto/kernels/bits.h"
+#include "sotto/kernels/levels.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::size_t chunk = 1024;  // symbols between quantising and packing: whole bytes at any width
+constexpr std::size_t chunk = 2048;  // symbols between quantising and packing: whole bytes at any width
 
 // The norm of a bucket; not finite just when a value is not.
 float norm_of(std::span<const float> values, bool l2) {
@@ -27,8 +28,7 @@ Qsgd::Qsgd(const QsgdOptions& options)
     : options_(options),
       bits_(static_cast<unsigned>(options.bits)),
       bucket_(static_cast<std::size_t>(options.bucket)),
-      sign_bit_(1U << bits_),
-      top_(sign_bit_ - 1),
+      top_((1U << bits_) - 1),
       l2_(options.norm == "l2") {}
 
 std::size_t Qsgd::side_bytes(std::size_t values) const { return block_count(values, bucket_) * sizeof(float); }
@@ -48,8 +48,8 @@ bool Qsgd::encode(const Values& values, std::span<std::byte> side, std::span<std
         if (!std::isfinite(norm)) return false;
         kernels::store(side.data(), bucket, norm);
       }
-      kernels::stochastic_levels(values.data.subspan(at, stop - at), norm, top_, sign_bit_,
-                                 values.draws.part(at, stop - at), std::span(symbols).subspan(at - begin));
+      kernels::stochastic_levels(values.data.subspan(at, stop - at), norm, top_, values.draws.part(at, stop - at),
+                                 std::span(symbols).subspan(at - begin));
       at = stop;
     }
     kernels::pack_bits(std::span(symbols).first(end - begin), width(),

@@ -10,7 +10,7 @@ struct QsgdOptions {
   std::int64_t bucket = 512;
   std::string norm = "max";
   void visit(OptionVisitor& v) {
-    v.option("bits", bits, "bits of level; one more of sign goes with every value", Bounds{1, 8});
+    v.option("bits", bits, "bits of magnitude; one more of sign goes with every value", Bounds{1, 8});
     v.option("bucket", bucket, "values that share a norm", Bounds{1, 1U << 30});
     v.option("norm", norm, "largest magnitude, or Euclidean norm (more levels are 0, more variance)", {"max", "l2"});
   }
@@ -35,7 +35,7 @@ class Qsgd final : public Quantise {
   QsgdOptions options_;
   unsigned bits_;
   std::size_t bucket_;
-  std::uint32_t sign_bit_, top_;
+  unsigned top_;
   bool l2_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sotto/codec/quantise/side.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/sign.h"
 
@@ -17,13 +18,17 @@ Range Sign::block_range(std::size_t b, std::size_t count) const {
 
 bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   const std::size_t count = values.data.size();
+  const bool whole_bytes = block_ % 8 == 0;  // then a block's bits are bytes of its own, packed while it is summed
+  if (!whole_bytes) kernels::pack_signs(values.data, packed);
   for (std::size_t b = 0; b < block_count(count, block_); ++b) {
     const Range range = block_range(b, count);
-    const double sum = kernels::sum_abs(values.data.subspan(range.begin, range.size()));
+    const auto part = values.data.subspan(range.begin, range.size());
+    const double sum =
+        whole_bytes ? kernels::pack_signs(part, packed.subspan(range.begin / 8, kernels::packed_bytes(part.size(), 1)))
+                    : kernels::sum_abs(part);
     if (!std::isfinite(sum)) return false;
     kernels::store(side.data(), b, static_cast<float>(sum / static_cast<double>(range.size())));
   }
-  kernels::pack_signs(values.data, packed);
   return true;
 }
 

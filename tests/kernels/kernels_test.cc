@@ -9,6 +9,7 @@
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
+#include "sotto/kernels/element.h"
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
@@ -32,7 +33,7 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed) {
 
 TEST(Bits, EveryWidthAndLengthGoesThereAndBack) {
   Philox random(1, Purpose::test);
-  for (unsigned width = 1; width <= 16; ++width) {
+  for (unsigned width = 1; width <= 9; ++width) {
     for (std::size_t count = 0; count < 50; ++count) {
       std::vector<std::uint16_t> symbols(count);
       for (auto& symbol : symbols) symbol = static_cast<std::uint16_t>(random.below(1U << width));
@@ -182,37 +183,49 @@ TEST(Vector, ScatterAdd) {
   EXPECT_EQ(out, (std::vector<float>{1.5F, 0.5F, 0.5F, 2.5F}));
 }
 
-TEST(Levels, AreAtMostTheTopAndHaveNoNegativeZero) {
-  const std::vector<float> values{1, -1, 0, -0.0F, -1e-30F, 0.5F};
+TEST(Levels, AreAtMostTheTopAndZerosStay) {
+  const std::vector<float> values{1, -1, 0, -0.0F, 1e-30F, 0.5F};
   std::vector<std::uint16_t> symbols(values.size());
   for (std::uint32_t trial = 0; trial < 200; ++trial) {
-    stochastic_levels(values, 1, 7, 8, {{trial, trial}, 0, {}}, symbols);
-    EXPECT_EQ(symbols[0], 7);
-    EXPECT_EQ(symbols[1], 15);
+    stochastic_levels(values, 1, 7, {{trial, trial}, 0, {}}, symbols);
+    EXPECT_EQ(symbols[0], 14);
+    EXPECT_EQ(symbols[1], 13);
     EXPECT_EQ(symbols[2], 0);
     EXPECT_EQ(symbols[3], 0);
     EXPECT_EQ(symbols[4], 0);
-    EXPECT_TRUE(symbols[5] == 3 || symbols[5] == 4);
+    EXPECT_TRUE(symbols[5] == 6 || symbols[5] == 8);
   }
-  stochastic_levels(std::vector<float>{1, -1}, 0.9F, 7, 8, {}, symbols);  // a norm that was rounded down, say
-  EXPECT_EQ(symbols[0], 7);
-  EXPECT_EQ(symbols[1], 15);
-  stochastic_levels(std::vector<float>{0, -0.0F}, 0, 7, 8, {}, symbols);
+  stochastic_levels(std::vector<float>{0, -0.0F}, 0, 7, {}, symbols);
   EXPECT_EQ(symbols[0] + symbols[1], 0);
+}
+
+TEST(Levels, AreRightOnAverage) {
+  // 3.3 and -0.1 of 7: the mean of n draws has a standard deviation of at most 1 / (2 sqrt(n)).
+  constexpr std::uint32_t draws = 100'000;
+  for (const auto& [value, mean] : {std::pair{3.3F / 7, 3.3}, {-0.1F / 7, -0.1}}) {
+    const std::vector<float> values(draws, value);
+    std::vector<std::uint16_t> symbols(draws);
+    stochastic_levels(values, 1, 7, {{1, 2}, 0, {}}, symbols);
+    std::vector<float> levels(draws);
+    add_levels(symbols, 7, 7, 1, levels);
+    double sum = 0;
+    for (const float level : levels) sum += level;
+    EXPECT_NEAR(sum / draws, mean, 4 / (2 * std::sqrt(draws)));
+  }
 }
 
 TEST(Levels, ListedNumbersDrawAsConsecutiveOnesDo) {
   const auto values = draw(100, 6);
   const ElementStream stream{11, 12};
   std::vector<std::uint16_t> whole(100), some(34);
-  stochastic_levels(values, 5, 3, 4, {stream, 1000, {}}, whole);
+  stochastic_levels(values, 5, 3, {stream, 1000, {}}, whole);
   std::vector<float> picked;
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < 100; i += 3) {
     picked.push_back(values[i]);
     numbers.push_back(i);
   }
-  stochastic_levels(picked, 5, 3, 4, {stream, 1000, numbers}, some);
+  stochastic_levels(picked, 5, 3, {stream, 1000, numbers}, some);
   for (std::size_t j = 0; j < some.size(); ++j) EXPECT_EQ(some[j], whole[3 * j]);
 }
 
@@ -259,22 +272,17 @@ TEST(Select, CollectsWhatReachesTheMagnitude) {
   }
 }
 
-// Fractions far below 2^-24 have their own probabilities: these random numbers, 241 and 64 of 2^32, are small, but not
-// as small as that.
+// Fractions that are next to nothing have no more chance than they should, however near the random number is to 1/2:
+// these are the largest and the smallest of 2^32.
 TEST(Levels, TinyFractionsAreNotRoundedUpTooOften) {
-  const ElementStream stream{0, 0};
-  const auto rounds_up = [&](std::uint32_t number, float fraction) {
-    std::uint16_t symbol = 0;
-    stochastic_levels(std::span(&fraction, 1), 1, 1, 2, {stream, number, {}}, std::span(&symbol, 1));
-    return symbol == 1;
-  };
-  ASSERT_EQ(stream.at(54147303), 241U);
-  ASSERT_EQ(stream.at(81487153), 64U);
-  EXPECT_FALSE(rounds_up(54147303, 0x1p-26F));  // 241 / 2 >= 2^-26 2^31 = 32
-  EXPECT_FALSE(rounds_up(81487153, 0x1p-26F));
-  EXPECT_TRUE(rounds_up(81487153, 33 * 0x1p-31F));
-  EXPECT_TRUE(rounds_up(54147303, 0x1p-24F));
-  EXPECT_FALSE(rounds_up(81487153, 0x1p-40F));
+  for (const std::uint32_t number : {0x7FFFFFFFU, 0x7FFFFFC0U, 0x7FFFFF80U, 0x80000000U, 0x80000040U}) {
+    for (const float fraction : {1e-38F, 0x1p-40F, 0x1p-26F}) {
+      EXPECT_EQ(element::random_level(fraction, element::Grid(1, 1), number), 0);
+      EXPECT_EQ(element::random_level(-fraction, element::Grid(1, 1), number), 0);
+    }
+    EXPECT_EQ(element::random_level(0x1p-22F, element::Grid(1, 1), number), number < 0x80000000U ? 1 : 0);
+    EXPECT_EQ(element::random_level(-0x1p-22F, element::Grid(1, 1), number), number < 0x80000000U ? 0 : -1);
+  }
 }
 
 }  // namespace

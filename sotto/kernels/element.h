@@ -1,0 +1,97 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "sotto/core/random.h"
+
+// What each kernel does with one element, in plain C++: the definition that the SIMD code is tested against on every
+// target, and what it uses for the elements that do not fill a vector.
+namespace sotto::kernels::element {
+
+inline constexpr std::uint32_t sign_mask = 0x80000000U;
+
+inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & ~sign_mask; }
+
+// IEEE binary16, rounded to nearest even; beyond 65504 saturated.
+inline std::uint16_t to_f16(float value) {
+  const std::uint32_t sign = (std::bit_cast<std::uint32_t>(value) & sign_mask) >> 16;
+  const float magnitude = std::bit_cast<float>(magnitude_bits(value));
+  const float clamped = magnitude < 65504.0F ? magnitude : 65504.0F;
+  const std::uint32_t m = std::bit_cast<std::uint32_t>(clamped);
+  // Normal: the exponent is rebased by 112, and the 13 bits that go are rounded, ties to the even neighbour.
+  const std::uint32_t normal = (m - (112U << 23) + 0xFFFU + ((m >> 13) & 1U)) >> 13;
+  // Below 2^-14: adding 1/2 leaves multiples of 2^-24 in the low bits of the sum, rounded by the addition itself.
+  const std::uint32_t small = std::bit_cast<std::uint32_t>(clamped + 0.5F) - 0x3F000000U;
+  return static_cast<std::uint16_t>(sign | (m < 0x38800000U ? small : normal));
+}
+
+inline float from_f16(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
+  const std::uint32_t m = static_cast<std::uint32_t>(half & 0x7FFFU) << 13;
+  // The largest exponent is that of infinity and NaN in both formats.
+  const float normal = std::bit_cast<float>(m + (m < (31U << 23) ? 112U << 23 : 224U << 23));
+  // A subnormal is read as a normal number of the next exponent, and 2^-14 is taken off again: exact.
+  const float small = std::bit_cast<float>(m + (113U << 23)) - 0x1p-14F;
+  const float value = m < (1U << 23) ? small : normal;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
+}
+
+// value * unit, at most the largest float when unit > 1. With a unit of at most 1, what is not finite stays so.
+inline float from_f16(std::uint16_t half, float unit) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  const float value = from_f16(half) * unit;
+  if (!(unit > 1)) return value;
+  const float below = value < largest ? value : largest;
+  return below > -largest ? below : -largest;
+}
+
+// The upper half of a float, rounded to nearest even; saturated at the largest bfloat16.
+inline std::uint16_t to_bf16(float value) {
+  const std::uint32_t sign = (std::bit_cast<std::uint32_t>(value) & sign_mask) >> 16;
+  const std::uint32_t m = magnitude_bits(value);
+  const std::uint32_t rounded = (m + 0x7FFFU + ((m >> 16) & 1U)) >> 16;
+  return static_cast<std::uint16_t>(sign | (rounded < 0x7F7FU ? rounded : 0x7F7FU));
+}
+
+inline float from_bf16(std::uint16_t half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16); }
+
+// Values up to `norm` in magnitude onto whole numbers of -top .. top. `up` is a power of two that keeps factor = top /
+// (norm * up) a normal number; with a norm of 0 everything is 0.
+struct Grid {
+  Grid(float norm, unsigned largest)
+      : up(norm < 0x1p-64F ? 0x1p64F : (norm > 0x1p64F ? 0x1p-64F : 1.0F)),
+        factor(norm == 0.0F ? 0.0F : static_cast<float>(largest) / (norm * up)),
+        top(static_cast<float>(largest)) {}
+  float at(float value) const { return value * up * factor; }
+  float up, factor, top;
+};
+
+// A random number as one of [-1/2, 1/2]: what is rounded to nearest after this was added to it is rounded up or down
+// with the probability that makes the mean right. Both ends go to the even neighbour, so 0 stays 0.
+inline float dither(std::uint32_t number) { return static_cast<float>(static_cast<std::int32_t>(number)) * 0x1p-32F; }
+
+// Adding it leaves no room for a fraction: the addition rounds, ties to even. The lowest bits are then the whole number
+// itself, of either sign.
+inline constexpr float rounder = 0x1.8p23F;
+
+inline std::int32_t nearest_level(float value, const Grid& grid) {
+  return std::bit_cast<std::int32_t>(grid.at(value) + rounder) - std::bit_cast<std::int32_t>(rounder);
+}
+
+inline std::int32_t random_level(float value, const Grid& grid, std::uint32_t number) {
+  const float moved = grid.at(value) + dither(number);
+  const float below = moved < grid.top ? moved : grid.top;
+  const float inside = below > -grid.top ? below : -grid.top;
+  return std::bit_cast<std::int32_t>(inside + rounder) - std::bit_cast<std::int32_t>(rounder);
+}
+
+// norm * (level * step), where step is the float nearest to 1 / top.
+inline float from_level(std::int32_t level, float norm, float step) {
+  return norm * (static_cast<float>(level) * step);
+}
+
+}  // namespace sotto::kernels::element

@@ -1,0 +1,63 @@
+// Included once for every SIMD target: sums of doubles in the lanes that reduce.h describes.
+#if defined(SOTTO_KERNELS_LANE_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOTTO_KERNELS_LANE_SUM_INL_H_
+#undef SOTTO_KERNELS_LANE_SUM_INL_H_
+#else
+#define SOTTO_KERNELS_LANE_SUM_INL_H_
+#endif
+
+#include <span>
+
+#include "sotto/kernels/element.h"
+#include "sotto/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sotto::kernels {
+namespace HWY_NAMESPACE {
+
+using F64 = hn::CappedTag<double, 8>;
+using VD = hn::Vec<F64>;
+
+class LaneSum {
+ public:
+  static constexpr std::size_t count = 16;
+
+  // Sixteen values, to one lane each.
+  template <class Term>
+  HWY_INLINE void add(const float* values, Term term) {
+    const hn::Rebind<float, F64> half;
+    for (std::size_t j = 0; j < vectors; ++j) {
+      sums_[j] = hn::Add(sums_[j], term(hn::PromoteTo(F64(), hn::LoadU(half, values + j * width))));
+    }
+  }
+  // The last ones, fewer than sixteen, and the sum of all lanes.
+  template <class Term>
+  double finish(std::span<const float> values, Term term) const {
+    double sum[count];
+    for (std::size_t j = 0; j < vectors; ++j) hn::StoreU(sums_[j], F64(), sum + j * width);
+    for (std::size_t i = 0; i < values.size(); ++i) sum[i] += term(static_cast<double>(values[i]));
+    for (std::size_t half = count / 2; half > 0; half /= 2) {
+      for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
+    }
+    return sum[0];
+  }
+
+ private:
+  static constexpr std::size_t width = hn::MaxLanes(F64());
+  static constexpr std::size_t vectors = count / width;
+  VD sums_[vectors] = {};
+};
+
+template <class Term>
+double lane_sum(std::span<const float> values, Term term) {
+  LaneSum sum;
+  const std::size_t whole = values.size() / LaneSum::count * LaneSum::count;
+  for (std::size_t i = 0; i < whole; i += LaneSum::count) sum.add(&values[i], term);
+  return sum.finish(values.subspan(whole), term);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

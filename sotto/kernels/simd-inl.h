@@ -1,0 +1,70 @@
+// Included once for every SIMD target, after highway.h (see its foreach_target.h): what several kernels share.
+#if defined(SOTTO_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOTTO_KERNELS_SIMD_INL_H_
+#undef SOTTO_KERNELS_SIMD_INL_H_
+#else
+#define SOTTO_KERNELS_SIMD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sotto/core/random.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sotto::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Never more than 16 floats a vector: the lanes of a sum, and a multiple of the bytes that bits are packed into.
+using F32 = hn::CappedTag<float, 16>;
+using I32 = hn::Rebind<std::int32_t, F32>;
+using U32 = hn::Rebind<std::uint32_t, F32>;
+using U16 = hn::Rebind<std::uint16_t, F32>;  // as many lanes, so half a vector
+using U8 = hn::Rebind<std::uint8_t, F32>;
+using VF = hn::Vec<F32>;
+using VI = hn::Vec<I32>;
+using VU = hn::Vec<U32>;
+constexpr std::size_t lanes = hn::MaxLanes(F32());
+
+// Vectors at any address, also of types that may not stand there.
+template <class D>
+HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* from) {
+  return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, D>(), reinterpret_cast<const std::uint8_t*>(from)));
+}
+template <class D>
+HWY_INLINE void store_bytes(D, hn::Vec<D> v, std::byte* to) {
+  const hn::Repartition<std::uint8_t, D> bytes;
+  hn::StoreU(hn::BitCast(bytes, v), bytes, reinterpret_cast<std::uint8_t*>(to));
+}
+
+HWY_INLINE VF load_floats(const float* from) { return hn::LoadU(F32(), from); }
+HWY_INLINE VF set(float value) { return hn::Set(F32(), value); }
+HWY_INLINE VU set_bits(std::uint32_t value) { return hn::Set(U32(), value); }
+
+// The bits of |v|.
+HWY_INLINE VI magnitudes(VF v) { return hn::And(hn::BitCast(I32(), v), hn::Set(I32(), 0x7FFFFFFF)); }
+
+// out += scale * value, not fused.
+HWY_INLINE void accumulate(VF value, VF scale, float* out) {
+  hn::StoreU(hn::Add(hn::LoadU(F32(), out), hn::Mul(scale, value)), F32(), out);
+}
+
+// ElementStream::mix and ElementStream::at.
+HWY_INLINE VU mix(VU h) {
+  h = hn::Xor(h, hn::ShiftRight<16>(h));
+  h = hn::Mul(h, set_bits(0x7feb352dU));
+  h = hn::Xor(h, hn::ShiftRight<15>(h));
+  h = hn::Mul(h, set_bits(0x846ca68bU));
+  return hn::Xor(h, hn::ShiftRight<16>(h));
+}
+HWY_INLINE VU random_numbers(VU i_plus_k0, VU k1) { return mix(hn::Xor(mix(i_plus_k0), k1)); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,351 @@
+// The kernels on every SIMD target against element.h and the slowest way to do the same: each bit must be equal.
+#include "tests/kernels/targets.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "sotto/core/random.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/cast.h"
+#include "sotto/kernels/element.h"
+#include "sotto/kernels/int8.h"
+#include "sotto/kernels/levels.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/select.h"
+#include "sotto/kernels/sign.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto::kernels {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float largest = std::numeric_limits<float>::max();
+constexpr std::array<std::size_t, 26> lengths{0,  1,  2,  3,  4,  5,  7,  8,   9,   15,  16,  17,  31,
+                                              32, 33, 47, 63, 64, 65, 79, 127, 128, 129, 200, 257, 1031};
+
+// Stretches that begin at any address: `shift` elements behind one that is aligned.
+template <class T>
+class Stretch {
+ public:
+  Stretch(std::size_t count, std::size_t shift, T fill = T{})
+      : room_(count + shift + guard, fill), shift_(shift), fill_(fill) {}
+  std::span<T> span() { return std::span(room_).subspan(shift_, room_.size() - shift_ - guard); }
+  // Nothing behind the stretch was written.
+  bool guarded() const {
+    for (std::size_t i = room_.size() - guard; i < room_.size(); ++i) {
+      if (room_[i] != fill_) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t guard = 64;
+  std::vector<T> room_;
+  std::size_t shift_;
+  T fill_;
+};
+
+// Both zeros, denormals, very large and very small ones among normal numbers; none beyond `most`.
+std::vector<float> numbers(std::size_t count, std::uint64_t seed, float most = largest) {
+  constexpr std::array special{0.0F,     -0.0F,     1e-45F, -3e-42F, 1e30F,  -1e30F,
+                               65504.0F, -65520.0F, 6e-8F,  1e-38F,  3.4e38F};
+  std::vector<float> values(count);
+  Philox random(seed, Purpose::test);
+  for (float& value : values) {
+    value = random.below(4) == 0 ? special[random.below(special.size())] : static_cast<float>(random.normal());
+    value = std::fmin(std::fmax(value, -most), most);
+  }
+  return values;
+}
+
+// test(count, shift, seed) for lengths around those of vectors, at every address.
+template <class Test>
+void everywhere(Test test) {
+  on_every_target([&] {
+    for (const std::size_t count : lengths) {
+      for (std::size_t shift = 0; shift < 4; ++shift) {
+        SCOPED_TRACE(::testing::Message() << count << " elements, shifted by " << shift);
+        test(count, shift, 1000 * count + shift);
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  });
+}
+
+template <class T>
+void expect_same_bits(std::span<const T> a, std::span<const T> b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&a[i], &b[i], sizeof(T)), 0) << "element " << i;
+  }
+}
+
+// kernel(values, out) against reference(value) of each, as T in bytes.
+template <class T, class Kernel, class Reference>
+void check_encode(Kernel kernel, Reference reference, float most = largest) {
+  everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    const auto drawn = numbers(count, seed, most);
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    Stretch<std::byte> out(count * sizeof(T), 3 - shift);
+    std::vector<std::byte> expected(count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) store(expected.data(), i, static_cast<T>(reference(drawn[i], i)));
+    kernel(std::span<const float>(values.span()), out.span());
+    expect_same_bits<std::byte>(out.span(), expected);
+    EXPECT_TRUE(out.guarded());
+  });
+}
+
+// kernel(in, scale, out) against out[i] += scale * reference(in[i]).
+template <class T, class Kernel, class Reference>
+void check_add(Kernel kernel, Reference reference) {
+  constexpr float scale = 0.7F;
+  everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<std::byte> in(count * sizeof(T), 3 - shift);
+    Philox random(seed, Purpose::test);
+    for (std::byte& byte : in.span()) byte = static_cast<std::byte>(random.below(256));
+    Stretch<float> out(count, shift);
+    for (float& x : out.span()) x = static_cast<float>(random.normal());
+    std::vector<float> expected(out.span().begin(), out.span().end());
+    for (std::size_t i = 0; i < count; ++i) expected[i] += scale * reference(load<T>(in.span().data(), i));
+    kernel(std::span<const std::byte>(in.span()), scale, out.span());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (std::isnan(expected[i])) {
+        ASSERT_TRUE(std::isnan(out.span()[i])) << "element " << i;
+      } else {
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(out.span()[i]), std::bit_cast<std::uint32_t>(expected[i]))
+            << "element " << i;
+      }
+    }
+    EXPECT_TRUE(out.guarded());
+  });
+}
+
+TEST(Targets, Casts) {
+  check_encode<std::uint16_t>([](auto values, auto out) { to_f16(values, 0.5F, 4, out); },
+                              [](float v, std::size_t) { return element::to_f16(v * 0.5F * 4.0F); });
+  check_encode<std::uint16_t>([](auto values, auto out) { to_bf16(values, 0.3F, out); },
+                              [](float v, std::size_t) { return element::to_bf16(v * 0.3F); });
+  check_encode<float>([](auto values, auto out) { to_f32(values, 0.3F, out); },
+                      [](float v, std::size_t) { return v * 0.3F; });
+}
+
+TEST(Targets, CastsBack) {
+  for (const float unit : {0.25F, 0x1p113F}) {
+    check_add<std::uint16_t>([&](auto in, float scale, auto out) { add_f16(in, unit, scale, out); },
+                             [&](std::uint16_t half) { return element::from_f16(half, unit); });
+  }
+  check_add<std::uint16_t>([](auto in, float scale, auto out) { add_bf16(in, scale, out); }, element::from_bf16);
+  check_add<float>([](auto in, float scale, auto out) { add_f32(in, scale, out); }, [](float v) { return v; });
+}
+
+TEST(Targets, FindWhatIsNotFinite) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t) {
+    Stretch<std::byte> halves(2 * count, shift, std::byte{0x3A});
+    Stretch<std::byte> floats(4 * count, shift, std::byte{0x3A});
+    EXPECT_TRUE(all_finite_f16(halves.span()));
+    EXPECT_TRUE(all_finite_bf16(halves.span()));
+    EXPECT_TRUE(all_finite_f32(floats.span()));
+    for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+      if (count == 0) break;
+      Stretch<std::byte> bad = halves;
+      store(bad.span().data(), at, std::uint16_t{0xFC00});
+      EXPECT_FALSE(all_finite_f16(bad.span()));
+      EXPECT_TRUE(all_finite_bf16(bad.span()));
+      store(bad.span().data(), at, std::uint16_t{0x7F81});
+      EXPECT_FALSE(all_finite_bf16(bad.span()));
+      Stretch<std::byte> worse = floats;
+      store(worse.span().data(), at, -infinity);
+      EXPECT_FALSE(all_finite_f32(worse.span()));
+      Stretch<std::byte> eights = halves;
+      EXPECT_TRUE(valid_int8(eights.span()));
+      eights.span()[at] = std::byte{0x80};
+      EXPECT_FALSE(valid_int8(eights.span()));
+    }
+  });
+}
+
+TEST(Targets, Int8) {
+  const ElementStream stream{77, 88};
+  for (const float norm : {2.5F, 1e-44F, 1e-30F, 1e30F, largest}) {
+    const element::Grid grid(norm, 127);
+    check_encode<std::int8_t>([&](auto values, auto out) { to_int8(values, norm, out); },
+                              [&](float v, std::size_t) { return element::nearest_level(v, grid); }, norm);
+    check_encode<std::int8_t>(
+        [&](auto values, auto out) {
+          to_int8_stochastic(values, norm, {stream, 0xFFFFFF00U, {}}, out);
+        },
+        [&](float v, std::size_t i) {
+          return element::random_level(v, grid, stream.at(0xFFFFFF00U + static_cast<std::uint32_t>(i)));
+        },
+        norm);
+  }
+  check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, 2.5F, scale, out); },
+                         [](std::int8_t q) { return element::from_level(q, 2.5F, 1.0F / 127); });
+}
+
+// Symbols are 0, 1, 2, ... for the levels 0, -1, 1, -2, 2, ...
+std::uint16_t symbol_of(std::int32_t level) {
+  return static_cast<std::uint16_t>(level < 0 ? -2 * level - 1 : 2 * level);
+}
+
+TEST(Targets, Levels) {
+  const ElementStream stream{77, 88};
+  std::vector<std::uint32_t> listed(lengths.back());
+  for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(i * i * 7919);
+  for (const unsigned top : {1U, 7U, 255U}) {
+    for (const float norm : {2.5F, 1e-44F, 1e30F}) {
+      const element::Grid grid(norm, top);
+      const auto bytes_of = [&](auto kernel) {
+        return [kernel](std::span<const float> values, std::span<std::byte> out) {
+          std::vector<std::uint16_t> symbols(values.size());
+          kernel(values, std::span(symbols));
+          for (std::size_t i = 0; i < symbols.size(); ++i) store(out.data(), i, symbols[i]);
+        };
+      };
+      check_encode<std::uint16_t>(
+          bytes_of([&](auto values, auto symbols) { nearest_levels(values, norm, top, symbols); }),
+          [&](float v, std::size_t) { return symbol_of(element::nearest_level(v, grid)); }, norm);
+      check_encode<std::uint16_t>(
+          bytes_of([&](auto values, auto symbols) {
+            stochastic_levels(values, norm, top, {stream, 9, {}}, symbols);
+          }),
+          [&](float v, std::size_t i) {
+            return symbol_of(element::random_level(v, grid, stream.at(9 + static_cast<std::uint32_t>(i))));
+          },
+          norm);
+      check_encode<std::uint16_t>(
+          bytes_of([&](auto values, auto symbols) {
+            stochastic_levels(values, norm, top, {stream, 9, std::span(listed).first(values.size())}, symbols);
+          }),
+          [&](float v, std::size_t i) { return symbol_of(element::random_level(v, grid, stream.at(9 + listed[i]))); },
+          norm);
+    }
+    check_add<std::uint16_t>(
+        [&](auto in, float scale, auto out) {
+          std::vector<std::uint16_t> symbols(out.size());
+          for (std::size_t i = 0; i < symbols.size(); ++i) {
+            symbols[i] = static_cast<std::uint16_t>(load<std::uint16_t>(in.data(), i) % (2 * top + 2));
+          }
+          add_levels(symbols, 2.5F, top, scale, out);
+        },
+        [&](std::uint16_t bits) {
+          const int symbol = bits % (2 * static_cast<int>(top) + 2);
+          const int level = symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2;
+          return element::from_level(std::max(level, -static_cast<int>(top)), 2.5F, 1.0F / static_cast<float>(top));
+        });
+  }
+}
+
+TEST(Targets, PackedBits) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Philox random(seed, Purpose::test);
+    for (unsigned width = 1; width <= 9; ++width) {
+      Stretch<std::uint16_t> symbols(count, shift);
+      for (auto& symbol : symbols.span()) symbol = static_cast<std::uint16_t>(random.below(1U << width));
+      Stretch<std::byte> packed(packed_bytes(count, width), 3 - shift);
+      std::vector<std::byte> expected(packed_bytes(count, width));
+      for (std::size_t bit = 0; bit < count * width; ++bit) {
+        const unsigned set = (symbols.span()[bit / width] >> (bit % width)) & 1U;
+        expected[bit / 8] |= static_cast<std::byte>(set << (bit % 8));
+      }
+      pack_bits(symbols.span(), width, packed.span());
+      expect_same_bits<std::byte>(packed.span(), expected);
+      EXPECT_TRUE(packed.guarded());
+      Stretch<std::uint16_t> back(count, 3 - shift);
+      unpack_bits(packed.span(), width, back.span());
+      expect_same_bits<std::uint16_t>(back.span(), symbols.span());
+      EXPECT_TRUE(back.guarded());
+    }
+  });
+}
+
+// The lanes of reduce.h, one value after the other.
+template <class Term>
+double reference_sum(std::span<const float> values, Term term) {
+  std::array<double, 16> lane{};
+  for (std::size_t i = 0; i < values.size(); ++i) lane[i % 16] += term(static_cast<double>(values[i]));
+  for (std::size_t half = 8; half > 0; half /= 2) {
+    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  }
+  return lane[0];
+}
+
+TEST(Targets, SumsAndSigns) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    const auto drawn = numbers(count, seed);
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    const double sum = reference_sum(drawn, [](double x) { return std::abs(x); });
+    EXPECT_EQ(sum_abs(values.span()), sum);
+    EXPECT_EQ(sum_squares(values.span()), reference_sum(drawn, [](double x) { return x * x; }));
+    std::uint32_t most = 0;
+    for (const float v : drawn) most = std::max(most, element::magnitude_bits(v));
+    EXPECT_EQ(max_abs_bits(values.span()), most);
+
+    Stretch<std::byte> bits((count + 7) / 8, 3 - shift);
+    EXPECT_EQ(pack_signs(values.span(), bits.span()), sum);
+    EXPECT_TRUE(bits.guarded());
+    for (std::size_t i = 0; i < 8 * bits.span().size(); ++i) {
+      const unsigned bit = (std::to_integer<unsigned>(bits.span()[i / 8]) >> (i % 8)) & 1U;
+      ASSERT_EQ(bit, i < count && drawn[i] < 0 ? 1U : 0U);
+    }
+    for (std::size_t first = 0; first <= std::min<std::size_t>(count, 9); ++first) {
+      Stretch<float> out(count - first, shift, 0.125F);
+      add_signs(bits.span(), first, 0.7F, out.span());
+      for (std::size_t i = 0; i < out.span().size(); ++i) {
+        ASSERT_EQ(out.span()[i], drawn[first + i] < 0 ? 0.125F - 0.7F : 0.125F + 0.7F);
+      }
+      EXPECT_TRUE(out.guarded());
+    }
+  });
+}
+
+TEST(Targets, Selections) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    auto drawn = numbers(count, seed);
+    if (count > 2) drawn[count / 2] = -infinity;
+    if (count > 3) drawn[count - 1] = std::numeric_limits<float>::quiet_NaN();
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    for (const float least : {1e-45F, 1.0F, 1e30F}) {
+      std::vector<std::uint32_t> found(count);
+      found.resize(collect_magnitudes(values.span(), std::bit_cast<std::uint32_t>(least), 5, found.data()));
+      std::vector<std::uint32_t> expected;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!(std::abs(drawn[i]) < least)) expected.push_back(static_cast<std::uint32_t>(i) + 5);
+      }
+      EXPECT_EQ(found, expected);
+    }
+  });
+}
+
+TEST(Targets, Vectors) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    const auto a = numbers(count, seed, 1e20F);
+    const auto b = numbers(count, seed + 1, 1e20F);
+    Stretch<float> out(count, shift);
+    std::copy(b.begin(), b.end(), out.span().begin());
+    std::vector<float> expected = b;
+    add(a, out.span());
+    scale(0.3F, out.span());
+    axpy(-0.7F, a, out.span());
+    for (std::size_t i = 0; i < count; ++i) {
+      expected[i] += a[i];
+      expected[i] *= 0.3F;
+      expected[i] += -0.7F * a[i];
+    }
+    expect_same_bits<float>(out.span(), expected);
+    EXPECT_TRUE(out.guarded());
+  });
+}
+
+}  // namespace
+}  // namespace sotto::kernels
