@@ -252,6 +252,27 @@ def select_topk(ratio, scope):
     return select
 
 
+def select_sampled(ratio):
+    def one(values):
+        n = len(values)
+        size = max((n + 99) // 100, math.ceil(2 / ratio))
+        stride = max(n // size, 1)
+        sample = [abs(values[j * stride + (mix(j) * stride >> 32)]) for j in range(n // stride)]
+        least = sorted(sample, reverse=True)[share(len(sample), ratio) - 1] if sample else f32(0)
+        k = share(n, ratio)
+
+        def reach():
+            return [i for i, v in enumerate(values) if v != 0 and abs(v) >= least]
+
+        for _ in range(10):
+            if len(reach()) >= 0.8 * k:
+                break
+            least = least * f32(0.8)
+        return largest(values, k) if len(reach()) > math.floor(1.3 * k) else reach()
+
+    return lambda pieces: [one(p) for p in pieces]
+
+
 def select_threshold(value, kind):
     def select(pieces):
         result = []
@@ -407,6 +428,14 @@ def extreme(layout):
     return out
 
 
+def few_large(layout):
+    """A few elements far above the others."""
+    out = mixed(layout)
+    out[64:103] = out[64:103] * f32(1e-6)
+    out[64:103:9] = f32(3)
+    return out
+
+
 def zeros(layout):
     return np.zeros(layout.size, dtype=f32)
 
@@ -428,6 +457,7 @@ def cases():
         Case("small-sign", "sign(block=0)", sign(0), layout="small"),
         Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
+        Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
         Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, zstd=True),
         # Several segments, padding, special values.
@@ -449,6 +479,8 @@ def cases():
         Case("topk-bitmap", "topk(ratio=0.5, scope=segment) | sign(block=0)", sign(0), topk(0.5, "segment")),
         Case("topk-bucket", "topk(ratio=0.1, scope=bucket) | f16", quantise_f16, topk(0.1, "bucket")),
         Case("topk-qsgd-part", "topk(ratio=0.2, scope=segment) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), topk(0.2, "segment"), part=cut),
+        Case("sampled_topk", "sampled_topk(ratio=0.07) | f32", quantise_f32, select_sampled(0.07)),
+        Case("sampled_topk-few", "sampled_topk(ratio=0.4) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
         Case("threshold", "threshold(value=0.75, kind=relative) | bf16", quantise_bf16, threshold(0.75, "relative")),
         Case("threshold-empty", "threshold(value=100, kind=absolute) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
         Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, zstd=True),

@@ -19,6 +19,7 @@ class Scratch {
     }
     return {data_.get(), count};
   }
+  const T* data() const { return data_.get(); }
 
  private:
   std::unique_ptr<T[]> data_;

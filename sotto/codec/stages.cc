@@ -12,6 +12,7 @@
 #include "sotto/codec/quantise/int8.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/sign.h"
+#include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
 #include "sotto/core/table.h"
@@ -53,6 +54,8 @@ constexpr StageEntry entry(std::string_view name, std::string_view summary, std:
 constexpr std::array table{
     entry<TopK>("topk", "the largest elements, by magnitude", "Aji, Heafield, EMNLP 2017; Lin et al., ICLR 2018",
                 "ceil(ratio n) values, and indices of 1 to 1.3 bytes each at 1 %, n/8 bytes at most"),
+    entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
+                       "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
     entry<Threshold>("threshold", "the elements that reach a magnitude", "Strom, Interspeech 2015",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<F32>("f32", "floats as they are", "", "4 bytes a value"),

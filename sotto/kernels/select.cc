@@ -4,8 +4,6 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/select.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <array>
-
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/simd-inl.h"
 
@@ -54,19 +52,6 @@ HWY_EXPORT(collect_magnitudes);
 std::size_t collect_magnitudes(std::span<const float> values, std::uint32_t least, std::uint32_t first,
                                std::uint32_t* out) {
   return HWY_DYNAMIC_DISPATCH(collect_magnitudes)(values, least, first, out);
-}
-
-void count_magnitudes(std::span<const float> values, std::span<std::uint32_t, magnitude_bins> bins) {
-  // Neighbours often share a bin; two tables keep one increment from waiting for the one before it.
-  std::array<std::array<std::uint32_t, magnitude_bins>, 2> tables{};
-  const auto bin = [&](std::size_t i) { return element::magnitude_bits(values[i]) >> magnitude_shift; };
-  std::size_t i = 0;
-  for (; i + 2 <= values.size(); i += 2) {
-    ++tables[0][bin(i)];
-    ++tables[1][bin(i + 1)];
-  }
-  if (i < values.size()) ++tables[0][bin(i)];
-  for (std::size_t b = 0; b < magnitude_bins; ++b) bins[b] += tables[0][b] + tables[1][b];
 }
 
 }  // namespace sotto::kernels

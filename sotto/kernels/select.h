@@ -8,11 +8,6 @@ namespace sotto::kernels {
 
 // Magnitudes are compared as float bits without the sign, which orders them as |value|; what is not finite is the
 // largest.
-constexpr std::size_t magnitude_bins = 2048;  // exponent and the top three bits of the fraction
-constexpr unsigned magnitude_shift = 20;      // bin = bits >> 20
-
-// bins[bin of |value|] += 1.
-void count_magnitudes(std::span<const float> values, std::span<std::uint32_t, magnitude_bins> bins);
 
 // Writes first + i, ascending, for every i with |values[i]| >= the magnitude of these bits; returns how many. `least`
 // is at least 1, so zeros are never among them. REQUIRES room in `out` for values.size() numbers.

@@ -8,8 +8,12 @@
 namespace sotto::testing {
 
 std::vector<std::string> all_sentences() {
-  const std::vector<std::string> selects{"", "topk(0.1)", "topk(0.3, scope=bucket)", "threshold(0.7)",
-                                         "threshold(0.5, kind=relative)"};
+  const std::vector<std::string> selects{"",
+                                         "topk(0.1)",
+                                         "topk(0.3, scope=bucket)",
+                                         "threshold(0.7)",
+                                         "threshold(0.5, kind=relative)",
+                                         "sampled_topk(0.2)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sotto/codec/scratch.h"
+#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -16,7 +16,7 @@ struct TopKOptions {
 };
 
 // The k = ceil(ratio * n) elements of largest magnitude, of equal ones those that stand first; zeros are never sent, so
-// there may be fewer. Two passes over the elements, without sorting them.
+// there may be fewer. One pass over the elements, as a rule, without sorting them.
 class TopK final : public Select {
  public:
   using Options = TopKOptions;
@@ -30,14 +30,12 @@ class TopK final : public Select {
 
  private:
   bool whole_bucket() const { return options_.scope == "bucket"; }
-  std::size_t share(std::size_t atoms) const;
   // The exact top k of these groups together.
   std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts);
 
   TopKOptions options_;
-  Scratch<std::uint32_t> candidates_;  // numbers of the atoms that may be among the top k, ascending
-  Scratch<std::uint32_t> magnitudes_;  // of the candidates, as float bits
+  Candidates candidates_;
 };
 
 }  // namespace sotto

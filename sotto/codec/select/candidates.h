@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// ceil(ratio * n), at most n. A product that should be whole, as 0.07 * 100, may come out a little above it: that
+// little is taken off.
+std::size_t share_of(double ratio, std::size_t n);
+
+// The atoms of some groups that may be among the largest ones: those that reach a magnitude, found in one pass.
+// Magnitudes are float bits without the sign (kernels/select.h); zeros are never candidates.
+class Candidates {
+ public:
+  // Magnitudes of one atom in each `stride` of a group: number j of the sample of a group is its atom j * stride +
+  // floor(ElementStream::mix(j) * stride / 2^32); atoms behind the last whole stride are left out.
+  std::span<std::uint32_t> sample(std::span<const Group> groups, std::size_t stride);
+  // The rank-th largest of a sample, which is reordered; 1 when that is a zero or there is none.
+  static std::uint32_t ranked(std::span<std::uint32_t> sample, std::size_t rank);
+
+  // Collects all atoms of at least this magnitude, and how many of each group; returns how many in all.
+  std::size_t collect(std::span<const Group> groups, std::uint32_t least, std::span<std::size_t> counts);
+  // Writes the ascending numbers of what was collected, all of them or the k largest, of equal ones those that stand
+  // first; returns how many.
+  std::size_t write(std::span<std::uint32_t> indices) const;
+  std::size_t write_largest(std::size_t k, std::span<const Group> groups, std::span<std::uint32_t> indices,
+                            std::span<std::size_t> counts);
+
+ private:
+  std::size_t found_ = 0;
+  Scratch<std::uint32_t> numbers_;     // of the candidates, ascending
+  Scratch<std::uint32_t> magnitudes_;  // of the candidates or the sample
+};
+
+}  // namespace sotto

@@ -1,0 +1,66 @@
+#include "sotto/codec/select/sampled_topk.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace sotto {
+namespace {
+
+constexpr double too_many = 1.3;
+constexpr double too_few = 0.8;
+constexpr float lower = 0.8F;
+constexpr int corrections = 10;
+
+// One in a hundred, but enough to rank by.
+std::size_t sample_size(std::size_t atoms, double ratio) {
+  return std::max((atoms + 99) / 100, static_cast<std::size_t>(std::ceil(2 / ratio)));
+}
+
+}  // namespace
+
+std::size_t SampledTopK::most(std::size_t atoms) const {
+  return std::min(atoms, static_cast<std::size_t>(too_many * static_cast<double>(share_of(options_.ratio, atoms))));
+}
+
+std::size_t SampledTopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
+  std::transform(atoms.begin(), atoms.end(), each.begin(), [this](std::size_t n) { return most(n); });
+  return std::accumulate(each.begin(), each.end(), std::size_t{0});
+}
+
+std::size_t SampledTopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
+                                std::span<std::size_t> counts, std::span<float>) {
+  std::size_t total = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
+  }
+  return total;
+}
+
+std::size_t SampledTopK::select_from(std::span<const Group> group, std::span<std::uint32_t> indices,
+                                     std::span<std::size_t> count) {
+  const std::size_t atoms = group[0].energies.size();
+  const std::size_t k = share_of(options_.ratio, atoms);
+  const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_.ratio), 1);
+  const auto sample = candidates_.sample(group, stride);
+  std::uint32_t least = Candidates::ranked(sample, share_of(options_.ratio, sample.size()));
+  std::size_t found = candidates_.collect(group, least, count);
+  for (int i = 0; i < corrections && static_cast<double>(found) < too_few * static_cast<double>(k) && least > 1; ++i) {
+    least = std::max(std::bit_cast<std::uint32_t>(std::bit_cast<float>(least) * lower), 1U);
+    found = candidates_.collect(group, least, count);
+  }
+  return found > most(atoms) ? candidates_.write_largest(k, group, indices, count) : candidates_.write(indices);
+}
+
+Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
+  // What is sent are the largest ones, and at least one: the sampled one whose magnitude is the threshold.
+  const std::size_t largest =
+      atoms.empty() ? 1 : std::max<std::size_t>(*std::max_element(atoms.begin(), atoms.end()), 1);
+  return {.kind = Contract::Kind::contraction,
+          .delta = 1 / static_cast<double>(largest),
+          .input = Contract::Input::delta,
+          .grain = Contract::Grain::segment};
+}
+
+}  // namespace sotto

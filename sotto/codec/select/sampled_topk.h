@@ -1,0 +1,39 @@
+#pragma once
+
+#include "sotto/codec/select/candidates.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct SampledTopKOptions {
+  double ratio = 0.01;
+  void visit(OptionVisitor& v) {
+    v.option("ratio", ratio, "share of a segment's elements that is aimed at; 0.8 to 1.3 times as many are sent",
+             Bounds::share());
+  }
+};
+
+// The elements that reach a threshold which a sample of the segment suggests (Deep Gradient Compression, Lin et al.,
+// ICLR 2018, whose corrections are these): about k = ceil(ratio * n) of them, faster than exactly k. When more than 1.3
+// k reach it, the k largest of them are sent; when fewer than 0.8 k, it is lowered to 0.8 of itself, ten times at most.
+class SampledTopK final : public Select {
+ public:
+  using Options = SampledTopKOptions;
+  explicit SampledTopK(const SampledTopKOptions& options) : options_(options) {}
+
+  std::string sentence() const override { return record_options("sampled_topk", options_); }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override;
+  Contract contract(std::span<const std::size_t> atoms) const override;
+
+ private:
+  std::size_t most(std::size_t atoms) const;
+  std::size_t select_from(std::span<const Group> group, std::span<std::uint32_t> indices, std::span<std::size_t> count);
+
+  SampledTopKOptions options_;
+  Candidates candidates_;
+};
+
+}  // namespace sotto
