@@ -8,7 +8,9 @@
 
 #include "sotto/aggregate/memory/memory.h"
 #include "sotto/codec/codec.h"
+#include "sotto/codec/method.h"
 #include "sotto/comm/communicator.h"
+#include "sotto/core/sentence.h"
 
 namespace sotto {
 
@@ -49,6 +51,22 @@ struct AggregatorEntry {
 };
 std::span<const AggregatorEntry> aggregator_table();
 
+// Aggregators that are methods of their own: they have options, and stand in a sentence in place of a codec's stages,
+// as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear.
+struct MethodEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view paper;
+  std::string_view memory;                                               // that they have where the sentence names none
+  std::string_view bytes;                                                // a formula
+  std::string (*help)();                                                 // one line an option (options.h)
+  std::string (*canonical)(const Sentence& sentence, const Call& call);  // every option named
+  std::unique_ptr<Aggregator> (*make)(const Sentence& sentence, const Call& call, AggregatorParts parts);
+};
+std::span<const MethodEntry> method_table();
+
+// A sentence taken apart, with everything that it implies. ConfigError, which begins with `where`.
+Method read_method(std::string_view where, std::string_view method);
 // A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment) | f32".
 std::string canonical_method(std::string_view where, std::string_view method);
 

@@ -6,6 +6,7 @@
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/auto.h"
 #include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/codec/method.h"
 #include "sotto/core/error.h"
@@ -22,10 +23,25 @@ constexpr AggregatorEntry table[] = {
      make_scatter_reduce},
 };
 
+constexpr MethodEntry methods[] = {
+    {"power", "matrices as products of a few vectors, which are summed on the way",
+     "PowerSGD: Vogels et al., NeurIPS 2019", "ef",
+     "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
+     make_power},
+};
+
+const MethodEntry& method_of(const Sentence& sentence) {
+  return require_entry(method_table(), "method", sentence, sentence.calls.front());
+}
+
 // The entry that was asked for by name.
 const AggregatorEntry& find(std::string_view name, std::string_view where, const AggregatorParts& parts) {
   const AggregatorEntry* entry = find_entry(aggregator_table(), name);
   if (entry == nullptr) {
+    if (find_entry(method_table(), name) != nullptr) {
+      throw ConfigError("--aggregator " + std::string(name) +
+                        ": it is a method of its own; write it in the sentence of " + std::string(where));
+    }
     auto names = names_of(aggregator_table());
     names.emplace_back("auto");
     throw ConfigError("--aggregator " + std::string(name) + ": " + unknown_name("aggregator", name, names));
@@ -39,12 +55,26 @@ const AggregatorEntry& find(std::string_view name, std::string_view where, const
 }  // namespace
 
 std::span<const AggregatorEntry> aggregator_table() { return table; }
+std::span<const MethodEntry> method_table() { return methods; }
+
+Method read_method(std::string_view where, std::string_view method) {
+  Method parsed = parse_method(where, method, names_of(memory_table()), names_of(method_table()));
+  if (find_entry(aggregator_table(), parsed.aggregator) != nullptr || parsed.aggregator == "auto") return parsed;
+  const Sentence sentence = parse_sentence(where, parsed.aggregator);
+  const MethodEntry& entry = method_of(sentence);
+  parsed.aggregator = entry.canonical(sentence, sentence.calls.front());
+  if (parsed.memory.empty()) parsed.memory = entry.memory;
+  return parsed;
+}
 
 std::string canonical_method(std::string_view where, std::string_view method) {
-  const Method parsed = parse_method(where, method, names_of(memory_table()));
+  const Method parsed = read_method(where, method);
   const auto memory = make_memory(where, parsed.memory, {});
-  const std::string codec = make_codec(where, parsed.codec)->sentence();
-  return parsed.memory.empty() ? codec : parsed.memory + " | " + codec;
+  std::string text = parsed.memory;
+  const auto append = [&](const std::string& part) { text += (text.empty() ? "" : " | ") + part; };
+  if (parsed.aggregator.find('(') != std::string::npos) append(parsed.aggregator);
+  append(make_codec(where, parsed.codec)->sentence());
+  return text;
 }
 
 void require_finite(const Bucket& bucket, const Key& key) {
@@ -57,7 +87,7 @@ void require_finite(const Bucket& bucket, const Key& key) {
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator) {
-  const Method parsed = parse_method(where, method, names_of(memory_table()));
+  const Method parsed = read_method(where, method);
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec);
   parts.memory = make_memory(where, parsed.memory, buckets);
@@ -65,7 +95,12 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
   parts.rank = communicator.rank();
   parts.ranks = communicator.size();
   const std::string chosen = choose_aggregator("--aggregator", parsed, name);
-  return chosen == "auto" ? make_auto(std::move(parts)) : find(chosen, where, parts).make(std::move(parts));
+  if (chosen == "auto") return make_auto(std::move(parts));
+  if (chosen != parsed.aggregator || find_entry(aggregator_table(), chosen) != nullptr) {
+    return find(chosen, where, parts).make(std::move(parts));
+  }
+  const Sentence sentence = parse_sentence(where, chosen);
+  return method_of(sentence).make(sentence, sentence.calls.front(), std::move(parts));
 }
 
 }  // namespace sotto

@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "sotto/aggregate/memory/memory.h"
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/float_file.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/codec/describe.h"
 #include "sotto/codec/measure.h"
-#include "sotto/codec/method.h"
 #include "sotto/codec/presets.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
@@ -49,8 +48,11 @@ std::string_view word(Contract::Kind kind) {
   return "?";
 }
 
-// Contract and linearity of a codec sentence.
+// Contract and linearity of a codec sentence; an aggregator in its place has none.
 std::array<std::string, 2> promises(std::string_view sentence) {
+  if (find_entry(stage_table(), parse_sentence("sotto codec list", sentence).calls.front().name) == nullptr) {
+    return {"-", "-"};
+  }
   const Contract contract = make_codec("sotto codec list", sentence)->contract(flat_layout(1 << 16));
   return {std::string(word(contract.kind)), contract.linear ? "yes" : "no"};
 }
@@ -62,11 +64,14 @@ int list(std::span<const std::string> arguments) {
   for (const std::size_t column : {1, 2, 3, 4}) table.left(column);
   for (const Preset& preset : preset_table()) {
     const auto [contract, linear] = promises(preset.codec);
-    const std::string means = fmt::format("{}{}{}", preset.memory, preset.memory.empty() ? "" : " | ", preset.codec);
-    table.add({std::string(preset.name), "preset", contract, linear, fmt::format("{}: {}", means, preset.summary)});
+    table.add({std::string(preset.name), "preset", contract, linear,
+               fmt::format("{}: {}", sentence_of(preset), preset.summary)});
   }
   for (const MemoryEntry& memory : memory_table()) {
     table.add({std::string(memory.name), "memory", "-", "-", std::string(memory.summary)});
+  }
+  for (const MethodEntry& method : method_table()) {
+    table.add({std::string(method.name), "aggregator", "-", "-", std::string(method.summary)});
   }
   for (const StageEntry& stage : stage_table()) {
     const auto [contract, linear] = promises(fmt::format("{}()", stage.name));  // not the preset of this name
@@ -75,6 +80,14 @@ int list(std::span<const std::string> arguments) {
   }
   fmt::print("{}", table.plain());
   return 0;
+}
+
+void print_aggregator(std::string_view text, const Method& method) {
+  const Sentence sentence = parse_sentence("codec", method.aggregator);
+  const MethodEntry& entry = require_entry(method_table(), "aggregator", sentence, sentence.calls.front());
+  fmt::print("{} (aggregator): {}\n  paper      {}\n  bytes      {}\n", entry.name, entry.summary, entry.paper,
+             entry.bytes);
+  fmt::print("options\n{}\n  sentence   {}\n", entry.help(), canonical_method("codec", text));
 }
 
 int describe(std::span<const std::string> arguments) {
@@ -87,13 +100,17 @@ int describe(std::span<const std::string> arguments) {
     return 0;
   }
   if (find_entry(preset_table(), text) == nullptr && find_entry(stage_table(), text) == nullptr) {
-    const Method method = parse_method("codec", text, names_of(memory_table()));
+    const Method method = read_method("codec", text);
     if (!method.memory.empty()) {
       const Sentence sentence = parse_sentence("codec", method.memory);
       const MemoryEntry& memory = require_entry(memory_table(), "memory", sentence, sentence.calls.front());
       fmt::print("{} (memory): {}\n\n", memory.name, memory.summary);
-      text = method.codec;
     }
+    if (method.aggregator != "auto") {
+      print_aggregator(text, method);
+      return 0;
+    }
+    text = method.codec;
   }
   fmt::print("{}", describe_codec("codec", text));
   return 0;
@@ -134,7 +151,11 @@ int measure_codec(std::span<const std::string> arguments) {
   flags.assign(options);
   if (options.codec.empty()) throw ConfigError("sotto codec measure: say what with --codec");
 
-  const Method method = parse_method("--codec", options.codec, names_of(memory_table()));
+  const Method method = read_method("--codec", options.codec);
+  if (method.aggregator != "auto") {
+    throw ConfigError("--codec " + options.codec + ": `" + method.aggregator +
+                      "` needs other ranks and makes no messages to be measured; try `sotto compare`");
+  }
   const auto codec = make_codec("--codec", method.codec);
   const std::vector<float> input = input_of(options, flags.given("elements"));
   const Measurement m = measure(*codec, flat_layout(input.size()), input, static_cast<int>(options.repeats));

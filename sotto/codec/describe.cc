@@ -23,6 +23,11 @@ std::string contract_lines(std::string_view where, std::string_view sentence) {
       8.0 * static_cast<double>(bytes) / static_cast<double>(example_elements));
 }
 
+// Whether it is made of stages; an aggregator may stand in their place.
+bool is_codec(std::string_view where, std::string_view sentence) {
+  return find_entry(stage_table(), parse_sentence(where, sentence).calls.front().name) != nullptr;
+}
+
 std::string stage_text(const StageEntry& stage) {
   std::string text = fmt::format("{} ({}): {}\n", stage.name, name_of(stage.kind), stage.summary);
   if (!stage.paper.empty()) text += fmt::format("  paper      {}\n", stage.paper);
@@ -35,10 +40,10 @@ std::string stage_text(const StageEntry& stage) {
 std::string preset_text(std::string_view where, const Preset& preset) {
   std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
   if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
-  text += fmt::format("  means      {}{}{}\n", preset.memory, preset.memory.empty() ? "" : " | ", preset.codec);
+  text += fmt::format("  means      {}\n", sentence_of(preset));
   text += fmt::format("  aggregator {}, optimiser {}\n", preset.aggregator, preset.optimiser);
   if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
-  return text + contract_lines(where, preset.codec);
+  return is_codec(where, preset.codec) ? text + contract_lines(where, preset.codec) : text;
 }
 
 }  // namespace
@@ -54,8 +59,7 @@ std::string list_stages() {
 std::string list_presets() {
   std::string text;
   for (const Preset& preset : preset_table()) {
-    text += fmt::format("{:<10} {}{}{}: {}\n", preset.name, preset.memory, preset.memory.empty() ? "" : " | ",
-                        preset.codec, preset.summary);
+    text += fmt::format("{:<10} {}: {}\n", preset.name, sentence_of(preset), preset.summary);
   }
   return text;
 }

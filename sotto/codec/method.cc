@@ -13,9 +13,9 @@
 namespace sotto {
 namespace {
 
-bool is_memory(const Call& call, std::span<const std::string_view> memories) {
-  return std::find(memories.begin(), memories.end(), call.name) != memories.end();
-}
+using Names = std::span<const std::string_view>;
+
+bool is_among(const Call& call, Names names) { return std::ranges::find(names, call.name) != names.end(); }
 
 const Preset* preset_of(const Sentence& sentence) {
   if (sentence.calls.size() != 1) return nullptr;
@@ -23,11 +23,13 @@ const Preset* preset_of(const Sentence& sentence) {
   return text_of(sentence, call) == call.name ? find_entry(preset_table(), call.name) : nullptr;
 }
 
-// A first word may be of three kinds; the error lists them all.
-void check_first(const Sentence& sentence, std::span<const std::string_view> memories) {
+// A first word may be of four kinds; the error lists them all.
+void check_first(const Sentence& sentence, Names memories, Names aggregators) {
   const Call& call = sentence.calls.front();
-  if (is_memory(call, memories) || find_entry(stage_table(), call.name) != nullptr) return;
+  if (is_among(call, memories) || is_among(call, aggregators)) return;
+  if (find_entry(stage_table(), call.name) != nullptr) return;
   std::vector<std::string_view> known(memories.begin(), memories.end());
+  known.insert(known.end(), aggregators.begin(), aggregators.end());
   for (const std::string_view name : names_of(stage_table())) known.push_back(name);
   if (sentence.calls.size() == 1) {
     for (const std::string_view name : names_of(preset_table())) {
@@ -37,33 +39,55 @@ void check_first(const Sentence& sentence, std::span<const std::string_view> mem
   fail_at(sentence, call, call.position, unknown_name("codec, memory or preset", call.name, known));
 }
 
-}  // namespace
-
-Method parse_method(std::string_view where, std::string_view text, std::span<const std::string_view> memories) {
-  const Sentence sentence = parse_sentence(where, text);
-  if (const Preset* preset = preset_of(sentence)) {
-    return {std::string(preset->memory), make_codec(where, preset->codec)->sentence(), std::string(preset->aggregator),
-            std::string(preset->name)};
-  }
-  check_first(sentence, memories);
-  Method method;
-  const Call& first = sentence.calls.front();
-  const bool with_memory = is_memory(first, memories);
-  if (with_memory) method.memory = text_of(sentence, first);
-  for (std::size_t i = 1; i < sentence.calls.size(); ++i) {
+// No memory or aggregator from number `first` on.
+void check_rest(const Sentence& sentence, std::size_t first, Names memories, Names aggregators) {
+  for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     const Call& call = sentence.calls[i];
-    if (is_memory(call, memories)) {
+    if (is_among(call, memories)) {
       fail_at(sentence, call, call.position,
               fmt::format("memory `{}` must stand first, and there can be only one", call.name));
     }
+    if (is_among(call, aggregators)) {
+      fail_at(sentence, call, call.position,
+              fmt::format("`{}` takes the place of the stages: only a memory may stand before it", call.name));
+    }
   }
-  method.codec = make_chain(sentence, with_memory ? 1 : 0)->sentence();
+}
+
+}  // namespace
+
+Method parse_method(std::string_view where, std::string_view text, Names memories, Names aggregators) {
+  const Sentence sentence = parse_sentence(where, text);
+  if (const Preset* preset = preset_of(sentence)) {
+    Method method = parse_method(where, sentence_of(*preset), memories, aggregators);
+    if (preset->aggregator != "auto") method.aggregator = preset->aggregator;
+    method.preset = preset->name;
+    return method;
+  }
+  check_first(sentence, memories, aggregators);
+  Method method;
+  const auto& calls = sentence.calls;
+  std::size_t next = 0;
+  if (is_among(calls.front(), memories)) method.memory = text_of(sentence, calls[next++]);
+  const bool by_itself = next < calls.size() && is_among(calls[next], aggregators);
+  if (by_itself) method.aggregator = text_of(sentence, calls[next++]);
+  check_rest(sentence, next, memories, aggregators);
+  const auto codec = make_chain(sentence, next);
+  if (by_itself && !codec->linear_type()) {
+    fail_at(sentence, calls[next], calls[next].position,
+            fmt::format("what follows `{}` is summed on the way: f32, f16 or bf16", calls[next - 1].name));
+  }
+  method.codec = codec->sentence();
   return method;
 }
 
 std::string choose_aggregator(std::string_view where, const Method& method, std::string_view asked) {
   if (asked == "auto" || asked == method.aggregator) return method.aggregator;
   if (method.aggregator == "auto") return std::string(asked);
+  if (method.preset.empty()) {
+    throw ConfigError(fmt::format("{} {}: `{}` of the sentence is an aggregator itself; leave one of them out", where,
+                                  asked, method.aggregator));
+  }
   throw ConfigError(
       fmt::format("{} {}: the preset `{}` is tied to the aggregator `{}`; leave it out, or write the sentence "
                   "of the preset in full",

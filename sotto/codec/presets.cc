@@ -19,10 +19,19 @@ constexpr std::array table{
         "topk", "ef", "topk(0.01)", "auto", "sgd", "Stich et al., NeurIPS 2018",
         "the largest 1 % of each segment, with error feedback",
         "messages of different ranks hit different elements, so what a rank receives grows with the number of ranks"},
+    Preset{"powersgd", "ef", "power(1)", "auto", "sgd", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
+           "rank-1 factors of each matrix, summed on the way",
+           "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice"},
 };
 
 }  // namespace
 
 std::span<const Preset> preset_table() { return table; }
+
+std::string sentence_of(const Preset& preset) {
+  std::string sentence(preset.memory);
+  if (!sentence.empty()) sentence += " | ";
+  return sentence += preset.codec;
+}
 
 }  // namespace sotto

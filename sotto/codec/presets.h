@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace sotto {
@@ -10,7 +11,7 @@ namespace sotto {
 struct Preset {
   std::string_view name;
   std::string_view memory;      // sentence of the memory; empty: none
-  std::string_view codec;       // sentence of the codec
+  std::string_view codec;       // sentence of the codec, or of the aggregator that takes its place
   std::string_view aggregator;  // "auto", or the one that the method is tied to
   std::string_view optimiser;   // what it was published with
   std::string_view paper;
@@ -19,5 +20,8 @@ struct Preset {
 };
 
 std::span<const Preset> preset_table();
+
+// What it means, in full: "ef | topk(0.01)".
+std::string sentence_of(const Preset& preset);
 
 }  // namespace sotto

@@ -25,8 +25,9 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   const auto buckets = plan_buckets(layout, 1U << 17);
   ASSERT_GT(buckets.size(), 1U);
 
-  std::vector<std::pair<std::string, std::string>> methods{
-      {"none", "all_reduce"}, {"f16", "all_reduce"}, {"ef | bf16", "all_reduce"}};
+  std::vector<std::pair<std::string, std::string>> methods{{"none", "all_reduce"},      {"f16", "all_reduce"},
+                                                           {"ef | bf16", "all_reduce"}, {"power(2)", "auto"},
+                                                           {"power(1) | f16", "auto"},  {"ef | qsgd(bits=4)", "auto"}};
   for (const char* aggregator : {"gather", "scatter_reduce"}) {
     for (const char* method :
          {"none", "qsgd(bits=4)", "ef | topk(0.01)", "ef | topk(0.01, scope=bucket) | qsgd(bits=4)",
@@ -34,14 +35,17 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
       methods.emplace_back(method, aggregator);
     }
   }
+  std::vector<std::vector<std::vector<float>>> given(3);  // by rank and step
+  for (int rank = 0; rank < 3; ++rank) {
+    for (int step = 0; step < 6; ++step) {
+      given[static_cast<std::size_t>(rank)].push_back(test::sample_gradient(layout, rank, step));
+    }
+  }
   for (const auto& [method, name] : methods) {
     std::size_t counted = 0;
     run_threads(3, 60s, [&](Communicator& communicator, Mailbox&) {
       const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
-      std::vector<std::vector<float>> gradients;
-      for (int step = 0; step < 6; ++step) {
-        gradients.push_back(test::sample_gradient(layout, communicator.rank(), step));
-      }
+      auto gradients = given[static_cast<std::size_t>(communicator.rank())];
       test::average_all(*aggregator, buckets, gradients[0], 0, communicator);
       communicator.barrier();
       communicator.barrier();

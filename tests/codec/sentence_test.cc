@@ -15,6 +15,7 @@ namespace sotto {
 namespace {
 
 constexpr std::array<std::string_view, 2> memories{"ef", "momentum"};
+constexpr std::array<std::string_view, 1> aggregators{"power"};
 
 std::string error_of(const std::function<void()>& action) {
   try {
@@ -118,13 +119,11 @@ TEST(Method, APresetIsABareName) {
 
 TEST(Method, EveryPresetIsASentence) {
   for (const Preset& preset : preset_table()) {
-    const Method short_form = parse_method("--codec", preset.name, memories);
-    const std::string text = preset.memory.empty() ? std::string(preset.codec)
-                                                   : std::string(preset.memory) + " | " + std::string(preset.codec);
-    const Method long_form = parse_method("--codec", text, memories);
+    const Method short_form = parse_method("--codec", preset.name, memories, aggregators);
+    const Method long_form = parse_method("--codec", sentence_of(preset), memories, aggregators);
     EXPECT_EQ(short_form.memory, long_form.memory) << preset.name;
     EXPECT_EQ(short_form.codec, long_form.codec) << preset.name;
-    EXPECT_EQ(short_form.aggregator, preset.aggregator) << preset.name;
+    EXPECT_EQ(short_form.aggregator, preset.aggregator == "auto" ? long_form.aggregator : preset.aggregator);
   }
 }
 
@@ -136,6 +135,29 @@ TEST(Method, RefusesAMemoryInTheWrongPlace) {
   EXPECT_TRUE(has(method_error("e | topk"), "unknown codec, memory or preset `e`"));
   EXPECT_TRUE(has(method_error("ef | topkk"), "ef | topkk\n"));
   EXPECT_TRUE(has(method_error(""), "--codec"));
+}
+
+TEST(Method, AnAggregatorMayTakeThePlaceOfTheStages) {
+  const auto parse = [](const char* text) { return parse_method("--codec", text, memories, aggregators); };
+  const Method bare = parse("power");
+  EXPECT_EQ(bare.memory, "");
+  EXPECT_EQ(bare.aggregator, "power");
+  EXPECT_EQ(bare.codec, "f32");
+  const Method full = parse("ef | power(rank=2, start=10) | f16");
+  EXPECT_EQ(full.memory, "ef");
+  EXPECT_EQ(full.aggregator, "power(rank=2, start=10)");
+  EXPECT_EQ(full.codec, "f16");
+  EXPECT_EQ(parse("powersgd").aggregator, "power(1)");
+  const auto error = [&](const char* text) { return error_of([&] { parse(text); }); };
+  EXPECT_TRUE(has(error("power | topk"), "what follows `power` is summed on the way"));
+  EXPECT_TRUE(has(error("power | f16 | zstd"), "what follows `power` is summed on the way"));
+  EXPECT_TRUE(has(error("topk | power"), "only a memory may stand before it"));
+  EXPECT_TRUE(has(error("power | power"), "takes the place of the stages"));
+  EXPECT_TRUE(has(error("power | ef"), "must stand first"));
+  EXPECT_TRUE(has(error("pover"), "did you mean `power`"));
+  EXPECT_TRUE(has(method_error("power"), "unknown codec, memory or preset `power`")) << "not where it is not known";
+  EXPECT_EQ(choose_aggregator("--aggregator", full, "auto"), full.aggregator);
+  EXPECT_TRUE(has(error_of([&] { choose_aggregator("--aggregator", full, "gather"); }), "is an aggregator itself"));
 }
 
 TEST(Method, APresetHoldsItsAggregator) {

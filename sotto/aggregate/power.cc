@@ -1,0 +1,230 @@
+#include "sotto/aggregate/power.h"
+
+#include <algorithm>
+
+#include "sotto/aggregate/all_reduce.h"
+#include "sotto/aggregate/linear_mean.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/random.h"
+#include "sotto/core/timer.h"
+#include "sotto/kernels/matrix.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto {
+namespace {
+
+PowerOptions read(const Sentence& sentence, const Call& call) {
+  PowerOptions options;
+  read_options(sentence, call, options);
+  return options;
+}
+
+// One matrix of a bucket, and where its factors stand. Column k of a factor is the k-th run of `rows` or `cols` floats.
+struct Matrix {
+  Range range;  // of the bucket
+  std::size_t rows = 0, cols = 0, rank = 0;
+  std::size_t p = 0, q = 0;  // in the bucket's left and right factors
+
+  kernels::Vectors left(std::span<float> factors) const { return {factors.data() + p, rank, rows}; }
+  kernels::Vectors right(std::span<float> factors) const { return {factors.data() + q, rank, cols}; }
+};
+kernels::ConstVectors fixed(kernels::Vectors v) { return {v.data, v.count, v.stride}; }
+
+// A segment that goes as it is, beside the left factors.
+struct Dense {
+  Range range;
+  std::size_t p = 0;
+};
+
+// How a bucket is sent: two vectors without gaps.
+struct Plan {
+  std::vector<Matrix> matrices;
+  std::vector<Dense> dense;
+  Layout left, right;
+  std::size_t warm = 0;  // where its right factors begin in the state
+};
+
+Plan plan_bucket(const Layout& layout, const PowerOptions& options) {
+  Plan plan;
+  std::vector<Segment> left, right;
+  std::size_t p = 0, q = 0;
+  for (const Segment& segment : layout.segments()) {
+    const std::size_t size = segment.numel();
+    if (size == 0) continue;
+    Matrix m{.range = segment.range(), .p = p, .q = q};
+    m.rows = segment.shape.size() < 2 ? size : static_cast<std::size_t>(segment.shape.front());
+    m.cols = size / m.rows;
+    m.rank = std::min({static_cast<std::size_t>(options.rank), m.rows, m.cols});
+    const std::size_t factors = (m.rows + m.cols) * m.rank;
+    if (segment.shape.size() < 2 || static_cast<double>(size) < options.min_rate * static_cast<double>(factors)) {
+      plan.dense.push_back({segment.range(), p});
+      left.push_back({segment.name, p, segment.shape});
+      p += size;
+      continue;
+    }
+    const auto rank = static_cast<std::int64_t>(m.rank);
+    left.push_back({segment.name, p, {rank, static_cast<std::int64_t>(m.rows)}});
+    right.push_back({segment.name, q, {rank, static_cast<std::int64_t>(m.cols)}});
+    p += m.rank * m.rows;
+    q += m.rank * m.cols;
+    plan.matrices.push_back(m);
+  }
+  plan.left = Layout(std::move(left), p);
+  plan.right = Layout(std::move(right), q);
+  return plan;
+}
+
+// What left this rank: the factors' product, which stands in the mean already, and the dense segments.
+class SentFactors final : public Sent {
+ public:
+  SentFactors(const Plan& plan, std::span<const float> mean, std::span<const float> own_left)
+      : plan_(plan), mean_(mean), own_left_(own_left) {}
+  void add_to(Bucket& out, float scale) const override {
+    const auto add = [&](std::span<const float> values, Range range) {
+      kernels::axpy(scale, values, out.values.subspan(range.begin, range.size()));
+    };
+    for (const Matrix& m : plan_.matrices) add(mean_.subspan(m.range.begin, m.range.size()), m.range);
+    for (const Dense& d : plan_.dense) add(own_left_.subspan(d.p, d.range.size()), d.range);
+  }
+
+ private:
+  const Plan& plan_;
+  std::span<const float> mean_, own_left_;
+};
+
+class Power final : public Aggregator {
+ public:
+  Power(const PowerOptions& options, AggregatorParts parts)
+      : parts_(std::move(parts)),
+        start_(static_cast<std::uint64_t>(options.start)),
+        mean_(parts_.codec, parts_.buckets.front().layout),
+        dense_(make_all_reduce(parts_)) {
+    std::size_t warm = 0;
+    for (const BucketPlan& bucket : parts_.buckets) {
+      Plan& plan = plans_.emplace_back(plan_bucket(bucket.layout, options));
+      plan.warm = warm;
+      warm += plan.right.size();
+    }
+    warm_.resize(warm);
+  }
+
+  std::string_view name() const override { return "power"; }
+
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+    if (key.step < start_) return dense_->average(bucket, key, communicator, phases);
+    const Plan& plan = plans_.at(bucket.index);
+    Timer timer;
+    require_finite(bucket, key);
+    const Bucket prepared = parts_.memory->prepare(bucket);
+    Bucket left{left_.room(plan.left.size()), &plan.left, bucket.index};
+    Bucket right{right_.room(plan.right.size()), &plan.right, bucket.index};
+    Bucket own{own_.room(plan.left.size()), &plan.left, bucket.index};
+
+    refresh(plan, bucket.index, key);
+    make_left(plan, prepared, left.values);
+    mean_.own(left, own, key, communicator.size());
+    phases.encode += timer.lap();
+    mean_.average(left, left, key, communicator, phases);
+    timer.lap();
+    make_right(plan, prepared, left.values, right.values);
+    phases.encode += timer.lap();
+    mean_.average(right, right, key, communicator, phases);
+    timer.lap();
+    make_mean(plan, left.values, right.values, bucket.values);
+    Bucket held = prepared;
+    parts_.memory->settle(held, SentFactors(plan, bucket.values, own.values));
+    keep(plan, right.values);
+    phases.decode += timer.lap();
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    dense_->visit_state(visitor);
+    visitor.visit("power.q", warm_);
+  }
+
+ private:
+  std::span<float> warm(const Plan& plan) { return std::span(warm_).subspan(plan.warm, plan.right.size()); }
+
+  // Columns of Q that are zero (at first) or a unit vector (which stands for one that depended on the others) begin
+  // anew from random numbers, the same on every rank: a unit vector could meet a row of zeros for ever.
+  void refresh(const Plan& plan, std::uint16_t bucket, const Key& key) {
+    for (std::size_t i = 0; i < plan.matrices.size(); ++i) {
+      const Matrix& m = plan.matrices[i];
+      const auto columns = m.right(warm(plan));
+      bool any = false;
+      for (std::size_t k = 0; k < m.rank; ++k) {
+        const auto column = columns.at(k, m.cols);
+        const auto is_set = [](float value) { return value != 0; };
+        const auto first = std::ranges::find_if(column, is_set);
+        if (std::find_if(first == column.end() ? first : first + 1, column.end(), is_set) != column.end()) continue;
+        Hash hash;
+        for (const std::uint64_t part : {std::uint64_t{key.step}, std::uint64_t{bucket}, std::uint64_t{i}})
+          hash.add(part);
+        Philox random(key.seed, Purpose::transform, hash.value() + k);
+        for (float& value : column) value = static_cast<float>(random.normal());
+        any = true;
+      }
+      if (any) kernels::orthonormalise(columns, m.cols);
+    }
+  }
+
+  void make_left(const Plan& plan, const Bucket& prepared, std::span<float> left) {
+    for (const Matrix& m : plan.matrices) {
+      const auto values = prepared.values.subspan(m.range.begin, m.range.size());
+      kernels::multiply(values, m.rows, m.cols, fixed(m.right(warm(plan))), m.left(left));
+    }
+    for (const Dense& d : plan.dense) {
+      std::ranges::copy(prepared.values.subspan(d.range.begin, d.range.size()),
+                        left.begin() + static_cast<std::ptrdiff_t>(d.p));
+    }
+  }
+
+  // Each matrix is made orthonormal on its own.
+  static void make_right(const Plan& plan, const Bucket& prepared, std::span<float> left, std::span<float> right) {
+    for (const Matrix& m : plan.matrices) {
+      const auto values = prepared.values.subspan(m.range.begin, m.range.size());
+      kernels::orthonormalise(m.left(left), m.rows);
+      kernels::multiply_transposed(values, m.rows, m.cols, fixed(m.left(left)), m.right(right));
+    }
+  }
+
+  static void make_mean(const Plan& plan, std::span<float> left, std::span<float> right, std::span<float> out) {
+    std::ranges::fill(out, 0.0F);
+    for (const Matrix& m : plan.matrices) {
+      kernels::add_outer(1, fixed(m.left(left)), fixed(m.right(right)), m.rows, m.cols,
+                         out.subspan(m.range.begin, m.range.size()));
+    }
+    for (const Dense& d : plan.dense) {
+      std::ranges::copy(left.subspan(d.p, d.range.size()), out.begin() + static_cast<std::ptrdiff_t>(d.range.begin));
+    }
+  }
+
+  // The next step begins where this one ended. Only the span of Q matters; orthonormal, it keeps the next P at the
+  // magnitude of the gradient, which 16 bits can hold.
+  void keep(const Plan& plan, std::span<const float> right) {
+    std::ranges::copy(right, warm(plan).begin());
+    for (const Matrix& m : plan.matrices) kernels::orthonormalise(m.right(warm(plan)), m.cols);
+  }
+
+  AggregatorParts parts_;
+  std::uint64_t start_;
+  LinearMean mean_;
+  std::unique_ptr<Aggregator> dense_;  // with the same memory
+  std::vector<Plan> plans_;            // by bucket
+  std::vector<float> warm_;            // Q of all buckets
+  Scratch<float> left_, right_, own_;
+};
+
+}  // namespace
+
+std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts) {
+  return std::make_unique<Power>(read(sentence, call), std::move(parts));
+}
+
+std::string canonical_power(const Sentence& sentence, const Call& call) {
+  return record_options("power", read(sentence, call));
+}
+
+std::string help_power() { return help_options(PowerOptions{}); }
+
+}  // namespace sotto
