@@ -22,7 +22,7 @@ WIRE = ROOT / "docs" / "wire.md"
 
 f32 = np.float32
 MASK = 0xFFFFFFFF
-QUANTISE = 1  # the purpose of the random numbers that quantisers use
+QUANTISE, SELECT, SELECT_WITHIN = 1, 2, 9  # purposes of random numbers
 
 
 # Random numbers -------------------------------------------------------------------------------------------------------
@@ -224,7 +224,131 @@ def quantise_int8(block_size, stochastic):
     return quantise
 
 
-# Selections: list of pieces' values -> numbers of the selected atoms, per piece ------------------------------------------
+# Transforms: a piece's values -> atoms, and back --------------------------------------------------------------------
+
+
+class Elements:
+    """No transform: an element is an atom."""
+
+    split = 0  # floats of a row's first factor, when rows are products
+
+    def atoms(self, values, shape, first):
+        """Energies, rows, and the number of the first atom within the segment."""
+        return list(values), [[v] for v in values], first
+
+    def inverse(self, rows, count, shape, first):
+        """`count` elements that the rows, by number of their atom, stand for."""
+        return [rows[i][0] if i in rows else f32(0) for i in range(count)]
+
+
+def chunks(count, chunk):
+    begin = 0
+    while begin < count:
+        while chunk > count - begin:
+            chunk //= 2
+        yield begin, chunk
+        begin += chunk
+
+
+class Dct(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def basis(self, n):
+        k, j = np.arange(n)[:, None], np.arange(n)[None, :]
+        return np.sqrt(np.where(k == 0, 1, 2) / n) * np.cos(np.pi * k * (2 * j + 1) / (2 * n))
+
+    def atoms(self, values, shape, first):
+        out = np.zeros(len(values))
+        for begin, n in chunks(len(values), self.chunk):
+            out[begin : begin + n] = self.basis(n) @ np.float64(values[begin : begin + n])
+        return list(f32(out)), [[f32(v)] for v in out], first
+
+    def inverse(self, rows, count, shape, first):
+        out = np.array([rows[i][0] if i in rows else 0 for i in range(count)], dtype=np.float64)
+        for begin, n in chunks(count, self.chunk):
+            out[begin : begin + n] = self.basis(n).T @ out[begin : begin + n]
+        return list(f32(out))
+
+
+class Fft(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def weights(self, n):
+        k = np.arange(n // 2 + 1)
+        return np.sqrt(np.where((k == 0) | (2 * k == n), 1, 2) / n)
+
+    def atoms(self, values, shape, first):
+        rows = []
+        for begin, n in chunks(len(values), self.chunk):
+            spectrum = np.fft.rfft(np.float64(values[begin : begin + n])) * self.weights(n)
+            rows += [[f32(x.real), f32(x.imag)] for x in spectrum]
+        return [f32(math.hypot(*map(float, row))) for row in rows], rows, first // self.chunk * (self.chunk // 2 + 1)
+
+    def inverse(self, rows, count, shape, first):
+        out, atom = [], 0
+        for _, n in chunks(count, self.chunk):
+            pairs = [rows.get(atom + k, [0, 0]) for k in range(n // 2 + 1)]
+            spectrum = np.array([complex(*map(float, pair)) for pair in pairs]) / self.weights(n)
+            out += list(f32(np.fft.irfft(spectrum, n) if n > 1 else spectrum.real))
+            atom += n // 2 + 1
+        return out
+
+
+class Hadamard(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def signed(self, value, number):
+        return -value if mix(mix((number + 0x736F7474) & MASK) ^ 0x6F736967) >> 31 else value
+
+    def transform(self, values):
+        x, half = list(values), 1
+        while half < len(x):
+            for i in range(len(x)):
+                if not i & half:
+                    x[i], x[i + half] = x[i] + x[i + half], x[i] - x[i + half]
+            half *= 2
+        return x
+
+    def atoms(self, values, shape, first):
+        out = []
+        for begin, n in chunks(len(values), self.chunk):
+            factor = f32(1) / np.sqrt(f32(n))
+            out += self.transform([self.signed(values[i], first + i) * factor for i in range(begin, begin + n)])
+        return out, [[v] for v in out], first
+
+    def inverse(self, rows, count, shape, first):
+        out = []
+        for begin, n in chunks(count, self.chunk):
+            factor = f32(1) / np.sqrt(f32(n))
+            x = self.transform([rows[i][0] * factor if i in rows else f32(0) for i in range(begin, begin + n)])
+            out += [self.signed(v, first + begin + i) for i, v in enumerate(x)]
+        return out
+
+
+class Svd(Elements):
+    """Exact, as for all matrices this small."""
+
+    def matrix(self, shape):
+        return (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
+
+    def atoms(self, values, shape, first):
+        rows, cols = self.matrix(shape)
+        self.split = rows
+        u, sigma, v = np.linalg.svd(np.float64(values).reshape(rows, cols), full_matrices=False)
+        return list(f32(sigma)), [list(f32(u[:, i])) + list(f32(sigma[i] * v[i])) for i in range(len(sigma))], 0
+
+    def inverse(self, rows, count, shape, first):
+        m, n = self.matrix(shape)
+        out = np.zeros((m, n))
+        for row in rows.values():
+            out += np.outer(np.float64(row[:m]), np.float64(row[m:]))
+        return list(f32(out.reshape(-1)))
+
+
+# Selections: list of groups' energies -> numbers of the selected atoms and their scales, per group ---------------------
 
 
 def largest(values, k):
@@ -238,7 +362,7 @@ def share(n, ratio):
 
 
 def select_topk(ratio, scope):
-    def select(pieces):
+    def select(pieces, streams):
         if scope == "segment":
             return [largest(p, share(len(p), ratio)) for p in pieces]
         flat = [v for p in pieces for v in p]
@@ -270,15 +394,49 @@ def select_sampled(ratio):
             least = least * f32(0.8)
         return largest(values, k) if len(reach()) > math.floor(1.3 * k) else reach()
 
-    return lambda pieces: [one(p) for p in pieces]
+    return lambda pieces, streams: [one(p) for p in pieces]
 
 
 def select_threshold(value, kind):
-    def select(pieces):
+    def select(pieces, streams):
         result = []
         for p in pieces:
             least = f32(value) if kind == "absolute" else f32(value) * max(abs(v) for v in p)
             result.append([i for i, v in enumerate(p) if v != 0 and abs(v) >= least])
+        return result
+
+    return select
+
+
+def water_level(energies, s):
+    """ATOMO's probabilities are min(1, |e| / level): by sorting, as the paper has it."""
+    rest = sorted((abs(float(e)) for e in energies), reverse=True)
+    while rest and sum(rest) > 0:
+        if rest[0] * s <= sum(rest):
+            return sum(rest) / s
+        rest, s = rest[1:], s - 1
+    return 0
+
+
+def select_atomo(s, p, dense=0):
+    def select(groups, streams):
+        result = []
+        for energies, (stream, number, dimensions) in zip(groups, streams):
+            budget = s * len(energies) if s < 1 else s
+            if dimensions <= 1 and len(energies) <= dense:
+                factor = math.inf
+            elif p == "waterfill":
+                level = water_level(energies, budget)
+                factor = 1 / level if level else math.inf
+            elif p == "max":
+                factor = 1 / max(abs(float(e)) for e in energies)
+            chosen = []
+            for i, e in enumerate(energies):
+                probability = f32(min(factor, 3e38)) * abs(e) if factor < math.inf else f32(1)
+                t = max(int(min(probability * f32(2**31), f32(2**31))), 1)
+                if e != 0 and stream.number(number + i) >> 1 < t:
+                    chosen.append((i, f32(2**31) / f32(t)))
+            result.append(chosen)
         return result
 
     return select
@@ -314,35 +472,81 @@ def zstd_rle(body):
 
 
 class Case:
-    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, zstd=False):
+    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, zstd=False,
+                 transform=None, within=None):  # fmt: skip
         self.name, self.sentence, self.zstd = name, sentence, zstd
         self.layout = LAYOUTS[layout]
         self.part = part or (0, 0, self.layout.size)  # number, begin, end
         self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
         self.input = (values or INPUTS[layout])(self.layout)
-        self.make(quantise, select)
+        # Bytes of transforms depend on the rounding of sums, which their definitions leave open; not those of hadamard.
+        self.compare = "decoded" if zstd else "near" if isinstance(transform, (Dct, Fft, Svd)) else "bytes"
+        self.make(quantise, select, transform or Elements(), within)
 
-    def make(self, quantise, select):
+    def stream(self, purpose, segment):
+        key = self.key
+        return Stream(key["seed"], purpose, key["rank"], key["step"], key["bucket"], segment)
+
+    def choose(self, select, groups, purpose):
+        """groups: (energies, segment, number of the first). Pairs (index, scale) of each."""
+        if not select:
+            return [[(i, f32(1)) for i in range(len(energies))] for energies, _, _ in groups]
+        streams = [(self.stream(purpose, segment), number, len(self.layout.segments[segment][2])) for _, segment, number in groups]
+        chosen = select([energies for energies, _, _ in groups], streams)
+        return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
+
+    def make(self, quantise, select, transform, within):
         number, begin, end = self.part
         key = self.key
         pieces = list(self.layout.pieces(begin, end))
-        values = [list(self.input[lo:hi]) for _, lo, hi, _ in pieces]
-        chosen = select(values) if select else [range(len(v)) for v in values]
-        decoded = np.array([f32(0)] * self.layout.size)
-        sides, packs, indices, first_atom = b"", b"", [], 0
-        for (segment, lo, hi, first), v, sel in zip(pieces, values, chosen):
-            stream = Stream(key["seed"], QUANTISE, key["rank"], key["step"], key["bucket"], segment)
-            side, packed, back = quantise([v[i] for i in sel], lambda j: stream.number(first + sel[j]))
+        shapes = [self.layout.segments[segment][2] for segment, _, _, _ in pieces]
+        atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(pieces, shapes)]
+        chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, pieces)], SELECT)
+
+        # What is quantised together: (piece, its floats, their numbers within the segment, where each belongs).
+        units, indices, first_atom = [], [], 0
+        for p, ((energies, rows, first), sel) in enumerate(zip(atoms, chosen)):
+            unit, split = [], transform.split and (shapes[p][0] if len(shapes[p]) > 1 else 1)
+            for i, scale in sel:
+                width = len(rows[i])
+                row = [(v * scale if not split or c < split else v, (first + i) * width + c, (i, c)) for c, v in enumerate(rows[i])]
+                if split:
+                    units += [(p, row[:split]), (p, row[split:])]
+                else:
+                    unit += row
+            if not split:
+                units.append((p, unit))
+            indices += [first_atom + i for i, _ in sel]
+            first_atom += len(energies)
+        kept = self.choose(within, [([v for v, _, _ in unit], pieces[p][0], unit[0][1] if unit else 0) for p, unit in units], SELECT_WITHIN)
+
+        sides, packs, indices_within, first_float = b"", b"", [], 0
+        decoded_rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]
+        for (p, unit), sel in zip(units, kept):
+            stream = self.stream(QUANTISE, pieces[p][0])
+            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.number(unit[sel[j][0]][1]))
             sides, packs = sides + side, packs + packed
-            for i, x in zip(sel, back):
-                decoded[lo + i] += x
-            indices += [first_atom + i for i in sel]
-            first_atom += len(v)
-        sections, flags = [("side information", sides), ("symbols", packs)], 0
+            for (j, _), x in zip(sel, back):
+                atom, column = unit[j][2]
+                decoded_rows[p][atom][column] = x
+            indices_within += [first_float + j for j, _ in sel]
+            first_float += len(unit)
+        decoded = np.array([f32(0)] * self.layout.size)
+        for (_, lo, hi, first), shape, rows in zip(pieces, shapes, decoded_rows):
+            decoded[lo:hi] += np.array(transform.inverse(rows, hi - lo, shape, first), dtype=f32)
+
+        sections, flags, lengths = [("side information", sides), ("symbols", packs)], 0, []
+        if within:
+            bitmap, listed = index_list(indices_within, first_float)
+            flags |= bitmap << 2
+            lengths = [("bytes of the second index list", struct.pack("<I", len(listed)))]
+            sections.append((("second gaps", "second bitmap")[bitmap], listed))
         if select:
-            flags, listed = index_list(indices, first_atom)
-            sections = [("bytes of the index list", struct.pack("<I", len(listed)))] + sections
-            sections.append((("gaps", "bitmap")[flags], listed))
+            bitmap, listed = index_list(indices, first_atom)
+            flags |= bitmap
+            lengths = [("bytes of the index list", struct.pack("<I", len(listed)))] + lengths
+            sections.append((("gaps", "bitmap")[bitmap], listed))
+        sections = lengths + sections
         if self.zstd:
             body = b"".join(data for _, data in sections)
             sections, flags = [("bytes of the body", struct.pack("<I", len(body))), ("Zstandard frame", zstd_rle(body))], flags | 2
@@ -379,7 +583,7 @@ class Case:
         key = " ".join(str(self.key[k]) for k in ("seed", "rank", "generation", "step", "bucket"))
         return (
             f"# Made by tools/golden.py; floats as their bits.\nsentence {self.sentence}\n"
-            f"compare {'decoded' if self.zstd else 'bytes'}\n{segments}size {self.layout.size}\nkey {key}\n"
+            f"compare {self.compare}\n{segments}size {self.layout.size}\nkey {key}\n"
             f"part {' '.join(map(str, self.part))}\ninput\n{floats(self.input)}\n"
             f"message\n{rows(self.message.hex(), 64)}\ndecoded\n{floats(self.decoded)}\n"
         )
@@ -397,12 +601,17 @@ class Case:
 
 LAYOUTS = {
     "small": Layout([("w", 0, (5,))], 5),
+    "matrix": Layout([("w", 0, (2, 3))], 6),
     "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
 }
 
 
 def small(layout):
     return np.array([1, -2, 0.5, 0, -0.25], dtype=f32)
+
+
+def matrix(layout):
+    return np.array([1, -2, 0.5, 0, -0.25, 3], dtype=f32)
 
 
 def mixed(layout):
@@ -440,12 +649,13 @@ def zeros(layout):
     return np.zeros(layout.size, dtype=f32)
 
 
-INPUTS = {"small": small, "mixed": mixed}
+INPUTS = {"small": small, "matrix": matrix, "mixed": mixed}
 
 
 def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
-    topk, threshold = select_topk, select_threshold
+    topk, threshold, atomo = select_topk, select_threshold, select_atomo
+    svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
     topk_small = "topk(ratio=0.4, scope=segment)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
@@ -459,6 +669,11 @@ def cases():
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
+        Case("small-atomo", "atomo(s=2, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(2, "waterfill"), layout="small"),
+        Case("small-dct", f"dct(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Dct(4)),
+        Case("small-fft", f"fft(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Fft(4)),
+        Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
+        Case("small-svd", f"{svd} | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="matrix", transform=Svd()),
         Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, zstd=True),
         # Several segments, padding, special values.
         Case("f32", "f32", quantise_f32),
@@ -483,6 +698,19 @@ def cases():
         Case("sampled_topk-few", "sampled_topk(ratio=0.4) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
         Case("threshold", "threshold(value=0.75, kind=relative) | bf16", quantise_bf16, threshold(0.75, "relative")),
         Case("threshold-empty", "threshold(value=100, kind=absolute) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
+        Case("atomo", "atomo(s=5, p=waterfill, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), atomo(5, "waterfill")),
+        Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, atomo(0.2, "waterfill", 1)),
+        Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),
+        Case("atomo-extreme", "atomo(s=3, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(3, "waterfill"), values=extreme),
+        Case("dct", "dct(chunk=8) | f32", quantise_f32, transform=Dct(8)),
+        Case("dct-atomo", "dct(chunk=8) | atomo(s=5, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(5, "waterfill"), transform=Dct(8)),
+        Case("fft", "fft(chunk=16) | f32", quantise_f32, transform=Fft(16)),
+        Case("fft-topk", "fft(chunk=4) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), transform=Fft(4)),
+        Case("hadamard", "hadamard(chunk=8) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), transform=Hadamard(8)),
+        Case("hadamard-topk-part", "hadamard(chunk=2) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), part=(1, 8, 96), transform=Hadamard(2)),
+        Case("svd", f"{svd} | f32", quantise_f32, transform=Svd()),
+        Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
+        Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment) | topk(ratio=0.4, scope=segment) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),
         Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, zstd=True),
     ]  # fmt: skip
 

@@ -41,6 +41,7 @@ Layout flat_layout(std::size_t elements) {
 std::string_view word(Contract::Kind kind) {
   switch (kind) {
     case Contract::Kind::exact: return "exact";
+    case Contract::Kind::rounding: return "rounding";
     case Contract::Kind::unbiased: return "unbiased";
     case Contract::Kind::contraction: return "contraction";
     case Contract::Kind::none: return "neither";

@@ -20,6 +20,7 @@ std::string joined_sentence(const Stages& stages) {
   };
   append(stages.transform.get());
   append(stages.select.get());
+  append(stages.within.get());
   append(stages.quantise.get());
   append(stages.code.get());
   return sentence;
@@ -30,7 +31,7 @@ std::string joined_sentence(const Stages& stages) {
 Chain::Chain(Stages stages) : stages_(std::move(stages)), sentence_(joined_sentence(stages_)) {}
 
 Contract Chain::contract(const Layout& layout) const {
-  const std::size_t largest = plan(layout, {0, layout.size()}).largest;
+  const Plan plan = this->plan(layout, {0, layout.size()});
   Contract contract{.linear = true, .input = Contract::Input::model};
   if (stages_.transform) contract = stages_.transform->contract(layout);
   if (stages_.select) {
@@ -38,10 +39,21 @@ Contract Chain::contract(const Layout& layout) const {
     for (const Slot& slot : slots_) counts_.push_back(slot.atoms.count);
     contract = compose(contract, stages_.select->contract(counts_));
   }
-  const Contract quantise = stages_.quantise->contract(largest);
+  Contract quantise = stages_.quantise->contract(plan.largest);
+  if (stages_.within) {
+    counts_.clear();
+    for (const Slot& slot : slots_) {
+      counts_.push_back(slot.atoms.split);
+      counts_.push_back(slot.atoms.width - slot.atoms.split);
+    }
+    quantise = compose(stages_.within->contract(counts_), quantise);
+  }
+  std::size_t atoms = 0;  // of a piece whose rows are products
+  for (const Slot& slot : slots_) atoms = std::max(atoms, slot.atoms.split > 0 ? slot.atoms.count : 0);
+  if (atoms > 0) quantise = of_products(quantise, atoms);
   // Without a stage before it the quantiser's own blocks are where parts may be cut.
-  contract = stages_.transform || stages_.select ? compose(contract, quantise) : quantise;
-  contract.linear = contract.linear && !stages_.code;
+  contract = in_place() ? quantise : compose(contract, quantise);
+  contract.linear = linear() != nullptr;
   return contract;
 }
 
@@ -55,8 +67,10 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   slots_.clear();
   counts_.clear();
   for (const Piece& piece : pieces_) {
-    const Atoms atoms = stages_.transform ? stages_.transform->atoms(layout, piece) : Atoms{piece.range.size(), 1};
-    slots_.push_back({piece, atoms, plan.atoms, plan.rows, atoms.count, plan.atoms});
+    const Atoms atoms =
+        stages_.transform ? stages_.transform->atoms(layout, piece) : Atoms{piece.range.size(), 1, 0, piece.first};
+    slots_.push_back({piece, atoms, plan.atoms, plan.rows, atoms.count, plan.atoms,
+                      stages_.transform ? plan.rows : piece.range.begin});
     counts_.push_back(atoms.count);
     plan.atoms += atoms.count;
     plan.rows += atoms.values();
@@ -64,31 +78,88 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   limits_ = counts_;
   plan.most = stages_.select ? stages_.select->limits(counts_, limits_) : plan.atoms;
 
-  // Pieces together cannot send more than `most` atoms, and each rounds up to whole bytes once.
+  // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once.
   std::size_t packed = 0;
   std::size_t widest = 0;
+  const auto add_units = [&](std::size_t count, std::size_t size) {
+    plan.max_body += count * stages_.quantise->side_bytes(size);
+    packed += count * stages_.quantise->packed_bytes(size);
+    plan.units += count;
+    if (count > 0) plan.largest = std::max(plan.largest, size);
+  };
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const std::size_t values = limits_[i] * slots_[i].atoms.width;
-    plan.max_body += stages_.quantise->side_bytes(values);
-    packed += stages_.quantise->packed_bytes(values);
-    widest = std::max(widest, slots_[i].atoms.width);
-    plan.largest = std::max(plan.largest, values);
+    const Atoms& atoms = slots_[i].atoms;
+    if (atoms.split > 0) {
+      add_units(limits_[i], atoms.split);
+      add_units(limits_[i], atoms.width - atoms.split);
+    } else {
+      add_units(1, limits_[i] * atoms.width);
+    }
+    plan.values += limits_[i] * atoms.width;
+    widest = std::max(widest, atoms.width);
   }
-  plan.max_body += std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + slots_.size());
+  plan.values = std::min(plan.values, plan.most * widest);
+  plan.max_body += std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
   if (stages_.select) plan.max_body += length_bytes + max_index_bytes(plan.most, plan.atoms);
-  if (std::max({plan.max_body, plan.atoms, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
+  if (stages_.within) plan.max_body += length_bytes + max_index_bytes(plan.values, plan.values);
+  if (std::max({plan.max_body, plan.atoms, plan.rows, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
     throw ConfigError(fmt::format("{} elements are too many for one message; use smaller buckets", part.size()));
   }
   return plan;
 }
 
 // What no message of this layout will exceed, however many atoms it selects.
-void Chain::reserve(const Plan& plan) const {
+void Chain::reserve_decoding(const Plan& plan) const {
+  units_.reserve(plan.units);
   if (stages_.code) coded_.room(plan.max_body);
-  if (!stages_.transform && !stages_.select) return;
+  if (in_place()) return;
   indices_.room(plan.most);
-  values_.room(plan.largest);
-  numbers_.room(plan.largest);
+  atoms_.room(plan.most);
+  values_.room(plan.values);
+  if (!stages_.within) return;
+  within_.room(plan.values);
+  kept_values_.room(plan.values);
+}
+
+void Chain::reserve(const Plan& plan) {
+  reserve_decoding(plan);
+  const std::size_t groups = stages_.within ? plan.units : slots_.size();
+  groups_.reserve(groups);
+  counts_.reserve(groups);
+  if (!stages_.select) return;
+  stages_.select->reserve(plan.atoms);
+  if (stages_.within) stages_.within->reserve(plan.values);
+  numbers_.room(plan.values);
+  if (stages_.within) kept_numbers_.room(plan.values);
+  const bool scaled_within = stages_.within && stages_.within->scales();
+  scales_.room(scaled_within ? plan.values : stages_.select->scales() ? plan.most : 0);
+}
+
+// The units of what the slots say that goes. REQUIRES selected and value of every slot.
+void Chain::cut_units() const {
+  units_.clear();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    std::size_t at = slot.value;
+    const auto add = [&](std::size_t count) {
+      units_.push_back({i, at, count, at, count});
+      at += count;
+    };
+    if (slot.atoms.split == 0) {
+      add(slot.values());
+      continue;
+    }
+    for (std::size_t j = 0; j < slot.selected; ++j) {
+      add(slot.atoms.split);
+      add(slot.atoms.width - slot.atoms.split);
+    }
+  }
+}
+
+std::size_t Chain::values_in_slots() const { return slots_.empty() ? 0 : slots_.back().value + slots_.back().values(); }
+
+void Chain::visit_state(StateVisitor& visitor) {
+  if (stages_.transform) stages_.transform->visit_state(visitor);
 }
 
 void Chain::throw_not_finite(const std::string& segment, const Key& key) {

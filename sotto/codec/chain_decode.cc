@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "sotto/codec/chain.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
@@ -34,43 +37,63 @@ std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, co
 
 Chain::Sections Chain::read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const {
   ByteReader reader(body);
-  Sections sections;
-  if (stages_.select) {
-    const auto bytes = reader.get<std::uint32_t>("length of the index list");
-    if (bytes > reader.left()) throw WireError("truncated index list");
-    sections.index = reader.rest().last(bytes);
-    const auto code = (flags & flag_bitmap) != 0 ? IndexCode::bitmap : IndexCode::delta;
-    const auto room = indices_.room(plan.most);
-    const auto indices = room.first(read_indices(sections.index, code, plan.atoms, room));
-    auto next = indices.begin();
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      Slot& slot = slots_[i];
-      const auto begin = next;
-      next = std::lower_bound(begin, indices.end(), slot.first + slot.atoms.count);
-      slot.sent = static_cast<std::size_t>(begin - indices.begin());
-      slot.selected = static_cast<std::size_t>(next - begin);
-      if (slot.selected > limits_[i]) {
-        throw WireError(
-            fmt::format("{} atoms selected of a segment, where {} are the most", slot.selected, limits_[i]));
-      }
-    }
-  }
+  const auto code = [flags](std::uint8_t bitmap) {
+    return (flags & bitmap) != 0 ? IndexCode::bitmap : IndexCode::delta;
+  };
+  const std::uint32_t index = stages_.select ? reader.get<std::uint32_t>("length of the index list") : 0;
+  const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
+  if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
+  const auto rest = reader.rest();
+  if (stages_.select) read_selected(rest.last(index), code(flag_bitmap), plan);
+  cut_units();
+  if (stages_.within) read_selected_within(rest.last(index + within).first(within), code(flag_bitmap_within));
+
   std::size_t side = 0;
   std::size_t packed = 0;
-  for (const Slot& slot : slots_) {
-    side += stages_.quantise->side_bytes(slot.values());
-    packed += stages_.quantise->packed_bytes(slot.values());
+  for (const Unit& unit : units_) {
+    side += stages_.quantise->side_bytes(unit.sent);
+    packed += stages_.quantise->packed_bytes(unit.sent);
   }
-  if (reader.left() != side + packed + sections.index.size()) {
-    throw WireError(fmt::format("a body of {} bytes where {} make the message", reader.left(),
-                                side + packed + sections.index.size()));
+  if (reader.left() != side + packed + within + index) {
+    throw WireError(
+        fmt::format("a body of {} bytes where {} make the message", reader.left(), side + packed + within + index));
   }
-  sections.side = reader.take(side, "side information");
-  sections.packed = reader.take(packed, "symbols");
-  return sections;
+  return {reader.take(side, "side information"), reader.take(packed, "symbols")};
 }
 
-// Everything is checked; the slots are then those of this message.
+void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
+  const auto room = indices_.room(plan.most);
+  const auto indices = room.first(read_indices(index, code, plan.atoms, room));
+  auto next = indices.begin();
+  std::size_t value = 0;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const auto begin = next;
+    next = std::lower_bound(begin, indices.end(), slot.first + slot.atoms.count);
+    slot.sent = static_cast<std::size_t>(begin - indices.begin());
+    slot.selected = static_cast<std::size_t>(next - begin);
+    slot.value = value;
+    value += slot.values();
+    if (slot.selected > limits_[i]) {
+      throw WireError(fmt::format("{} atoms selected of a segment, where {} are the most", slot.selected, limits_[i]));
+    }
+  }
+}
+
+void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {
+  const std::size_t count = values_in_slots();
+  const auto room = within_.room(count);
+  const auto within = room.first(read_indices(index, code, count, room));
+  auto next = within.begin();
+  for (Unit& unit : units_) {
+    const auto begin = next;
+    next = std::lower_bound(begin, within.end(), unit.value + unit.count);
+    unit.kept = static_cast<std::size_t>(begin - within.begin());
+    unit.sent = static_cast<std::size_t>(next - begin);
+  }
+}
+
+// Everything is checked; slots, units and decoded rows are then those of this message.
 Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Range part) const {
   const Header& header = message.header();
   const Plan plan = this->plan(layout, part);
@@ -80,21 +103,20 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
                     "contract {:08x}; here `{}` with {} elements",
                     header.origin, header.elements, header.contract, sentence_, part.size()));
   }
-  const unsigned allowed = (stages_.select ? flag_bitmap : 0U) | (stages_.code ? flag_coded : 0U);
+  const unsigned allowed = (stages_.select ? flag_bitmap : 0U) | (stages_.within ? flag_bitmap_within : 0U) |
+                           (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
-  reserve(plan);
+  reserve_decoding(plan);
   const auto body = (header.flags & flag_coded) != 0 ? decompress(message.body(), plan) : message.body();
   const auto sections = read_body(body, header.flags, plan);
-  auto side = sections.side;
-  auto packed = sections.packed;
-  for (const Slot& slot : slots_) {
-    const auto its_side = side.first(stages_.quantise->side_bytes(slot.values()));
-    const auto its_packed = packed.first(stages_.quantise->packed_bytes(slot.values()));
-    side = side.subspan(its_side.size());
-    packed = packed.subspan(its_packed.size());
-    check_padding(its_packed, slot.values() * stages_.quantise->width());
-    stages_.quantise->check(its_side, its_packed);
+  for_units(sections, [this](const Unit& unit, auto side, auto packed) {
+    check_padding(packed, unit.sent * stages_.quantise->width());
+    stages_.quantise->check(side, packed);
+  });
+  if (stages_.transform) {
+    decode_units(sections, 1);
+    check_rows();
   }
   return sections;
 }
@@ -103,36 +125,74 @@ void Chain::check(const MessageView& message, const Layout& layout, Range part) 
 
 void Chain::add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
-  auto [side, packed, index] = open(message, *out.layout, part);
-  for (const Slot& slot : slots_) {
-    const auto its_side = side.first(stages_.quantise->side_bytes(slot.values()));
-    const auto its_packed = packed.first(stages_.quantise->packed_bytes(slot.values()));
-    side = side.subspan(its_side.size());
-    packed = packed.subspan(its_packed.size());
-    add_slot(slot, its_side, its_packed, scale, out);
+  const auto sections = open(message, *out.layout, part);
+  if (in_place()) {
+    for_units(sections, [&](const Unit& unit, auto side, auto packed) {
+      stages_.quantise->add_decoded(side, packed, scale, out.values.subspan(unit.value, unit.sent));
+    });
+    return;
+  }
+  if (!stages_.transform) decode_units(sections, scale);
+  for (const Slot& slot : slots_) add_rows(slot, scale, out);
+}
+
+// visit(unit, side, packed)
+template <class Visit>
+void Chain::for_units(const Sections& sections, Visit visit) const {
+  ByteReader side(sections.side);
+  ByteReader packed(sections.packed);
+  for (const Unit& unit : units_) {
+    const auto its_side = side.take(stages_.quantise->side_bytes(unit.sent), "side information");
+    visit(unit, its_side, packed.take(stages_.quantise->packed_bytes(unit.sent), "symbols"));
   }
 }
 
-void Chain::add_slot(const Slot& slot, std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                     Bucket& out) const {
-  const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
-  if (!stages_.transform && !stages_.select) {
-    stages_.quantise->add_decoded(side, packed, scale, target);
-    return;
+// Into values_, times `scale`.
+void Chain::decode_units(const Sections& sections, float scale) const {
+  const auto values = values_.room(values_in_slots());
+  std::ranges::fill(values, 0.0F);
+  for_units(sections, [&](const Unit& unit, auto side, auto packed) {
+    if (!stages_.within) {
+      stages_.quantise->add_decoded(side, packed, scale, values.subspan(unit.value, unit.count));
+      return;
+    }
+    const auto kept = kept_values_.room(unit.sent);
+    std::ranges::fill(kept, 0.0F);
+    stages_.quantise->add_decoded(side, packed, scale, kept);
+    kernels::scatter_add(kept, within_.room(unit.kept + unit.sent).subspan(unit.kept), 0, values);
+  });
+}
+
+// Finite rows may stand for sums that are not: no encoder writes such ones.
+void Chain::check_rows() const {
+  for (const Slot& slot : slots_) {
+    const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
+    const std::size_t split = slot.atoms.split;
+    std::uint32_t first = split == 0 ? kernels::max_abs_bits(values) : 0;
+    std::uint32_t second = split == 0 ? std::bit_cast<std::uint32_t>(1.0F) : 0;
+    for (std::size_t begin = 0; split > 0 && begin < values.size(); begin += slot.atoms.width) {
+      first = std::max(first, kernels::max_abs_bits(values.subspan(begin, split)));
+      second = std::max(second, kernels::max_abs_bits(values.subspan(begin + split, slot.atoms.width - split)));
+    }
+    const double bound =
+        static_cast<double>(values.size()) * std::bit_cast<float>(first) * std::bit_cast<float>(second);
+    if (bound > std::numeric_limits<float>::max()) throw WireError("values whose sums are too large for floats");
   }
-  const auto values = values_.room(slot.values());
-  std::fill(values.begin(), values.end(), 0.0F);
+}
+
+// REQUIRES the decoded rows of the slot in values_, times `scale` already when they are elements.
+void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
+  const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
+  const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
   const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {
-    stages_.quantise->add_decoded(side, packed, scale, values);
     kernels::scatter_add(values, indices, first, target);
     return;
   }
-  stages_.quantise->add_decoded(side, packed, 1, values);
-  const auto numbers = numbers_.room(slot.selected);
+  const auto numbers = atoms_.room(slot.selected);
   if (stages_.select) {
-    std::transform(indices.begin(), indices.end(), numbers.begin(), [first](std::uint32_t i) { return i - first; });
+    std::ranges::transform(indices, numbers.begin(), [first](std::uint32_t i) { return i - first; });
   } else {
     std::iota(numbers.begin(), numbers.end(), 0U);
   }

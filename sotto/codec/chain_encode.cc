@@ -32,26 +32,37 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
                 .contract = contract_hash(sentence_, *bucket.layout, part)};
 
   reserve(plan);
-  if (stages_.transform) apply_transform(bucket, streams, plan);
   IndexPlan index;
+  IndexPlan within;
   std::span<const std::uint32_t> indices;
+  std::span<const std::uint32_t> indices_within;
+  if (stages_.transform) apply_transform(bucket, streams, plan);
   if (stages_.select) {
-    indices = indices_.room(plan.most).first(apply_select(bucket, streams, plan));
+    indices = apply_select(bucket, streams, plan);
+    gather_rows(bucket);
     index = plan_indices(indices, plan.atoms);
     if (index.code == IndexCode::bitmap) header.flags |= flag_bitmap;
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
+  cut_units();
+  if (stages_.within) {
+    indices_within = apply_select_within(bucket, streams);
+    within = plan_indices(indices_within, values_in_slots());
+    if (within.code == IndexCode::bitmap) header.flags |= flag_bitmap_within;
+    writer.put(static_cast<std::uint32_t>(within.bytes));
+  }
 
   std::size_t side_bytes = 0;
-  for (const Slot& slot : slots_) side_bytes += stages_.quantise->side_bytes(slot.values());
+  for (const Unit& unit : units_) side_bytes += stages_.quantise->side_bytes(unit.sent);
   ByteWriter side(writer.take(side_bytes));
-  for (const Slot& slot : slots_) {
-    const auto its_side = side.take(stages_.quantise->side_bytes(slot.values()));
-    const auto its_packed = writer.take(stages_.quantise->packed_bytes(slot.values()));
-    if (!stages_.quantise->encode(values_of(slot, bucket, streams), its_side, its_packed)) {
-      throw_not_finite(bucket.layout->segments()[slot.piece.segment].name, key);
+  for (const Unit& unit : units_) {
+    const auto its_side = side.take(stages_.quantise->side_bytes(unit.sent));
+    const auto its_packed = writer.take(stages_.quantise->packed_bytes(unit.sent));
+    if (!stages_.quantise->encode(values_of(unit, bucket, streams), its_side, its_packed)) {
+      throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
     }
   }
+  if (stages_.within) write_indices(indices_within, within, writer.take(within.bytes));
   if (stages_.select) write_indices(indices, index, writer.take(index.bytes));
 
   std::size_t size = writer.used();
@@ -65,62 +76,116 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
 }
 
 void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
-  const auto energies = energies_.room(plan.atoms);
   const auto rows = rows_.room(plan.rows);
+  const auto energies = energies_.room(plan.rows > plan.atoms ? plan.atoms : 0);
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
+    const auto its_rows = rows.subspan(slot.row, slot.atoms.values());
     stages_.transform->forward(*bucket.layout, slot.piece, streams, bucket.values.subspan(range.begin, range.size()),
-                               energies.subspan(slot.first, slot.atoms.count),
-                               rows.subspan(slot.row, slot.atoms.values()));
+                               slot.atoms.width == 1 ? its_rows : energies.subspan(slot.first, slot.atoms.count),
+                               its_rows);
   }
 }
 
-std::size_t Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) {
-    const std::span<const float> energies =
-        stages_.transform ? energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count)
-                          : bucket.values.subspan(slot.piece.range.begin, slot.piece.range.size());
-    groups_.push_back({energies, slot.piece.segment, static_cast<std::uint32_t>(slot.first)});
+    const Range range = slot.piece.range;
+    const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
+                          : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
+                                                  : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
+    groups_.push_back({energies, slot.piece.segment, bucket.layout->segments()[slot.piece.segment].shape.size(),
+                       static_cast<std::uint32_t>(slot.first), static_cast<std::uint32_t>(slot.atoms.first)});
   }
+  counts_.resize(slots_.size());
   const std::size_t selected = stages_.select->select(groups_, streams, indices_.room(plan.most), counts_,
                                                       scales_.room(stages_.select->scales() ? plan.most : 0));
   std::size_t sent = 0;
+  std::size_t value = 0;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].selected = counts_[i];
     slots_[i].sent = sent;
+    slots_[i].value = value;
     sent += counts_[i];
+    value += slots_[i].values();
   }
-  return selected;
+  return indices_.room(plan.most).first(selected);
 }
 
-// The rows of the slot's selected atoms, one after the other: in place where nothing was selected or scaled.
-Values Chain::values_of(const Slot& slot, const Bucket& bucket, const Streams& streams) {
-  const std::size_t width = slot.atoms.width;
-  const std::span<const float> rows = stages_.transform
-                                          ? rows_.room(slot.row + slot.atoms.values()).subspan(slot.row)
-                                          : bucket.values.subspan(slot.piece.range.begin, slot.piece.range.size());
-  kernels::Draws draws{
-      streams.stream(Purpose::quantise, slot.piece.segment), static_cast<std::uint32_t>(slot.piece.first), {}};
-  if (!stages_.select) return {rows, draws};
-
-  const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
-  const auto first = static_cast<std::uint32_t>(slot.first);
-  const auto values = values_.room(slot.values());
-  const auto numbers = numbers_.room(slot.values());
-  for (std::size_t j = 0; j < indices.size(); ++j) {
-    const std::size_t atom = indices[j] - first;
-    for (std::size_t c = 0; c < width; ++c) {
-      numbers[j * width + c] = static_cast<std::uint32_t>(atom * width + c);
-      values[j * width + c] = rows[atom * width + c];
+// The rows of the selected atoms, one after the other, scaled, and the number within its segment of each float.
+void Chain::gather_rows(const Bucket& bucket) {
+  const std::size_t count = values_in_slots();
+  const auto all_values = values_.room(count);
+  const auto all_numbers = numbers_.room(count);
+  for (const Slot& slot : slots_) {
+    const std::size_t width = slot.atoms.width;
+    const auto rows = stages_.transform ? rows_.room(slot.row + slot.atoms.values()).subspan(slot.row)
+                                        : bucket.values.subspan(slot.piece.range.begin, slot.piece.range.size());
+    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto values = all_values.subspan(slot.value, slot.values());
+    const auto numbers = all_numbers.subspan(slot.value, slot.values());
+    const auto first = static_cast<std::uint32_t>(slot.first);
+    for (std::size_t j = 0; j < indices.size(); ++j) {
+      const std::size_t atom = indices[j] - first;
+      for (std::size_t c = 0; c < width; ++c) {
+        numbers[j * width + c] = static_cast<std::uint32_t>((slot.atoms.first + atom) * width + c);
+        values[j * width + c] = rows[atom * width + c];
+      }
     }
-  }
-  if (stages_.select->scales()) {
+    if (!stages_.select->scales()) continue;
     const auto scales = scales_.room(slot.sent + slot.selected).subspan(slot.sent);
-    for (std::size_t j = 0; j < scales.size(); ++j) kernels::scale(scales[j], values.subspan(j * width, width));
+    const std::size_t scaled = slot.atoms.split > 0 ? slot.atoms.split : width;
+    for (std::size_t j = 0; j < scales.size(); ++j) kernels::scale(scales[j], values.subspan(j * width, scaled));
   }
-  draws.numbers = numbers;
-  return {values, draws};
+}
+
+// The second selection: every unit is a group. What it lets through moves together.
+std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, const Streams& streams) {
+  const std::size_t count = values_in_slots();
+  const auto values = values_.room(count);
+  const auto numbers = numbers_.room(count);
+  groups_.clear();
+  for (const Unit& unit : units_) {
+    const std::size_t segment = slots_[unit.slot].piece.segment;
+    groups_.push_back({values.subspan(unit.value, unit.count), segment, bucket.layout->segments()[segment].shape.size(),
+                       static_cast<std::uint32_t>(unit.value), unit.count > 0 ? numbers[unit.value] : 0});
+  }
+  counts_.resize(units_.size());
+  Streams second = streams;
+  second.selection = Purpose::select_within;
+  const auto scales = scales_.room(stages_.within->scales() ? count : 0);
+  const std::size_t total = stages_.within->select(groups_, second, within_.room(count), counts_, scales);
+
+  const auto kept_values = kept_values_.room(total);
+  const auto kept_numbers = kept_numbers_.room(total);
+  const auto within = within_.room(count).first(total);
+  for (std::size_t j = 0; j < total; ++j) {
+    kept_values[j] = values[within[j]] * (scales.empty() ? 1.0F : scales[j]);
+    kept_numbers[j] = numbers[within[j]];
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    units_[i].kept = kept;
+    units_[i].sent = counts_[i];
+    kept += counts_[i];
+  }
+  return within;
+}
+
+Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
+  const Slot& slot = slots_[unit.slot];
+  const ElementStream stream = streams.stream(Purpose::quantise, slot.piece.segment);
+  const std::size_t end = unit.kept + unit.sent;
+  if (stages_.within) {
+    return {kept_values_.room(end).subspan(unit.kept), {stream, 0, kept_numbers_.room(end).subspan(unit.kept)}};
+  }
+  if (stages_.select) {
+    return {values_.room(end).subspan(unit.kept), {stream, 0, numbers_.room(end).subspan(unit.kept)}};
+  }
+  const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
+  const auto data =
+      stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.sent);
+  return {data, {stream, static_cast<std::uint32_t>(number), {}}};
 }
 
 // Size of the coded body, which takes the place of the body; 0 when it would not be smaller.

@@ -35,6 +35,7 @@ struct Key {
 struct Contract {
   enum class Kind : std::uint8_t {
     exact,        // C(x) = x, bit for bit
+    rounding,     // |C(x)-x| <= 1e-5 |x|: exact but for the rounding of floats
     unbiased,     // E C(x) = x and E |C(x)-x|^2 <= omega |x|^2
     contraction,  // E |C(x)-x|^2 <= (1-delta) |x|^2
     none,         // bounded, but neither: wants a memory in front of it
@@ -47,8 +48,8 @@ struct Contract {
   double delta = 1;  // of a contraction, in (0, 1]
   bool linear = false;
   Input input = Input::gradient;
-  Grain grain = Grain::element;
-  std::size_t block = 1;  // elements a block, when grain is block
+  Grain grain = Grain::element;  // where a bucket may be cut into parts, each of which then keeps the contract
+  std::size_t block = 1;         // elements a block, when grain is block
 };
 
 // The lossy or lossless code of a bucket. One object serves one thread: it reuses buffers, so a step after the first

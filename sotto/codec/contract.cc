@@ -12,8 +12,10 @@ Contract none() { return {.kind = Contract::Kind::none, .omega = INFINITY, .delt
 
 Contract error_of(const Contract& a, const Contract& b) {
   using Kind = Contract::Kind;
-  if (a.kind == Kind::exact) return b;
-  if (b.kind == Kind::exact) return a;
+  const auto harmless = [](const Contract& c) { return c.kind == Kind::exact || c.kind == Kind::rounding; };
+  if (harmless(a) && harmless(b)) return {.kind = std::max(a.kind, b.kind)};
+  if (harmless(a)) return b;
+  if (harmless(b)) return a;
   if (a.kind == Kind::unbiased && b.kind == Kind::unbiased) {
     return {.kind = Kind::unbiased, .omega = (1 + a.omega) * (1 + b.omega) - 1, .delta = 0};
   }
@@ -29,6 +31,7 @@ Contract error_of(const Contract& a, const Contract& b) {
 std::string error_text(const Contract& c) {
   switch (c.kind) {
     case Contract::Kind::exact: return "exact";
+    case Contract::Kind::rounding: return "exact but for the rounding of floats";
     case Contract::Kind::unbiased: return fmt::format("unbiased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);
     case Contract::Kind::contraction: return fmt::format("contraction, E|C(x)-x|^2 <= (1 - {:.4g}) |x|^2", c.delta);
     case Contract::Kind::none: break;
@@ -61,14 +64,28 @@ Contract compose(const Contract& first, const Contract& then) {
   Contract both = error_of(first, then);
   both.linear = first.linear && then.linear;
   both.input = std::min(first.input, then.input);
-  both.grain = first.grain;
+  // Blocks behind a stage are of what that stage lets through of a part, wherever that was cut.
+  both.grain = then.grain == Contract::Grain::segment ? then.grain : first.grain;
   both.block = first.block;
-  // Blocks and rows behind a stage are of what that stage lets through, so only segments keep their borders.
-  if (then.grain != Contract::Grain::element) {
-    both.grain = Contract::Grain::segment;
-    both.block = 1;
-  }
   return both;
+}
+
+Contract of_products(const Contract& factors, std::size_t atoms) {
+  using Kind = Contract::Kind;
+  Contract products = factors;
+  products.grain = Contract::Grain::element;
+  if (factors.kind == Kind::unbiased) products.omega = (1 + factors.omega) * (1 + factors.omega) - 1;
+  if (factors.kind == Kind::contraction) {
+    // |u'v' - uv| <= (2e + e^2) |uv| with e = sqrt(1 - delta); the errors of k orthogonal atoms may all point one way.
+    const double e = std::sqrt(1 - factors.delta);
+    const double error = static_cast<double>(atoms) * (2 * e + e * e) * (2 * e + e * e);
+    if (error >= 1) {
+      products.kind = Kind::none;
+      products.omega = INFINITY;
+    }
+    products.delta = std::max(1 - error, 0.0);
+  }
+  return products;
 }
 
 std::string describe(const Contract& contract) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "sotto/codec/codec.h"
@@ -9,6 +10,9 @@ namespace sotto {
 // What `then` after `first` promises. A contraction that stands first is taken to be a projection (a selection: what it
 // keeps and what it drops have nothing in common), of which a stage behind it sees only the kept part.
 Contract compose(const Contract& first, const Contract& then);
+
+// What a stage for the factors of products u v^T promises of the sum of `atoms` orthogonal products.
+Contract of_products(const Contract& factors, std::size_t atoms);
 
 // "unbiased, variance <= 1.5 |x|^2; gradients and differences; parts cut at blocks of 512"
 std::string describe(const Contract& contract);

@@ -10,17 +10,19 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t example_elements = 1'000'000;
+constexpr std::int64_t example_rows = 1000;
+constexpr std::int64_t example_cols = 1000;
 
 std::string contract_lines(std::string_view where, std::string_view sentence) {
   const auto codec = make_codec(where, sentence);
   Layout layout;
-  layout.append("example", {static_cast<std::int64_t>(example_elements)});
+  layout.append("example", {example_rows, example_cols});
   const std::size_t bytes = codec->max_bytes(layout, {0, layout.size()});
   return fmt::format(
-      "  sentence   {}\n  contract   {}\n  bytes      at most {} for a segment of {} floats, {:.4g} bit an element\n",
-      codec->sentence(), describe(codec->contract(layout)), bytes, example_elements,
-      8.0 * static_cast<double>(bytes) / static_cast<double>(example_elements));
+      "  sentence   {}\n  contract   {}\n  bytes      at most {} for a segment of {} x {} floats, {:.4g} bit an "
+      "element\n",
+      codec->sentence(), describe(codec->contract(layout)), bytes, example_rows, example_cols,
+      8.0 * static_cast<double>(bytes) / static_cast<double>(layout.size()));
 }
 
 // Whether it is made of stages; an aggregator may stand in their place.
@@ -69,7 +71,7 @@ std::string describe_codec(std::string_view where, std::string_view text) {
   if (const Preset* preset = find_entry(preset_table(), text)) result += preset_text(where, *preset);
   if (const StageEntry* stage = find_entry(stage_table(), text)) {
     if (!result.empty()) result += '\n';
-    return result + stage_text(*stage) + contract_lines(where, text);
+    return result + stage_text(*stage) + contract_lines(where, stage->example.empty() ? text : stage->example);
   }
   if (!result.empty()) return result;
   const Sentence sentence = parse_sentence(where, text);

@@ -10,6 +10,7 @@
 #include "sotto/codec/pieces.h"
 #include "sotto/core/options.h"
 #include "sotto/core/random.h"
+#include "sotto/core/state.h"
 #include "sotto/kernels/draws.h"
 
 namespace sotto {
@@ -33,6 +34,7 @@ struct NoOptions {  // of a stage without any
 struct Streams {
   Key key;
   std::uint16_t bucket = 0;
+  Purpose selection = Purpose::select;  // of the selection at work: there may be two
   ElementStream stream(Purpose purpose, std::size_t segment) const {
     return element_stream(key.seed, purpose, key.rank, key.step, bucket, static_cast<std::uint32_t>(segment));
   }
@@ -43,15 +45,20 @@ struct Streams {
 struct Atoms {
   std::size_t count = 0;
   std::size_t width = 1;
+  // A row is one vector (0), or two factors of a product: the first `split` floats and the others. Factors are
+  // quantised one by one, and what scales a row scales its first factor.
+  std::size_t split = 0;
+  std::size_t first = 0;  // number of the first atom within the segment; random numbers belong to such numbers
   std::size_t values() const { return count * width; }
 };
 
-// Vector -> atoms {energy, row}, and back: a spectral decomposition (row = u, v; energy = sigma), a block transform
-// (row = energy = coefficient), a sketch.
+// Vector -> atoms {energy, row}, and back: a spectral decomposition (row = u, sigma v; energy = sigma), a block
+// transform (row = energy = coefficient), a sketch.
 class Transform : public Stage {
  public:
   virtual Atoms atoms(const Layout& layout, const Piece& piece) const = 0;  // the same on every rank
-  // energies: atoms.count numbers, by whose magnitude atoms are selected. rows: atoms.values(), row by row.
+  // energies: atoms.count numbers, by whose magnitude atoms are selected. rows: atoms.values(), row by row; the very
+  // same floats as `energies` when the width is 1. Where values are not finite, nor is some energy.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
   // out += scale * what these rows stand for. `selected` are the ascending numbers of their atoms within the piece; the
@@ -59,14 +66,18 @@ class Transform : public Stage {
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) const = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
+  virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
+  virtual void visit_state(StateVisitor&) {}                  // warm starts
 };
 
-// What a selection sees of one piece. Atoms are numbered through the pieces of a message: `first` is this piece's
-// first.
+// What a selection sees of one piece, or of one factor of an atom. Atoms are numbered through a message, `first` is
+// this group's first; and through the segment, where its first has `number`.
 struct Group {
   std::span<const float> energies;
   std::size_t segment = 0;
+  std::size_t dimensions = 1;  // of the segment's tensor
   std::uint32_t first = 0;
+  std::uint32_t number = 0;
 };
 
 // Which atoms go, and by what their rows are scaled.
@@ -74,6 +85,8 @@ class Select : public Stage {
  public:
   // each[g]: the most atoms that group g (of atoms[g] atoms) can send; returns the most of all groups together.
   virtual std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const = 0;
+  // Room for groups of at most so many atoms together: select() then allocates nothing.
+  virtual void reserve(std::size_t /*atoms*/) {}
   // Writes the ascending numbers of the selected atoms, and how many of each group; returns how many in all. Atoms that
   // are not finite count as the largest, so that they reach the quantiser, which finds them.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,

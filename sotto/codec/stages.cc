@@ -12,9 +12,14 @@
 #include "sotto/codec/quantise/int8.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/sign.h"
+#include "sotto/codec/select/atomo.h"
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
+#include "sotto/codec/transform/dct.h"
+#include "sotto/codec/transform/fft.h"
+#include "sotto/codec/transform/hadamard.h"
+#include "sotto/codec/transform/svd.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -47,11 +52,21 @@ AnyStage make_stage(const Sentence& sentence, const Call& call) {
 
 template <class S>
 constexpr StageEntry entry(std::string_view name, std::string_view summary, std::string_view paper,
-                           std::string_view bytes) {
-  return {name, kind_of<S>(), summary, paper, bytes, [] { return help_options(typename S::Options{}); }, make_stage<S>};
+                           std::string_view bytes, std::string_view example = "") {
+  return {name,          kind_of<S>(), summary, paper, bytes, [] { return help_options(typename S::Options{}); },
+          make_stage<S>, example};
 }
 
 constexpr std::array table{
+    entry<Svd>("svd", "singular triplets of each tensor as a matrix", "Wang et al., NeurIPS 2018; Halko et al., 2011",
+               "rows + columns values a triplet"),
+    entry<Dct>("dct", "cosine coefficients of chunks", "Ahmed et al., 1974", "as many values as before"),
+    entry<Fft>("fft", "Fourier coefficients of chunks", "Cooley, Tukey, 1965", "2 values a coefficient"),
+    entry<Hadamard>("hadamard", "Hadamard coefficients of chunks, after fixed random signs", "Suresh et al., ICML 2017",
+                    "as many values as before"),
+    entry<Atomo>("atomo", "atoms drawn at random, the likelier the larger: unbiased, of least variance",
+                 "Wang et al., NeurIPS 2018",
+                 "s values on average, or s rows of them, and indices of 1 to 1.3 bytes each at 1 %", "atomo(s=5%)"),
     entry<TopK>("topk", "the largest elements, by magnitude", "Aji, Heafield, EMNLP 2017; Lin et al., ICLR 2018",
                 "ceil(ratio n) values, and indices of 1 to 1.3 bytes each at 1 %, n/8 bytes at most"),
     entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
@@ -87,10 +102,14 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first) {
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     const Call& call = sentence.calls[i];
     const StageEntry& found = require_entry(stage_table(), "codec stage", sentence, call);
-    if (last != nullptr && found.kind == last_kind) {
-      fail_at(
-          sentence, call, call.position,
-          fmt::format("a second {} stage, after `{}`; there can be one of each kind", name_of(found.kind), last->name));
+    // Rows that are products of two factors have floats of their own to select from.
+    const bool within = found.kind == StageKind::select && stages.select != nullptr && stages.within == nullptr &&
+                        stages.transform != nullptr && stages.transform->factors();
+    if (last != nullptr && found.kind == last_kind && !within) {
+      fail_at(sentence, call, call.position,
+              fmt::format("a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
+                          "within the rows that a first one selects of svd",
+                          name_of(found.kind), last->name));
     }
     if (last != nullptr && found.kind < last_kind) {
       fail_at(sentence, call, call.position,
@@ -100,7 +119,7 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first) {
     AnyStage stage = found.make(sentence, call);
     switch (found.kind) {
       case StageKind::transform: stages.transform = std::get<0>(std::move(stage)); break;
-      case StageKind::select: stages.select = std::get<1>(std::move(stage)); break;
+      case StageKind::select: (within ? stages.within : stages.select) = std::get<1>(std::move(stage)); break;
       case StageKind::quantise: stages.quantise = std::get<2>(std::move(stage)); break;
       case StageKind::code: stages.code = std::get<3>(std::move(stage)); break;
     }

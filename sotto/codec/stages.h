@@ -23,6 +23,7 @@ struct StageEntry {
   std::string_view bytes;  // what it puts on the wire, a formula
   std::string (*help)();   // one line an option (options.h)
   AnyStage (*make)(const Sentence& sentence, const Call& call);
+  std::string_view example;  // a call of it, where its name alone is not one
 };
 
 // All stages there are, in the order of their kinds.

@@ -11,7 +11,17 @@ namespace sotto {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 // What a stream of random numbers is for; two purposes never share numbers.
-enum class Purpose : std::uint32_t { quantise = 1, select, transform, shuffle, data, init, dropout, test };
+enum class Purpose : std::uint32_t {
+  quantise = 1,
+  select,
+  transform,
+  shuffle,
+  data,
+  init,
+  dropout,
+  test,
+  select_within  // the rows of what was selected
+};
 
 // A sequential generator over Philox, for everything that is not a kernel: shuffles, made data, seeds.
 class Philox {

@@ -23,7 +23,7 @@ void expect_no_allocation_after_the_first_step(const std::string& sentence) {
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
                                            gaussian(layout, 2), std::vector<float>(layout.size(), 5.0F)};
   layout.clear_padding(inputs[3]);
-  const std::array<Range, 2> parts{Range{0, 100}, Range{100, layout.size()}};
+  const std::array<Range, 2> parts{Range{0, 112}, Range{112, layout.size()}};
   std::array<Message, 2> messages;
   std::vector<float> decoded(layout.size());
   Bucket out{decoded, &layout, 0};

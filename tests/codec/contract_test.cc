@@ -47,7 +47,7 @@ TEST(Compose, OtherwiseThereIsNoBound) {
 TEST(Contracts, OfSelections) {
   EXPECT_DOUBLE_EQ(contract_of("topk(0.01)").delta, 0.01);
   EXPECT_DOUBLE_EQ(contract_of("topk(0.01)", 150).delta, 2.0 / 150);
-  EXPECT_EQ(contract_of("topk(0.01)").grain, Contract::Grain::segment);
+  EXPECT_EQ(contract_of("topk(0.01)").grain, Contract::Grain::element);
   EXPECT_EQ(contract_of("topk(0.01)").input, Contract::Input::delta);
   EXPECT_EQ(contract_of("threshold(0.1)").kind, Kind::none);
   EXPECT_EQ(contract_of("threshold(0.1)").input, Contract::Input::gradient);

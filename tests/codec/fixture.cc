@@ -14,6 +14,10 @@ std::vector<std::string> all_sentences() {
                                          "threshold(0.7)",
                                          "threshold(0.5, kind=relative)",
                                          "sampled_topk(0.2)"};
+  const std::vector<std::string> transforms{
+      "dct(8)", "fft(16)", "hadamard(4)", "svd", "svd(reshape=halves)", "svd(rank=1, exact=1)"};
+  const std::vector<std::string> drawn{"atomo(3)",    "atomo(20%, p=truncate)", "atomo(20%, p=uniform)", "atomo(p=max)",
+                                       "atomo(p=l2)", "atomo(9, scope=bucket)", "atomo(2, dense=7)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",
@@ -26,7 +30,25 @@ std::vector<std::string> all_sentences() {
                                            "int8",
                                            "int8(block=32, stochastic=true)"};
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
+  // Of each kind with some of each other: all combinations would be thousands.
   std::vector<std::string> sentences;
+  for (const std::string& transform : transforms) {
+    sentences.push_back(transform);
+    for (const char* rest : {"topk(0.3)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
+                             "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
+      sentences.push_back(transform + " | " + rest);
+    }
+  }
+  for (const char* joint : {"svd | atomo(s=3) | atomo(s=40%)", "svd | topk(0.5) | topk(0.5) | bf16",
+                            "svd | atomo(s=2) | atomo(p=max) | qsgd(bits=4) | zstd",
+                            "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)"}) {
+    sentences.emplace_back(joint);
+  }
+  for (const std::string& select : drawn) {
+    for (const char* rest : {"", " | qsgd", " | f16", " | int8(block=32)", " | zstd"}) {
+      sentences.push_back(select + rest);
+    }
+  }
   for (const std::string& select : selects) {
     for (const std::string& quantise : quantises) {
       for (const std::string& code : codes) {
@@ -42,8 +64,27 @@ std::vector<std::string> all_sentences() {
   return sentences;
 }
 
+namespace {
+bool has(const std::string& sentence, const char* part) { return sentence.find(part) != std::string::npos; }
+}  // namespace
+
 bool is_stochastic(const std::string& sentence) {
-  return sentence.find("qsgd") != std::string::npos || sentence.find("stochastic=true") != std::string::npos;
+  return has(sentence, "qsgd") || has(sentence, "stochastic=true") || has(sentence, "atomo") ||
+         has(sentence, "exact=1)");
+}
+
+bool transforms(const std::string& sentence) {
+  return has(sentence, "dct") || has(sentence, "fft") || has(sentence, "hadamard") || has(sentence, "svd");
+}
+
+bool selects(const std::string& sentence) {
+  return has(sentence, "topk") || has(sentence, "threshold") || has(sentence, "atomo");
+}
+
+bool is_warm(const std::string& sentence) { return has(sentence, "exact=1)"); }
+
+bool fits(const std::string& sentence, const Input& input) {
+  return input.name != "largest" || !(transforms(sentence) || has(sentence, "atomo"));
 }
 
 Layout mixed_layout() {

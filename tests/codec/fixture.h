@@ -15,10 +15,16 @@ struct Input {
   std::vector<float> values;
 };
 
-// Every select x quantise x code of a list that has every stage of the table, in more than one form where it has
-// options.
+// Every select x quantise x code, and transforms and random selections with some of each, out of a list that has every
+// stage of the table, in more than one form where it has options.
 std::vector<std::string> all_sentences();
 bool is_stochastic(const std::string& sentence);
+bool transforms(const std::string& sentence);
+bool selects(const std::string& sentence);
+bool is_warm(const std::string& sentence);  // begins where it ended the last time
+// Whether all numbers on the way are floats: sums of the largest ones, and such a one divided by a probability, are
+// not.
+bool fits(const std::string& sentence, const Input& input);
 
 Layout mixed_layout();     // our own: padded, 4-d, equal shapes, a scalar, an empty segment, odd lengths
 Layout borrowed_layout();  // unpadded, as another framework lays it out

@@ -57,6 +57,10 @@ TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
     for (const Input& input : all_inputs()) {
+      if (!fits(sentence, input)) {
+        EXPECT_THROW(encode(*codec, input), NumericError);
+        continue;
+      }
       const Contract contract = codec->contract(input.layout);
       const auto message = encode(*codec, input);
       EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()})) << input.name;
@@ -65,6 +69,10 @@ TEST(Laws, AnotherInstanceDecodesWithinTheContract) {
       expect_clean_padding(input, decoded);
       if (contract.kind == Contract::Kind::exact) {
         EXPECT_EQ(decoded, input.values) << input.name;
+      }
+      if (contract.kind == Contract::Kind::rounding) {
+        EXPECT_LE(square_distance(decoded, input.values), 1e-10 * square_norm(input.values) + tolerance(input))
+            << input.name;
       }
       if (contract.kind == Contract::Kind::contraction && !is_stochastic(sentence)) {
         EXPECT_GT(contract.delta, 0);
@@ -86,12 +94,17 @@ TEST(Laws, DecodingAddsTimesScale) {
     std::vector<float> out = gaussian(input.layout, 3);
     const std::vector<float> before = out;
     add_part(*codec, input.layout, {0, input.layout.size()}, message, -0.5F, out);
-    for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], before[i] + -0.5F * once[i]) << i;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      // Of several terms, each is added on its own.
+      const float expected = before[i] + -0.5F * once[i];
+      EXPECT_NEAR(out[i], expected, transforms(sentence) ? 1e-5 : 0) << i;
+    }
   });
 }
 
 TEST(Laws, BytesDependOnTheKeyAlone) {
   for_all([](const std::string& sentence) {
+    if (is_warm(sentence)) return;  // on what went before, too: svd_test.cc
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
     const Key key{.seed = 5, .rank = 1, .generation = 0, .step = 6};
     const auto codec = fresh(sentence);
@@ -160,10 +173,12 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       return error;
     };
-    // 80 nearly independent terms, so each error is known to about a sixth.
+    // 80 nearly independent terms, so each error is known to about a sixth; less so where few atoms make many elements
+    // each.
+    const double slack = transforms(sentence) ? 3 : 1.5;
     const double ratio = std::sqrt(square_error(64) / square_error(64 * 64));
-    EXPECT_GT(ratio, 8 / 1.5);
-    EXPECT_LT(ratio, 8 * 1.5);
+    EXPECT_GT(ratio, 8 / slack);
+    EXPECT_LT(ratio, 8 * slack);
   });
   EXPECT_GT(unbiased, 0);
 }
@@ -171,7 +186,8 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
 TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
-    if (codec->sentence().find("f32") == std::string::npos) return;
+    if (codec->sentence().find("f32") == std::string::npos || transforms(sentence)) return;
+    if (sentence.find("atomo") != std::string::npos) return;
     for (const Input& input : all_inputs()) {
       const auto decoded = decode(*codec, input, encode(*codec, input));
       for (std::size_t i = 0; i < decoded.size(); ++i) {
@@ -182,27 +198,33 @@ TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
   });
 }
 
-TEST(Laws, PartsCutAtTheGrainMakeTheWhole) {
+// Borders of parts: those of segments, and further ones within them where the contract's grain allows it.
+std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) {
+  std::vector<std::size_t> cuts{0};
+  for (const Segment& segment : layout.segments()) {
+    const std::size_t step = contract.grain == Contract::Grain::element ? 1
+                             : contract.grain == Contract::Grain::block ? contract.block
+                                                                        : segment.numel() + 1;
+    for (std::size_t at = 0; at < std::max<std::size_t>(segment.numel(), 1); at += 3 * step) {
+      cuts.push_back(segment.offset + at);
+    }
+  }
+  cuts.push_back(layout.size());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<Range> parts;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({cuts[i], cuts[i + 1]});
+  return parts;
+}
+
+// What is not selected does not depend on where a bucket was cut; a selection keeps its promise in every part.
+TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
   for_all([](const std::string& sentence) {
     if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
     const auto codec = fresh(sentence);
     for (const Input& input : all_inputs()) {
-      if (input.values.size() < 2) continue;
+      if (input.values.size() < 2 || !fits(sentence, input)) continue;
       const Contract contract = codec->contract(input.layout);
-      std::vector<std::size_t> cuts{0};
-      for (const Segment& segment : input.layout.segments()) {
-        const std::size_t step = contract.grain == Contract::Grain::element ? 1
-                                 : contract.grain == Contract::Grain::block ? contract.block
-                                                                            : segment.numel() + 1;
-        for (std::size_t at = 0; at < std::max<std::size_t>(segment.numel(), 1); at += 3 * step) {
-          cuts.push_back(segment.offset + at);
-        }
-      }
-      cuts.push_back(input.layout.size());
-      cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-
-      std::vector<Range> parts;
-      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({cuts[i], cuts[i + 1]});
+      const auto parts = cut_at_grain(input.layout, contract);
       std::vector<Message> messages(parts.size());
       std::vector<float> values = input.values;
       codec->encode({values, &input.layout, 0}, {}, {}, parts, messages);
@@ -212,7 +234,19 @@ TEST(Laws, PartsCutAtTheGrainMakeTheWhole) {
         EXPECT_LE(messages[i].bytes().size(), codec->max_bytes(input.layout, parts[i]));
         add_part(*fresh(sentence), input.layout, parts[i], messages[i].bytes(), 1, out);
       }
-      EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
+      if (!selects(sentence) && !transforms(sentence)) {
+        EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
+      } else if (contract.kind != Contract::Kind::none && !is_stochastic(sentence)) {
+        for (const Range part : parts) {
+          const auto n = static_cast<std::int64_t>(part.size());
+          const double delta = contract.grain == Contract::Grain::segment
+                                   ? contract.delta
+                                   : codec->contract({{{"part", 0, {n}}}, part.size()}).delta;
+          const auto sent = std::span(out).subspan(part.begin, part.size());
+          const auto given = std::span(input.values).subspan(part.begin, part.size());
+          EXPECT_LE(square_distance(sent, given), (1 - delta) * square_norm(given) + tolerance(input)) << input.name;
+        }
+      }
     }
   });
 }

@@ -53,7 +53,7 @@ class Coin final : public Select {
                      std::span<std::size_t> counts, std::span<float> scales) override {
     std::size_t total = 0;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const ElementStream stream = streams.stream(Purpose::select, groups[g].segment);
+      const ElementStream stream = streams.stream(streams.selection, groups[g].segment);
       const std::size_t before = total;
       for (std::uint32_t i = 0; i < groups[g].energies.size(); ++i) {
         if (stream.uniform(i) < 0.5F) continue;

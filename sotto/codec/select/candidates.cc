@@ -39,7 +39,6 @@ std::size_t Candidates::collect(std::span<const Group> groups, std::uint32_t lea
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   const auto numbers = numbers_.room(atoms);
-  magnitudes_.room(atoms);  // so that a later step, with more of them, need not allocate
   found_ = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     counts[g] = kernels::collect_magnitudes(groups[g].energies, least, groups[g].first, numbers.data() + found_);

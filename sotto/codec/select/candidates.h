@@ -31,6 +31,11 @@ class Candidates {
   std::size_t write_largest(std::size_t k, std::span<const Group> groups, std::span<std::uint32_t> indices,
                             std::span<std::size_t> counts);
 
+  void reserve(std::size_t atoms) {
+    numbers_.room(atoms);
+    magnitudes_.room(atoms);
+  }
+
  private:
   std::size_t found_ = 0;
   Scratch<std::uint32_t> numbers_;     // of the candidates, ascending

@@ -57,10 +57,8 @@ Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
   // What is sent are the largest ones, and at least one: the sampled one whose magnitude is the threshold.
   const std::size_t largest =
       atoms.empty() ? 1 : std::max<std::size_t>(*std::max_element(atoms.begin(), atoms.end()), 1);
-  return {.kind = Contract::Kind::contraction,
-          .delta = 1 / static_cast<double>(largest),
-          .input = Contract::Input::delta,
-          .grain = Contract::Grain::segment};
+  return {
+      .kind = Contract::Kind::contraction, .delta = 1 / static_cast<double>(largest), .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

@@ -40,10 +40,7 @@ Contract Threshold::contract(std::span<const std::size_t> atoms) const {
   // The largest element is always sent, and nothing that is dropped reaches `value` times it.
   const std::size_t largest =
       atoms.empty() ? 1 : std::max<std::size_t>(*std::max_element(atoms.begin(), atoms.end()), 1);
-  return {.kind = Kind::contraction,
-          .delta = 1 / static_cast<double>(largest),
-          .input = Contract::Input::delta,
-          .grain = Contract::Grain::segment};
+  return {.kind = Kind::contraction, .delta = 1 / static_cast<double>(largest), .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

@@ -58,10 +58,7 @@ Contract TopK::contract(std::span<const std::size_t> atoms) const {
   } else {
     std::for_each(atoms.begin(), atoms.end(), keep);
   }
-  return {.kind = Contract::Kind::contraction,
-          .delta = delta,
-          .input = Contract::Input::delta,
-          .grain = Contract::Grain::segment};
+  return {.kind = Contract::Kind::contraction, .delta = delta, .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

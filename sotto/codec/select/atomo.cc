@@ -1,0 +1,133 @@
+#include "sotto/codec/select/atomo.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "sotto/core/error.h"
+#include "sotto/kernels/draw.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/select.h"
+
+namespace sotto {
+namespace {
+
+bool needs_budget(const std::string& p) { return p != "max" && p != "l2"; }
+
+}  // namespace
+
+std::string AtomoOptions::problem() const {
+  const bool given = s != "none";
+  if (dense > 0 && scope == "bucket") return "dense is for scope=segment, where every segment has an s of its own";
+  if (!needs_budget(p)) return given ? "p=" + p + " has no s: its probabilities follow from the energies alone" : "";
+  if (!given) return "s is missing: how many atoms to send on average, as in atomo(s=3) or atomo(s=5%)";
+  try {
+    const double value = parse_double("s", s);
+    if (!(value > 0) || !std::isfinite(value)) return "s must be above 0";
+    if (s.ends_with('%') && value > 1) return "s must be at most 100%";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Atomo::Atomo(const AtomoOptions& options) : options_(options), is_share_(options.s.ends_with('%')) {
+  if (needs_budget(options.p)) s_ = parse_double("s", options.s);
+}
+
+std::size_t Atomo::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
+  std::ranges::copy(atoms, each.begin());  // chance may take all of them
+  return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
+}
+
+bool Atomo::is_dense(const Group& group) const {
+  return group.dimensions <= 1 && group.energies.size() <= static_cast<std::size_t>(options_.dense);
+}
+
+double Atomo::budget(std::size_t atoms) const { return is_share_ ? s_ * static_cast<double>(atoms) : s_; }
+
+double Atomo::factor(std::span<const Group> groups) {
+  std::size_t atoms = 0;
+  for (const Group& group : groups) atoms += group.energies.size();
+  if (atoms == 0) return 0;
+  const double s = budget(atoms);
+  double whole = 0;  // what the energies are measured by
+  if (options_.p == "waterfill") {
+    whole = level_.find(groups, s);
+  } else {
+    for (const Group& group : groups) {
+      if (options_.p == "l2") {
+        whole += kernels::sum_squares(group.energies);
+      } else if (options_.p == "max") {
+        const std::uint32_t bits = std::min(kernels::max_abs_bits(group.energies), kernels::infinity_bits);
+        whole = std::max(whole, static_cast<double>(std::bit_cast<float>(bits)));
+      } else {
+        whole += kernels::sum_abs(group.energies);
+      }
+    }
+  }
+  if (!std::isfinite(whole)) return INFINITY;
+  if (options_.p == "l2") whole = std::sqrt(whole);
+  if (options_.p == "truncate") whole /= s;
+  if (options_.p == "uniform") return s / static_cast<double>(atoms);
+  return 1 / whole;
+}
+
+std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts, std::span<float> scales) {
+  const bool together = options_.scope == "bucket";
+  double factor = together ? this->factor(groups) : 0;
+  std::size_t total = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!together) factor = is_dense(groups[g]) ? 0 : this->factor(groups.subspan(g, 1));
+    counts[g] = draw(groups[g], factor, streams, indices.data() + total, scales.data() + total);
+    total += counts[g];
+  }
+  return total;
+}
+
+std::size_t Atomo::draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
+                        float* scales) const {
+  constexpr auto most = static_cast<double>(std::numeric_limits<float>::max());
+  if (is_dense(group) || std::isinf(factor) || std::isnan(factor)) {
+    // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
+    // is at least the number of those that are not.
+    const bool bad = kernels::max_abs_bits(group.energies) >= kernels::infinity_bits;
+    const std::size_t count =
+        kernels::collect_magnitudes(group.energies, bad ? kernels::infinity_bits : 1, group.first, indices);
+    std::fill_n(scales, count, 1.0F);
+    return count;
+  }
+  const ElementStream stream = streams.stream(streams.selection, group.segment);
+  if (options_.p == "uniform") {
+    return kernels::draw_uniform(group.energies, static_cast<float>(std::min(factor, 1.0)), stream, group.number,
+                                 group.first, indices, scales);
+  }
+  return kernels::draw_proportional(group.energies, static_cast<float>(std::min(factor, most)), stream, group.number,
+                                    group.first, indices, scales);
+}
+
+// Variance over the square of the norm, for the worst energies of so many atoms.
+double Atomo::omega(std::size_t atoms) const {
+  const auto n = static_cast<double>(atoms);
+  if (options_.p == "l2") return std::sqrt(n) - 1;         // |e|_1 |e|_2 - |e|_2^2
+  if (options_.p == "max") return (std::sqrt(n) - 1) / 2;  // |e|_1 |e|_max - |e|_2^2
+  const double s = std::min(budget(atoms), n);
+  // The least variance is at most that of equal probabilities. Truncation: at most |e|_1^2 / s.
+  return options_.p == "truncate" ? n / s : n / s - 1;
+}
+
+Contract Atomo::contract(std::span<const std::size_t> atoms) const {
+  double worst = 0;
+  if (options_.scope == "bucket") {
+    const std::size_t all = std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
+    if (all > 0) worst = omega(all);
+  } else {
+    for (const std::size_t n : atoms) worst = std::max(worst, n > 0 ? omega(n) : 0);
+  }
+  return {.kind = Contract::Kind::unbiased, .omega = worst, .delta = 0, .input = Contract::Input::delta};
+}
+
+}  // namespace sotto

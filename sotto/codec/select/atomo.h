@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+
+#include "sotto/codec/select/water_level.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct AtomoOptions {
+  std::string s = "none";
+  std::string p = "waterfill";
+  std::string scope = "segment";
+  std::int64_t dense = 0;
+  void visit(OptionVisitor& v) {
+    v.option("s", s, "atoms sent on average: a number above 0, or a share such as 5%; none with p=max and p=l2");
+    v.option("p", p,
+             "probabilities: of least variance; min(1, s e/sum e), as the original code has it; all equal; e/max e; "
+             "e/|e|_2",
+             {"waterfill", "truncate", "uniform", "max", "l2"});
+    v.option("scope", scope, "s is of each segment, or of the whole bucket", {"segment", "bucket"});
+    v.option("dense", dense, "one-dimensional segments of at most so many atoms are sent whole",
+             Bounds{0, 4294967295.0});
+  }
+  // What no single option can be blamed for; empty when there is nothing.
+  std::string problem() const;
+};
+
+// ATOMO: each atom is sent with probability p and then divided by it, which is unbiased (Wang et al., "ATOMO:
+// Communication-efficient Learning via Atomic Sparsification", NeurIPS 2018). Entry-wise, over the coefficients of a
+// transform, or over singular vectors, whatever the atoms are. E|C(x)-x|^2 = sum e^2 (1/p - 1) for orthogonal atoms.
+// When no atom is drawn nothing is sent.
+class Atomo final : public Select {
+ public:
+  using Options = AtomoOptions;
+  explicit Atomo(const AtomoOptions& options);
+
+  std::string sentence() const override { return record_options("atomo", options_); }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  void reserve(std::size_t atoms) override { level_.reserve(atoms); }
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override;
+  bool scales() const override { return true; }
+  Contract contract(std::span<const std::size_t> atoms) const override;
+
+ private:
+  bool is_dense(const Group& group) const;
+  double budget(std::size_t atoms) const;  // s of so many atoms
+  // p = min(1, factor * |e|) for atoms of these groups; not finite when an energy is not.
+  double factor(std::span<const Group> groups);
+  double omega(std::size_t atoms) const;
+  std::size_t draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
+                   float* scales) const;
+
+  AtomoOptions options_;
+  double s_ = 0;
+  bool is_share_ = false;
+  WaterLevel level_;
+};
+
+}  // namespace sotto

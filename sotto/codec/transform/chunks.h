@@ -1,0 +1,36 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct ChunkOptions {
+  explicit ChunkOptions(std::int64_t size) : chunk(size) {}
+  std::int64_t chunk;
+  void visit(OptionVisitor& v) {
+    v.option("chunk", chunk, "elements that are transformed together, a power of two", Bounds{1, 1U << 16});
+  }
+  // What no single option can be blamed for; empty when there is nothing.
+  std::string problem() const {
+    return std::has_single_bit(static_cast<std::uint64_t>(chunk)) ? "" : "chunk must be a power of two";
+  }
+};
+
+// A piece of n elements falls into chunks of `chunk`, and what is left of it into ever smaller powers of two, so
+// nothing is padded. run(begin, size, count): from `begin` on, `count` chunks of `size`.
+template <class Run>
+void for_chunks(std::size_t n, std::size_t chunk, Run run) {
+  std::size_t begin = 0;
+  for (std::size_t size = chunk; size > 0 && begin < n; size /= 2) {
+    const std::size_t count = (n - begin) / size;
+    if (count > 0) run(begin, size, count);
+    begin += count * size;
+  }
+}
+
+}  // namespace sotto

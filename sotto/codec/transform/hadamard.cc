@@ -1,0 +1,82 @@
+#include "sotto/codec/transform/hadamard.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sotto/codec/transform/row_walk.h"
+#include "sotto/kernels/fourier.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t lanes = kernels::fourier_lanes;
+constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // any two numbers: they are part of the format
+
+float with_sign(float value, std::size_t number) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^
+                              (signs.at(static_cast<std::uint32_t>(number)) & 0x80000000U));
+}
+
+}  // namespace
+
+Hadamard::Hadamard(const HadamardOptions& options)
+    : options_(options), chunk_(static_cast<std::size_t>(options.chunk)), lanes_(chunk_ * lanes) {}
+
+Atoms Hadamard::atoms(const Layout&, const Piece& piece) const { return {piece.range.size(), 1, 0, piece.first}; }
+
+void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
+                       std::span<float> /*energies: the rows*/, std::span<float> rows) {
+  for_chunks(values.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+    const float factor = 1 / std::sqrt(static_cast<float>(size));
+    for (std::size_t done = 0; done < count; done += lanes) {
+      const std::size_t used = std::min(lanes, count - done);
+      std::ranges::fill(lanes_, 0.0F);
+      for (std::size_t l = 0; l < used; ++l) {
+        const std::size_t at = begin + (done + l) * size;
+        for (std::size_t k = 0; k < size; ++k) {
+          lanes_[k * lanes + l] = with_sign(values[at + k], piece.first + at + k) * factor;
+        }
+      }
+      kernels::hadamard(lanes_, size);
+      for (std::size_t l = 0; l < used; ++l) {
+        const std::size_t at = begin + (done + l) * size;
+        for (std::size_t k = 0; k < size; ++k) rows[at + k] = lanes_[k * lanes + l];
+      }
+    }
+  });
+}
+
+void Hadamard::add_inverse(const Layout&, const Piece& piece, std::span<const std::uint32_t> selected,
+                           std::span<const float> rows, float scale, std::span<float> out) const {
+  RowWalk walk(selected, rows, 1);
+  for_chunks(out.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+    const float factor = 1 / std::sqrt(static_cast<float>(size));
+    for (std::size_t done = 0; done < count; done += lanes) {
+      const std::size_t used = std::min(lanes, count - done);
+      const std::size_t first = begin + done * size;
+      std::ranges::fill(lanes_, 0.0F);
+      const bool any = walk.take(first + used * size, [&](std::size_t atom, const float* row) {
+        const std::size_t l = (atom - first) / size;
+        lanes_[(atom - first - l * size) * lanes + l] = *row * factor;
+      });
+      if (!any) continue;
+      kernels::hadamard(lanes_, size);
+      for (std::size_t l = 0; l < used; ++l) {
+        const std::size_t at = first + l * size;
+        for (std::size_t k = 0; k < size; ++k) {
+          out[at + k] += scale * with_sign(lanes_[k * lanes + l], piece.first + at + k);
+        }
+      }
+    }
+  });
+}
+
+Contract Hadamard::contract(const Layout&) const {
+  return {.kind = Contract::Kind::rounding,
+          .input = Contract::Input::model,
+          .grain = Contract::Grain::block,
+          .block = chunk_};
+}
+
+}  // namespace sotto

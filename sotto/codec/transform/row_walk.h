@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sotto {
+
+// Walks once through the rows of selected atoms, in ascending order of their numbers.
+class RowWalk {
+ public:
+  RowWalk(std::span<const std::uint32_t> selected, std::span<const float> rows, std::size_t width)
+      : selected_(selected), rows_(rows), width_(width) {}
+
+  // put(atom, row) for the next atoms, as far as their numbers are below `end`; false when there is none.
+  template <class Put>
+  bool take(std::size_t end, Put put) {
+    const std::size_t before = next_;
+    for (; next_ < selected_.size() && selected_[next_] < end; ++next_) {
+      put(std::size_t{selected_[next_]}, rows_.data() + next_ * width_);
+    }
+    return next_ > before;
+  }
+
+ private:
+  std::span<const std::uint32_t> selected_;
+  std::span<const float> rows_;
+  std::size_t width_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,270 @@
+// ATOMO's probabilities against the paper's sorted form, its variance against the formula, entry-wise and joint.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "sotto/codec/select/water_level.h"
+#include "sotto/core/error.h"
+#include "sotto/kernels/matrix.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Probabilities by sorting (methods of Wang et al., NeurIPS 2018, algorithm 1).
+std::vector<double> sorted_probabilities(const std::vector<float>& energies, double s) {
+  std::vector<std::size_t> order(energies.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return std::abs(energies[a]) > std::abs(energies[b]); });
+  std::vector<double> rest(energies.size() + 1);
+  for (std::size_t i = energies.size(); i-- > 0;) rest[i] = rest[i + 1] + std::abs(double{energies[order[i]]});
+  std::vector<double> p(energies.size());
+  for (std::size_t i = 0; i < order.size() && rest[i] > 0; ++i) {
+    if (std::abs(double{energies[order[i]]}) * s <= rest[i]) {
+      for (std::size_t k = i; k < order.size(); ++k) p[order[k]] = std::abs(double{energies[order[k]]}) * s / rest[i];
+      break;
+    }
+    p[order[i]] = 1;
+    s -= 1;
+  }
+  return p;
+}
+
+std::vector<double> truncated_probabilities(const std::vector<float>& energies, double s) {
+  double sum = 0;
+  for (const float e : energies) sum += std::abs(double{e});
+  std::vector<double> p;
+  for (const float e : energies) p.push_back(std::min(1.0, s * std::abs(double{e}) / sum));
+  return p;
+}
+
+double variance_of(const std::vector<float>& energies, const std::vector<double>& p) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (energies[i] != 0) sum += double{energies[i]} * energies[i] * (1 / p[i] - 1);
+  }
+  return sum;
+}
+
+std::vector<float> draw(std::size_t n, std::uint64_t seed, const std::function<double(double)>& shape) {
+  std::vector<float> values(n);
+  Philox random(seed, Purpose::test);
+  for (float& value : values) value = static_cast<float>(shape(random.normal()));
+  return values;
+}
+
+TEST(WaterLevel, IsThatOfTheSortedForm) {
+  const std::vector<std::function<double(double)>> shapes{
+      [](double x) { return x; },
+      [](double x) { return x * x * x * x * x; },
+      [](double x) { return std::exp(8 * x); },
+      [](double x) { return x > 1.5 ? 1e30 : x * 1e-3; },
+      [](double x) { return std::abs(x) < 0.5 ? 0 : x; },
+      [](double x) { return x > 0 ? 2.0 : -2.0; },
+      [](double x) { return x * 1e-42; },
+  };
+  WaterLevel level;
+  for (const std::size_t n : {1U, 2U, 7U, 100U, 5000U}) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      const auto energies = draw(n, 30 + k, shapes[k]);
+      const auto count = static_cast<double>(n);
+      for (const double s : {0.3, 1.0, 2.5, 0.01 * count, 0.3 * count, 0.9 * count, count, 3 * count}) {
+        const std::size_t half = n / 2;  // two groups, as one
+        const std::vector<Group> groups{{std::span(energies).first(half)}, {std::span(energies).subspan(half)}};
+        const double found = level.find(groups, s);
+        const auto expected = sorted_probabilities(energies, s);
+        for (std::size_t i = 0; i < n; ++i) {
+          if (energies[i] == 0) continue;
+          const double p = std::min(1.0, std::abs(double{energies[i]}) / found);
+          ASSERT_NEAR(p, expected[i], 1e-6 * expected[i]) << "n " << n << " shape " << k << " s " << s << " i " << i;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(level.find({}, 3), 0);
+}
+
+// Mean square error over many draws, and how far it may be off: five standard errors, one in a million.
+struct Estimate {
+  double mean = 0, slack = 0, atoms = 0;
+};
+
+Estimate square_error(const std::string& sentence, const Input& input, int draws) {
+  const auto codec = make_codec("test", sentence);
+  double sum = 0;
+  double squares = 0;
+  double atoms = 0;
+  for (int t = 0; t < draws; ++t) {
+    const auto out = decode(*codec, input, encode(*codec, input, {.seed = 40, .step = static_cast<std::uint32_t>(t)}));
+    const double error = square_distance(out, input.values);
+    sum += error / draws;
+    squares += error * error / draws;
+    atoms += static_cast<double>(std::ranges::count_if(out, [](float x) { return x != 0; })) / draws;
+  }
+  return {sum, 5 * std::sqrt(std::max(squares - sum * sum, 0.0) / draws) + 1e-9 * sum, atoms};
+}
+
+TEST(Atomo, VarianceOfEntriesIsThatOfTheFormula) {
+  // The example that shows what truncation costs.
+  const Input six{"six", {{{"w", 0, {6}}}, 6}, {10, 3, 1, 0.5F, 0.3F, 0.2F}};
+  const auto check = [&](const std::string& sentence, const std::vector<double>& p, double variance) {
+    const Estimate found = square_error(sentence, six, 40000);
+    EXPECT_NEAR(variance_of(six.values, p), variance, 0.05) << sentence;
+    EXPECT_NEAR(found.mean, variance_of(six.values, p), found.slack) << sentence;
+    EXPECT_NEAR(found.atoms, std::accumulate(p.begin(), p.end(), 0.0), 0.03) << sentence;
+  };
+  check("atomo(2)", sorted_probabilities(six.values, 2), 14.6);
+  check("atomo(2, truncate)", truncated_probabilities(six.values, 2), 27.1);
+  check("atomo(3)", sorted_probabilities(six.values, 3), 2.62);
+  check("atomo(3, truncate)", truncated_probabilities(six.values, 3), 14.6);
+  check("atomo(3, uniform)", std::vector<double>(6, 0.5), 110.38);
+
+  const Input tails{"tails", {{{"w", 0, {200}}}, 200}, draw(200, 41, [](double x) { return x * x * x; })};
+  double previous = 0;
+  for (const char* p : {"waterfill", "truncate", "uniform"}) {
+    const double found = square_error("atomo(10%, " + std::string(p) + ")", tails, 2000).mean;
+    EXPECT_GT(found, previous) << p;
+    previous = found;
+  }
+}
+
+// Norms of probability are known codecs: l2 is QSGD with one level, the largest is TernGrad without its clip.
+TEST(Atomo, WithNormsItIsQsgdAndTernGrad) {
+  const Input input{"tails", {{{"w", 0, {30}}}, 30}, draw(30, 42, [](double x) { return x * x * x; })};
+  double l2 = std::sqrt(square_norm(input.values));
+  const double most = std::abs(*std::ranges::max_element(input.values, {}, [](float x) { return std::abs(x); }));
+  for (const auto& [ours, theirs, norm] :
+       {std::tuple{"atomo(p=l2)", "qsgd(bits=1, norm=l2)", l2}, {"atomo(p=max)", "qsgd(bits=1, norm=max)", most}}) {
+    constexpr int draws = 20000;
+    for (const char* sentence : {ours, theirs}) {
+      const auto codec = make_codec("test", sentence);
+      std::vector<double> share(input.values.size());
+      for (int t = 0; t < draws; ++t) {
+        const auto out =
+            decode(*codec, input, encode(*codec, input, {.seed = 43, .step = static_cast<std::uint32_t>(t)}));
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          if (out[i] == 0) continue;
+          share[i] += 1.0 / draws;
+          ASSERT_NEAR(out[i], std::copysign(norm, input.values[i]), 1e-4 * norm) << sentence;
+        }
+      }
+      for (std::size_t i = 0; i < share.size(); ++i) {
+        const double p = std::abs(input.values[i]) / norm;
+        EXPECT_NEAR(share[i], p, 5 * std::sqrt(p * (1 - p) / draws) + 1e-4) << sentence;
+      }
+    }
+  }
+}
+
+TEST(Atomo, DenseSegmentsGoWhole) {
+  const Layout layout({{"bias", 0, {7}}, {"longer", 7, {8}}, {"matrix", 15, {1, 7}}}, 22);
+  const Input input{"segments", layout, gaussian(layout, 44)};
+  const auto codec = make_codec("test", "atomo(1, dense=7)");
+  int others = 0;
+  for (std::uint32_t step = 0; step < 50; ++step) {
+    const auto out = decode(*codec, input, encode(*codec, input, {.step = step}));
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(out[i], input.values[i]);
+    for (std::size_t i = 7; i < 22; ++i) others += out[i] != 0 ? 1 : 0;
+  }
+  EXPECT_LT(others, 200);  // one atom of each of the others on average
+  EXPECT_GT(others, 50);
+}
+
+TEST(Atomo, AnswersForItsOptions) {
+  const auto error = [](const std::string& sentence) -> std::string {
+    try {
+      make_codec("--codec", sentence);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(error("atomo").find("s is missing"), std::string::npos);
+  EXPECT_NE(error("atomo(0)").find("s must be above 0"), std::string::npos);
+  EXPECT_NE(error("atomo(-5%)").find("s must be above 0"), std::string::npos);
+  EXPECT_NE(error("atomo(101%)").find("at most 100%"), std::string::npos);
+  EXPECT_NE(error("atomo(many)").find("s must be a number"), std::string::npos) << error("atomo(many)");
+  EXPECT_NE(error("atomo(3, p=max)").find("p=max has no s"), std::string::npos);
+  EXPECT_NE(error("atomo(3, p=least)").find("p must be one of"), std::string::npos) << error("atomo(3, p=least)");
+  EXPECT_NE(error("atomo(3, dense=5, scope=bucket)").find("dense is for scope=segment"), std::string::npos);
+  EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
+  EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
+  EXPECT_EQ(make_codec("test", "atomo(5%)")->sentence(), "atomo(s=5%, p=waterfill, scope=segment, dense=0) | f32");
+}
+
+// A matrix of known singular triplets: what spectral and joint forms lose can be written down.
+class Spectral : public ::testing::Test {
+ protected:
+  static constexpr std::size_t rows = 12, cols = 9, rank = 5;
+
+  Spectral()
+      : left_(draw(rank * rows, 45, [](double x) { return x * x * x; })),
+        right_(draw(rank * cols, 46, [](double x) { return x; })) {
+    kernels::orthonormalise({left_.data(), rank, rows}, rows);
+    kernels::orthonormalise({right_.data(), rank, cols}, cols);
+    input_ = {"matrix", {{{"w", 0, {rows, cols}}}, rows * cols}, std::vector<float>(rows * cols)};
+    for (std::size_t k = 0; k < rank; ++k) {
+      for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < cols; ++j) {
+          input_.values[i * cols + j] += sigma_[k] * left_[k * rows + i] * right_[k * cols + j];
+        }
+      }
+    }
+  }
+
+  // E|C(x)-x|^2 when atoms go with probabilities p and a factor f has the mean square error noise(f), for lengths 1.
+  double variance(const std::vector<double>& p, const std::function<double(std::span<const float>)>& noise) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < rank; ++k) {
+      const double u = noise(std::span(left_).subspan(k * rows, rows));
+      const double v = noise(std::span(right_).subspan(k * cols, cols));
+      sum += double{sigma_[k]} * sigma_[k] * ((1 + u) * (1 + v) / p[k] - 1);
+    }
+    return sum;
+  }
+
+  void expect_variance(const std::string& sentence, double variance) const {
+    const Estimate found = square_error(sentence, input_, 10000);
+    EXPECT_NEAR(found.mean, variance, found.slack) << sentence;
+    EXPECT_GT(variance, 10 * found.slack);  // the estimate is good enough to tell
+  }
+
+  std::vector<float> left_, right_;
+  std::vector<float> sigma_{5, 3, 2, 1, 0.5F};
+  Input input_;
+};
+
+TEST_F(Spectral, VarianceIsThatOfTheFormula) {
+  expect_variance("svd | atomo(s=3)", variance_of(sigma_, sorted_probabilities(sigma_, 3)));
+  expect_variance("svd | atomo(s=2, p=truncate)", variance_of(sigma_, truncated_probabilities(sigma_, 2)));
+  // What the original code calls rank 0.
+  expect_variance("svd | atomo(p=max)", variance_of(sigma_, {1, 0.6, 0.4, 0.2, 0.1}));
+}
+
+TEST_F(Spectral, QuantisedSingularVectors) {
+  const auto noise = [](std::span<const float> f) {  // of qsgd, norm=max: (norm / S)^2 frac (1 - frac)
+    double most = 0;
+    for (const float x : f) most = std::max(most, std::abs(double{x}));
+    double sum = 0;
+    for (const float x : f) {
+      const double y = std::abs(double{x}) / most * 15;
+      sum += most * most / 225 * (y - std::floor(y)) * (1 - y + std::floor(y));
+    }
+    return sum;
+  };
+  expect_variance("svd | atomo(s=3) | qsgd(4)", variance(sorted_probabilities(sigma_, 3), noise));
+}
+
+TEST_F(Spectral, SparsifiedSingularVectors) {
+  const auto noise = [](std::span<const float> f) {
+    const std::vector<float> factor(f.begin(), f.end());
+    return variance_of(factor, sorted_probabilities(factor, 0.4 * static_cast<double>(factor.size())));
+  };
+  expect_variance("svd | atomo(s=3) | atomo(s=40%)", variance(sorted_probabilities(sigma_, 3), noise));
+}
+
+}  // namespace
+}  // namespace sotto::testing
