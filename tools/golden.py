@@ -175,25 +175,45 @@ class Grid:
         return self.norm * (f32(level) * (f32(1) / self.top))
 
 
-def quantise_qsgd(bits, bucket, norm):
-    top = 2**bits - 1
+def quantise_levels(bits, size, norm_of, stochastic):
+    """Blocks of values with a norm, levels of bits + 1 bits."""
 
     def quantise(values, number):
-        side, symbols, decoded = b"", [], []
-        for b, block in enumerate(blocks(values, bucket)):
-            if norm == "max":
-                n = max(abs(v) for v in block)
-            else:
-                n = f32(min(math.sqrt(lanes(float(v) * float(v) for v in block)), 3.4028234663852886e38))
-            side += struct.pack("<f", n)
-            grid = Grid(n, top)
+        side, symbols, decoded, first = b"", [], [], 0
+        for block in blocks(values, size):
+            norm = norm_of(block)
+            side += struct.pack("<f", norm)
+            grid = Grid(norm, 2**bits - 1)
             for j, v in enumerate(block):
-                level = grid.level(v, number(b * bucket + j))
+                level = grid.level(v, number(first + j) if stochastic else None)
                 symbols.append(2 * level if level >= 0 else -2 * level - 1)
                 decoded.append(grid.value(level))
+            first += len(block)
         return side, pack_bits(symbols, bits + 1), decoded
 
     return quantise
+
+
+def most(block):
+    return max(abs(v) for v in block)
+
+
+def squares(block):
+    return lanes(float(v) * float(v) for v in block)
+
+
+def quantise_qsgd(bits, bucket, norm):
+    euclidean = lambda block: f32(min(math.sqrt(squares(block)), 3.4028234663852886e38))
+    return quantise_levels(bits, bucket, most if norm == "max" else euclidean, True)
+
+
+def quantise_int4(block, stochastic):
+    return quantise_levels(3, block, most, stochastic)
+
+
+def quantise_terngrad(clip):
+    cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
+    return quantise_levels(1, 0, cut if clip else most, True)
 
 
 def quantise_sign(block_size):
@@ -654,6 +674,7 @@ INPUTS = {"small": small, "matrix": matrix, "mixed": mixed}
 
 def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
+    int4, terngrad = quantise_int4, quantise_terngrad
     topk, threshold, atomo = select_topk, select_threshold, select_atomo
     svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
     topk_small = "topk(ratio=0.4, scope=segment)"
@@ -666,6 +687,8 @@ def cases():
         Case("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="small"),
         Case("small-sign", "sign(block=0)", sign(0), layout="small"),
         Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
+        Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
+        Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
@@ -690,6 +713,11 @@ def cases():
         Case("sign-block", "sign(block=9)", sign(9), values=extreme),
         Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
         Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
+        Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),
+        Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
+        Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),
+        Case("terngrad-extreme", "terngrad(clip=0)", terngrad(0), values=extreme),
+        Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
         Case("topk", "topk(ratio=0.05, scope=segment) | f32", quantise_f32, topk(0.05, "segment")),
         Case("topk-bitmap", "topk(ratio=0.5, scope=segment) | sign(block=0)", sign(0), topk(0.5, "segment")),
         Case("topk-bucket", "topk(ratio=0.1, scope=bucket) | f16", quantise_f16, topk(0.1, "bucket")),

@@ -9,9 +9,11 @@
 #include "sotto/codec/quantise/bf16.h"
 #include "sotto/codec/quantise/f16.h"
 #include "sotto/codec/quantise/f32.h"
+#include "sotto/codec/quantise/int4.h"
 #include "sotto/codec/quantise/int8.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/sign.h"
+#include "sotto/codec/quantise/terngrad.h"
 #include "sotto/codec/select/atomo.h"
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
@@ -83,6 +85,10 @@ constexpr std::array table{
                 "Bernstein et al., ICML 2018; Karimireddy et al., ICML 2019", "1 bit a value, 4 bytes a block"),
     entry<Int8>("int8", "linear and symmetric, to the nearest of 255 levels", "Dettmers, ICLR 2016",
                 "1 byte a value, 4 bytes a block"),
+    entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "",
+                "half a byte a value, 4 bytes a block"),
+    entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",
+                    "2 bits a value, 4 bytes a segment"),
     entry<Zstd>("zstd", "Zstandard over the whole body", "RFC 8878", "fewer than before, or as before"),
 };
 

@@ -9,13 +9,14 @@
 namespace sotto::kernels {
 
 // Rounding to whole numbers: a level is about v * (top / norm), in -top .. top; its symbol is level + top. (element.h
-// has the exact operations.) All levels are 0 when norm is 0. REQUIRES |v| <= norm, norm finite, top <= 255.
+// has the exact operations.) All levels are 0 when norm is 0. REQUIRES norm finite, top <= 255.
 
-// To the nearest, ties to even.
+// To the nearest, ties to even. REQUIRES |v| <= norm.
 void nearest_levels(std::span<const float> values, float norm, unsigned top, std::span<std::uint16_t> symbols);
 
 // Up or down at random, without bias: the probability is right to about 2^-24, and what is less than that above a whole
-// number is always rounded down to it.
+// number is always rounded down to it. What is
+// beyond the norm counts as the norm.
 void stochastic_levels(std::span<const float> values, float norm, unsigned top, const Draws& draws,
                        std::span<std::uint16_t> symbols);
 

@@ -42,6 +42,28 @@ std::uint32_t max_abs_bits(std::span<const float> values) {
   return result;
 }
 
+Spread spread(std::span<const float> values) {
+  // Block by block, so that the second look finds the values in the cache; blocks are whole rounds of the lanes.
+  constexpr std::size_t block = 2048;
+  LaneSum sum;
+  Spread spread;
+  std::size_t i = 0;
+  for (; i + LaneSum::count <= values.size(); i += LaneSum::count) {
+    if (i % block == 0) {
+      const auto part = values.subspan(i, values.size() - i < block ? values.size() - i : block);
+      const std::uint32_t bits = max_abs_bits(part);
+      spread.max_abs_bits = bits > spread.max_abs_bits ? bits : spread.max_abs_bits;
+    }
+    sum.add(&values[i], Square());
+  }
+  if (i % block == 0) {
+    const std::uint32_t bits = max_abs_bits(values.subspan(i));
+    spread.max_abs_bits = bits > spread.max_abs_bits ? bits : spread.max_abs_bits;
+  }
+  spread.sum_squares = sum.finish(values.subspan(i), Square());
+  return spread;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
 HWY_AFTER_NAMESPACE();
@@ -52,10 +74,12 @@ namespace sotto::kernels {
 HWY_EXPORT(sum_abs);
 HWY_EXPORT(sum_squares);
 HWY_EXPORT(max_abs_bits);
+HWY_EXPORT(spread);
 
 double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
 double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_squares)(values); }
 std::uint32_t max_abs_bits(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(values); }
+Spread spread(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread)(values); }
 bool all_finite(std::span<const float> values) { return max_abs_bits(values) < infinity_bits; }
 
 }  // namespace sotto::kernels

@@ -16,6 +16,13 @@ double sum_squares(std::span<const float> values);
 std::uint32_t max_abs_bits(std::span<const float> values);
 bool all_finite(std::span<const float> values);
 
+// Both in one pass.
+struct Spread {
+  double sum_squares = 0;
+  std::uint32_t max_abs_bits = 0;
+};
+Spread spread(std::span<const float> values);
+
 inline constexpr std::uint32_t infinity_bits = 0x7F800000U;
 
 }  // namespace sotto::kernels

@@ -28,7 +28,11 @@ std::vector<std::string> all_sentences() {
                                            "sign",
                                            "sign(block=8)",
                                            "int8",
-                                           "int8(block=32, stochastic=true)"};
+                                           "int8(block=32, stochastic=true)",
+                                           "int4",
+                                           "int4(block=7, stochastic=true)",
+                                           "terngrad",
+                                           "terngrad(clip=0)"};
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
   // Of each kind with some of each other: all combinations would be thousands.
   std::vector<std::string> sentences;
@@ -69,7 +73,7 @@ bool has(const std::string& sentence, const char* part) { return sentence.find(p
 }  // namespace
 
 bool is_stochastic(const std::string& sentence) {
-  return has(sentence, "qsgd") || has(sentence, "stochastic=true") || has(sentence, "atomo") ||
+  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "stochastic=true") || has(sentence, "atomo") ||
          has(sentence, "exact=1)");
 }
 

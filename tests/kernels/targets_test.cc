@@ -28,7 +28,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float largest = std::numeric_limits<float>::max();
 constexpr std::array<std::size_t, 26> lengths{0,  1,  2,  3,  4,  5,  7,  8,   9,   15,  16,  17,  31,
-                                              32, 33, 47, 63, 64, 65, 79, 127, 128, 129, 200, 257, 1031};
+                                              32, 33, 47, 63, 64, 65, 79, 127, 128, 129, 200, 257, 4099};
 
 // Stretches that begin at any address: `shift` elements behind one that is aligned.
 template <class T>
@@ -289,6 +289,8 @@ TEST(Targets, SumsAndSigns) {
     std::uint32_t most = 0;
     for (const float v : drawn) most = std::max(most, element::magnitude_bits(v));
     EXPECT_EQ(max_abs_bits(values.span()), most);
+    EXPECT_EQ(spread(values.span()).max_abs_bits, most);
+    EXPECT_EQ(spread(values.span()).sum_squares, sum_squares(values.span()));
 
     Stretch<std::byte> bits((count + 7) / 8, 3 - shift);
     EXPECT_EQ(pack_signs(values.span(), bits.span()), sum);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "sotto/codec/quantise/side.h"
 #include "sotto/core/error.h"
@@ -47,20 +46,7 @@ void Int8::add_decoded(std::span<const std::byte> side, std::span<const std::byt
 }
 
 Contract Int8::contract(std::size_t largest) const {
-  const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, block_), 1));
-  // An error of at most half a step, max/127, in each of n values, one of which has magnitude max.
-  const double half_steps = n / (4 * 127.0 * 127.0);
-  Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = block_};
-  if (options_.stochastic) {
-    contract.kind = Contract::Kind::unbiased;
-    contract.omega = std::min(half_steps, std::sqrt(n) / 127);
-    contract.delta = 0;
-  } else {
-    // And never more than the value itself; the largest of the block is exact.
-    contract.kind = Contract::Kind::contraction;
-    contract.delta = std::max(1 - half_steps, 1 / n);
-  }
-  return contract;
+  return linear_contract(largest, block_, 127, options_.stochastic);
 }
 
 }  // namespace sotto

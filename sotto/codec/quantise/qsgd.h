@@ -1,5 +1,6 @@
 #pragma once
 
+#include "sotto/codec/quantise/levels.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -23,8 +24,8 @@ class Qsgd final : public Quantise {
   explicit Qsgd(const QsgdOptions& options);
 
   std::string sentence() const override { return record_options("qsgd", options_); }
-  unsigned width() const override { return bits_ + 1; }
-  std::size_t side_bytes(std::size_t values) const override;
+  unsigned width() const override { return levels_.width(); }
+  std::size_t side_bytes(std::size_t values) const override { return levels_.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
@@ -33,10 +34,7 @@ class Qsgd final : public Quantise {
 
  private:
   QsgdOptions options_;
-  unsigned bits_;
-  std::size_t bucket_;
-  unsigned top_;
-  bool l2_;
+  LevelBlocks levels_;
 };
 
 }  // namespace sotto

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include "sotto/codec/codec.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/load.h"
 #include "sotto/kernels/reduce.h"
@@ -31,6 +33,24 @@ inline void check_norms(std::span<const std::byte> side, const char* what) {
       throw WireError(std::string(what) + ": the scale of a block is negative or not finite");
     }
   }
+}
+
+// Of rounding to whole multiples of a block's largest magnitude / top, at random or to the nearest.
+inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned top, bool stochastic) {
+  const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, block), 1));
+  // An error of at most half a step in each of n values, one of which is `top` steps large.
+  const double half_steps = n / (4.0 * top * top);
+  Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = block};
+  if (stochastic) {
+    contract.kind = Contract::Kind::unbiased;
+    contract.omega = std::min(half_steps, std::sqrt(n) / top);
+    contract.delta = 0;
+  } else {
+    // And never more than the value itself; the largest of the block is exact.
+    contract.kind = Contract::Kind::contraction;
+    contract.delta = std::max(1 - half_steps, 1 / n);
+  }
+  return contract;
 }
 
 }  // namespace sotto

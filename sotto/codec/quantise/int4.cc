@@ -1,0 +1,18 @@
+#include "sotto/codec/quantise/int4.h"
+
+namespace sotto {
+
+bool Int4::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  return levels_.encode(values, largest_magnitude, side, packed);
+}
+
+void Int4::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                       std::span<float> out) const {
+  levels_.add_decoded(side, packed, scale, out);
+}
+
+Contract Int4::contract(std::size_t largest) const {
+  return linear_contract(largest, levels_.block, levels_.top(), levels_.stochastic);
+}
+
+}  // namespace sotto

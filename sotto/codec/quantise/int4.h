@@ -1,0 +1,40 @@
+#pragma once
+
+#include "sotto/codec/quantise/levels.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct Int4Options {
+  std::int64_t block = 64;
+  bool stochastic = false;
+  void visit(OptionVisitor& v) {
+    v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
+    v.option("stochastic", stochastic, "round at random, without bias, instead of to the nearest");
+  }
+};
+
+// Linear and symmetric: -7 .. 7 times the block's largest magnitude / 7, two values a byte.
+class Int4 final : public Quantise {
+ public:
+  using Options = Int4Options;
+  explicit Int4(const Int4Options& options)
+      : options_(options),
+        levels_{.block = static_cast<std::size_t>(options.block), .bits = 3, .stochastic = options.stochastic} {}
+
+  std::string sentence() const override { return record_options("int4", options_); }
+  unsigned width() const override { return levels_.width(); }
+  std::size_t side_bytes(std::size_t values) const override { return levels_.side_bytes(values); }
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte>) const override { check_norms(side, "int4"); }
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+
+ private:
+  Int4Options options_;
+  LevelBlocks levels_;
+};
+
+}  // namespace sotto
