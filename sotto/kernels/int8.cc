@@ -11,43 +11,41 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE void store_levels(VU level, std::byte* out) { store_bytes(U8(), hn::TruncateTo(U8(), level), out); }
+constexpr unsigned top = 127;
 
-void to_int8(std::span<const float> values, float norm, std::span<std::byte> out) {
-  const element::Grid grid(norm, 127);
-  std::size_t i = 0;
-  for (; i + lanes <= values.size(); i += lanes) store_levels(nearest_level(load_floats(&values[i]), grid), &out[i]);
-  for (; i < values.size(); ++i) out[i] = static_cast<std::byte>(element::nearest_level(values[i], grid));
+struct Bytes {
+  HWY_INLINE void vector(VU levels, std::size_t i) const { store_bytes(U8(), hn::TruncateTo(U8(), levels), out + i); }
+  void one(std::int32_t level, std::size_t i) const { out[i] = static_cast<std::byte>(level); }
+  std::byte* out;
+};
+
+void to_int8(std::span<const float> values, const Norms& norms, std::span<std::byte> out) {
+  round_nearest(values, norms, top, Bytes{out.data()});
 }
 
-template <class Numbers>
-HWY_INLINE std::size_t stochastic_vectors(std::span<const float> values, const element::Grid& grid,
-                                          const Numbers& numbers, std::span<std::byte> out) {
-  std::size_t i = 0;
-  for (; i + lanes <= values.size(); i += lanes) {
-    store_levels(random_level(load_floats(&values[i]), grid, numbers.at(i)), &out[i]);
-  }
-  return i;
+void to_int8_stochastic(std::span<const float> values, const Norms& norms, const Draws& draws,
+                        std::span<std::byte> out) {
+  round_at_random(values, norms, top, draws, Bytes{out.data()});
 }
 
-void to_int8_stochastic(std::span<const float> values, float norm, const Draws& draws, std::span<std::byte> out) {
-  const element::Grid grid(norm, 127);
-  std::size_t i = draws.numbers.empty() ? stochastic_vectors(values, grid, Consecutive(draws), out)
-                                        : stochastic_vectors(values, grid, Listed(draws), out);
-  for (; i < values.size(); ++i) {
-    out[i] = static_cast<std::byte>(element::random_level(values[i], grid, draws.stream.at(draws.number(i))));
+struct AddRun {
+  HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
+    constexpr float step = 1.0F / static_cast<float>(top);
+    const hn::Rebind<std::int8_t, F32> signed_bytes;
+    std::size_t i = begin;
+    for (; i + lanes <= end; i += lanes) {
+      const VF level = hn::ConvertTo(F32(), hn::PromoteTo(I32(), load_bytes(signed_bytes, in + i)));
+      accumulate(from_level(level, norm, step), set(scale), out + i);
+    }
+    for (; i < end; ++i) out[i] += scale * element::from_level(load<std::int8_t>(in, i), norm, step);
   }
-}
+  const std::byte* in;
+  float scale;
+  float* out;
+};
 
-void add_int8(std::span<const std::byte> in, float norm, float scale, std::span<float> out) {
-  constexpr float step = 1.0F / 127.0F;
-  const hn::Rebind<std::int8_t, F32> signed_bytes;
-  std::size_t i = 0;
-  for (; i + lanes <= out.size(); i += lanes) {
-    const VF level = hn::ConvertTo(F32(), hn::PromoteTo(I32(), load_bytes(signed_bytes, &in[i])));
-    accumulate(from_level(level, norm, step), set(scale), &out[i]);
-  }
-  for (; i < out.size(); ++i) out[i] += scale * element::from_level(load<std::int8_t>(in.data(), i), norm, step);
+void add_int8(std::span<const std::byte> in, const Norms& norms, float scale, std::span<float> out) {
+  for_norms(norms, out.size(), AddRun{in.data(), scale, out.data()});
 }
 
 bool valid_int8(std::span<const std::byte> in) {
@@ -73,14 +71,15 @@ HWY_EXPORT(to_int8_stochastic);
 HWY_EXPORT(add_int8);
 HWY_EXPORT(valid_int8);
 
-void to_int8(std::span<const float> values, float norm, std::span<std::byte> out) {
-  HWY_DYNAMIC_DISPATCH(to_int8)(values, norm, out);
+void to_int8(std::span<const float> values, const Norms& norms, std::span<std::byte> out) {
+  HWY_DYNAMIC_DISPATCH(to_int8)(values, norms, out);
 }
-void to_int8_stochastic(std::span<const float> values, float norm, const Draws& draws, std::span<std::byte> out) {
-  HWY_DYNAMIC_DISPATCH(to_int8_stochastic)(values, norm, draws, out);
+void to_int8_stochastic(std::span<const float> values, const Norms& norms, const Draws& draws,
+                        std::span<std::byte> out) {
+  HWY_DYNAMIC_DISPATCH(to_int8_stochastic)(values, norms, draws, out);
 }
-void add_int8(std::span<const std::byte> in, float norm, float scale, std::span<float> out) {
-  HWY_DYNAMIC_DISPATCH(add_int8)(in, norm, scale, out);
+void add_int8(std::span<const std::byte> in, const Norms& norms, float scale, std::span<float> out) {
+  HWY_DYNAMIC_DISPATCH(add_int8)(in, norms, scale, out);
 }
 bool valid_int8(std::span<const std::byte> in) { return HWY_DYNAMIC_DISPATCH(valid_int8)(in); }
 

@@ -8,6 +8,8 @@
 
 #include "sotto/kernels/draws.h"
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/norms.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -58,6 +60,74 @@ class Listed {
   VU first_, k1_;
   const std::uint32_t* numbers_;
 };
+
+// How values become levels: values i .. i + lanes of a run, and value i alone.
+struct Nearest {
+  HWY_INLINE VU vector(VF value, const element::Grid& grid, std::size_t) const { return nearest_level(value, grid); }
+  std::int32_t one(float value, const element::Grid& grid, std::size_t) const {
+    return element::nearest_level(value, grid);
+  }
+};
+
+template <class Numbers>
+struct AtRandom {
+  explicit AtRandom(const Draws& from) : draws(from), numbers(from) {}
+  HWY_INLINE VU vector(VF value, const element::Grid& grid, std::size_t i) const {
+    return random_level(value, grid, numbers.at(i));
+  }
+  std::int32_t one(float value, const element::Grid& grid, std::size_t i) const {
+    return element::random_level(value, grid, draws.stream.at(draws.number(i)));
+  }
+  const Draws& draws;
+  Numbers numbers;
+};
+
+// Calls run(begin, end, norm) for the stretches of a run of `count` values that share a norm.
+template <class Run>
+HWY_INLINE void for_norms(const Norms& norms, std::size_t count, const Run& run) {
+  std::size_t b = 0;
+  for (std::size_t begin = 0, left = norms.block - norms.first; begin < count; left = norms.block, ++b) {
+    const std::size_t end = left < count - begin ? begin + left : count;
+    run(begin, end, load<float>(norms.floats.data(), b));
+    begin = end;
+  }
+}
+
+// store.vector(levels, i) and store.one(level, i) for all values.
+template <class Rounding, class Store>
+struct RoundRun {
+  HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
+    const element::Grid grid(norm, top);
+    std::size_t i = begin;
+    for (; i + lanes <= end; i += lanes) store.vector(rounding.vector(load_floats(values + i), grid, i), i);
+    for (; i < end; ++i) store.one(rounding.one(values[i], grid, i), i);
+  }
+  const float* values;
+  unsigned top;
+  const Rounding& rounding;
+  Store store;
+};
+
+template <class Store>
+void round_nearest(std::span<const float> values, const Norms& norms, unsigned top, Store store) {
+  const Nearest rounding;
+  for_norms(norms, values.size(), RoundRun<Nearest, Store>{values.data(), top, rounding, store});
+}
+
+template <class Numbers, class Store>
+void round_with(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws, Store store) {
+  const AtRandom<Numbers> rounding(draws);
+  for_norms(norms, values.size(), RoundRun<AtRandom<Numbers>, Store>{values.data(), top, rounding, store});
+}
+
+template <class Store>
+void round_at_random(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws, Store store) {
+  if (draws.numbers.empty()) {
+    round_with<Consecutive>(values, norms, top, draws, store);
+  } else {
+    round_with<Listed>(values, norms, top, draws, store);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels

@@ -4,7 +4,10 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/reduce.cc"
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include <algorithm>
+
 #include "sotto/kernels/lane_sum-inl.h"
+#include "sotto/kernels/load.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
@@ -35,9 +38,18 @@ std::uint32_t max_abs_bits(std::span<const float> values) {
   for (; i + lanes <= values.size(); i += lanes) most[0] = hn::Max(most[0], magnitudes(load_floats(&values[i])));
   const VI both = hn::Max(hn::Max(most[0], most[1]), hn::Max(most[2], most[3]));
   auto result = static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(I32(), both)));
-  for (; i < values.size(); ++i) {
-    const std::uint32_t bits = element::magnitude_bits(values[i]);
-    result = bits > result ? bits : result;
+  for (; i < values.size(); ++i) result = std::max(result, element::magnitude_bits(values[i]));
+  return result;
+}
+
+std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms) {
+  std::uint32_t result = 0;
+  for (std::size_t begin = 0, b = 0; begin < values.size(); ++b) {
+    const std::size_t count = std::min(block, values.size() - begin);
+    const std::uint32_t bits = max_abs_bits(values.subspan(begin, count));
+    store(norms.data(), b, bits);
+    result = std::max(result, bits);
+    begin += count;
   }
   return result;
 }
@@ -50,16 +62,12 @@ Spread spread(std::span<const float> values) {
   std::size_t i = 0;
   for (; i + LaneSum::count <= values.size(); i += LaneSum::count) {
     if (i % block == 0) {
-      const auto part = values.subspan(i, values.size() - i < block ? values.size() - i : block);
-      const std::uint32_t bits = max_abs_bits(part);
-      spread.max_abs_bits = bits > spread.max_abs_bits ? bits : spread.max_abs_bits;
+      const auto part = values.subspan(i, std::min(block, values.size() - i));
+      spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
     }
     sum.add(&values[i], Square());
   }
-  if (i % block == 0) {
-    const std::uint32_t bits = max_abs_bits(values.subspan(i));
-    spread.max_abs_bits = bits > spread.max_abs_bits ? bits : spread.max_abs_bits;
-  }
+  if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(values.subspan(i)));
   spread.sum_squares = sum.finish(values.subspan(i), Square());
   return spread;
 }
@@ -74,11 +82,15 @@ namespace sotto::kernels {
 HWY_EXPORT(sum_abs);
 HWY_EXPORT(sum_squares);
 HWY_EXPORT(max_abs_bits);
+HWY_EXPORT(max_abs_blocks);
 HWY_EXPORT(spread);
 
 double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
 double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_squares)(values); }
 std::uint32_t max_abs_bits(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(values); }
+std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms) {
+  return HWY_DYNAMIC_DISPATCH(max_abs_blocks)(values, block, norms);
+}
 Spread spread(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread)(values); }
 bool all_finite(std::span<const float> values) { return max_abs_bits(values) < infinity_bits; }
 

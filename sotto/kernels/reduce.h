@@ -15,6 +15,8 @@ double sum_squares(std::span<const float> values);
 // The largest |value|, as float bits without the sign: 0x7F800000 or more just when an element is not finite.
 std::uint32_t max_abs_bits(std::span<const float> values);
 bool all_finite(std::span<const float> values);
+// The same of every `block` values (the last may be fewer), as floats at any address; returns the largest of all.
+std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms);
 
 // Both in one pass.
 struct Spread {

@@ -73,8 +73,8 @@ bool has(const std::string& sentence, const char* part) { return sentence.find(p
 }  // namespace
 
 bool is_stochastic(const std::string& sentence) {
-  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "stochastic=true") || has(sentence, "atomo") ||
-         has(sentence, "exact=1)");
+  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "stochastic=true") ||
+         has(sentence, "atomo") || has(sentence, "exact=1)");
 }
 
 bool transforms(const std::string& sentence) {

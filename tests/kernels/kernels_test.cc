@@ -1,6 +1,7 @@
 // Kernels against what they should compute, written the slow way.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
+#include "sotto/kernels/norms.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
@@ -20,6 +22,13 @@
 
 namespace sotto::kernels {
 namespace {
+
+// One norm for all values.
+struct One {
+  explicit One(float norm) { store(bytes.data(), 0, norm); }
+  operator Norms() const { return {bytes, 1U << 30U, 0}; }  // NOLINT(google-explicit-constructor)
+  std::array<std::byte, sizeof(float)> bytes{};
+};
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float largest = std::numeric_limits<float>::max();
@@ -187,7 +196,7 @@ TEST(Levels, AreAtMostTheTopAndZerosStay) {
   const std::vector<float> values{1, -1, 0, -0.0F, 1e-30F, 0.5F};
   std::vector<std::uint16_t> symbols(values.size());
   for (std::uint32_t trial = 0; trial < 200; ++trial) {
-    stochastic_levels(values, 1, 7, {{trial, trial}, 0, {}}, symbols);
+    stochastic_levels(values, One(1), 7, {{trial, trial}, 0, {}}, symbols);
     EXPECT_EQ(symbols[0], 14);
     EXPECT_EQ(symbols[1], 13);
     EXPECT_EQ(symbols[2], 0);
@@ -195,7 +204,7 @@ TEST(Levels, AreAtMostTheTopAndZerosStay) {
     EXPECT_EQ(symbols[4], 0);
     EXPECT_TRUE(symbols[5] == 6 || symbols[5] == 8);
   }
-  stochastic_levels(std::vector<float>{0, -0.0F}, 0, 7, {}, symbols);
+  stochastic_levels(std::vector<float>{0, -0.0F}, One(0), 7, {}, symbols);
   EXPECT_EQ(symbols[0] + symbols[1], 0);
 }
 
@@ -205,9 +214,9 @@ TEST(Levels, AreRightOnAverage) {
   for (const auto& [value, mean] : {std::pair{3.3F / 7, 3.3}, {-0.1F / 7, -0.1}}) {
     const std::vector<float> values(draws, value);
     std::vector<std::uint16_t> symbols(draws);
-    stochastic_levels(values, 1, 7, {{1, 2}, 0, {}}, symbols);
+    stochastic_levels(values, One(1), 7, {{1, 2}, 0, {}}, symbols);
     std::vector<float> levels(draws);
-    add_levels(symbols, 7, 7, 1, levels);
+    add_levels(symbols, One(7), 7, 1, levels);
     double sum = 0;
     for (const float level : levels) sum += level;
     EXPECT_NEAR(sum / draws, mean, 4 / (2 * std::sqrt(draws)));
@@ -218,23 +227,23 @@ TEST(Levels, ListedNumbersDrawAsConsecutiveOnesDo) {
   const auto values = draw(100, 6);
   const ElementStream stream{11, 12};
   std::vector<std::uint16_t> whole(100), some(34);
-  stochastic_levels(values, 5, 3, {stream, 1000, {}}, whole);
+  stochastic_levels(values, One(5), 3, {stream, 1000, {}}, whole);
   std::vector<float> picked;
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < 100; i += 3) {
     picked.push_back(values[i]);
     numbers.push_back(i);
   }
-  stochastic_levels(picked, 5, 3, {stream, 1000, numbers}, some);
+  stochastic_levels(picked, One(5), 3, {stream, 1000, numbers}, some);
   for (std::size_t j = 0; j < some.size(); ++j) EXPECT_EQ(some[j], whole[3 * j]);
 }
 
 TEST(Int8, RoundsToNearestEven) {
   const std::vector<float> values{127, -127, 0.5F, 1.5F, -2.5F, 2.51F, -0.49F};
   std::vector<std::byte> bytes(values.size());
-  to_int8(values, 127, bytes);
+  to_int8(values, One(127), bytes);
   std::vector<float> out(values.size());
-  add_int8(bytes, 127, 1, out);
+  add_int8(bytes, One(127), 1, out);
   EXPECT_EQ(out, (std::vector<float>{127, -127, 0, 2, -2, 3, 0}));
   EXPECT_TRUE(valid_int8(bytes));
   bytes[3] = std::byte{0x80};

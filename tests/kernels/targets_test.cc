@@ -17,6 +17,7 @@
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
+#include "sotto/kernels/norms.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
@@ -89,10 +90,12 @@ void expect_same_bits(std::span<const T> a, std::span<const T> b) {
 
 // kernel(values, out) against reference(value) of each, as T in bytes.
 template <class T, class Kernel, class Reference>
-void check_encode(Kernel kernel, Reference reference, float most = largest) {
+void check_encode(
+    Kernel kernel, Reference reference, float (*most)(std::size_t) = [](std::size_t) { return largest; }) {
   everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
     Stretch<float> values(count, shift);
-    const auto drawn = numbers(count, seed, most);
+    auto drawn = numbers(count, seed);
+    for (std::size_t i = 0; i < count; ++i) drawn[i] = std::fmin(std::fmax(drawn[i], -most(i)), most(i));
     std::copy(drawn.begin(), drawn.end(), values.span().begin());
     Stretch<std::byte> out(count * sizeof(T), 3 - shift);
     std::vector<std::byte> expected(count * sizeof(T));
@@ -103,7 +106,7 @@ void check_encode(Kernel kernel, Reference reference, float most = largest) {
   });
 }
 
-// kernel(in, scale, out) against out[i] += scale * reference(in[i]).
+// kernel(in, scale, out) against out[i] += scale * reference(in[i], i).
 template <class T, class Kernel, class Reference>
 void check_add(Kernel kernel, Reference reference) {
   constexpr float scale = 0.7F;
@@ -114,7 +117,7 @@ void check_add(Kernel kernel, Reference reference) {
     Stretch<float> out(count, shift);
     for (float& x : out.span()) x = static_cast<float>(random.normal());
     std::vector<float> expected(out.span().begin(), out.span().end());
-    for (std::size_t i = 0; i < count; ++i) expected[i] += scale * reference(load<T>(in.span().data(), i));
+    for (std::size_t i = 0; i < count; ++i) expected[i] += scale * reference(load<T>(in.span().data(), i), i);
     kernel(std::span<const std::byte>(in.span()), scale, out.span());
     for (std::size_t i = 0; i < count; ++i) {
       if (std::isnan(expected[i])) {
@@ -140,10 +143,12 @@ TEST(Targets, Casts) {
 TEST(Targets, CastsBack) {
   for (const float unit : {0.25F, 0x1p113F}) {
     check_add<std::uint16_t>([&](auto in, float scale, auto out) { add_f16(in, unit, scale, out); },
-                             [&](std::uint16_t half) { return element::from_f16(half, unit); });
+                             [&](std::uint16_t half, std::size_t) { return element::from_f16(half, unit); });
   }
-  check_add<std::uint16_t>([](auto in, float scale, auto out) { add_bf16(in, scale, out); }, element::from_bf16);
-  check_add<float>([](auto in, float scale, auto out) { add_f32(in, scale, out); }, [](float v) { return v; });
+  check_add<std::uint16_t>([](auto in, float scale, auto out) { add_bf16(in, scale, out); },
+                           [](std::uint16_t half, std::size_t) { return element::from_bf16(half); });
+  check_add<float>([](auto in, float scale, auto out) { add_f32(in, scale, out); },
+                   [](float v, std::size_t) { return v; });
 }
 
 TEST(Targets, FindWhatIsNotFinite) {
@@ -172,23 +177,41 @@ TEST(Targets, FindWhatIsNotFinite) {
   });
 }
 
+// Norms of every size for blocks of 21 values, of which the first one has only 16 left.
+constexpr std::size_t block = 21, first = 5;
+
+float norm_of(std::size_t i) {
+  constexpr std::array norms{2.5F, 0.0F, 1e-44F, 1e-30F, 0.7F, 1e30F, largest, 1e-19F};
+  return norms[(first + i) / block % norms.size()];
+}
+
+class SomeNorms {
+ public:
+  explicit SomeNorms(std::size_t count) : bytes_(sizeof(float) * ((first + count) / block + 1) + 1) {
+    for (std::size_t i = 0; i < count; ++i) store(bytes_.data() + 1, (first + i) / block, norm_of(i));
+  }
+  Norms get() const { return {std::span(bytes_).subspan(1), block, first}; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
 TEST(Targets, Int8) {
   const ElementStream stream{77, 88};
-  for (const float norm : {2.5F, 1e-44F, 1e-30F, 1e30F, largest}) {
-    const element::Grid grid(norm, 127);
-    check_encode<std::int8_t>([&](auto values, auto out) { to_int8(values, norm, out); },
-                              [&](float v, std::size_t) { return element::nearest_level(v, grid); }, norm);
-    check_encode<std::int8_t>(
-        [&](auto values, auto out) {
-          to_int8_stochastic(values, norm, {stream, 0xFFFFFF00U, {}}, out);
-        },
-        [&](float v, std::size_t i) {
-          return element::random_level(v, grid, stream.at(0xFFFFFF00U + static_cast<std::uint32_t>(i)));
-        },
-        norm);
-  }
-  check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, 2.5F, scale, out); },
-                         [](std::int8_t q) { return element::from_level(q, 2.5F, 1.0F / 127); });
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  check_encode<std::int8_t>(
+      [](auto values, auto out) { to_int8(values, SomeNorms(values.size()).get(), out); },
+      [](float v, std::size_t i) { return element::nearest_level(v, element::Grid(norm_of(i), 127)); }, norm_of);
+  check_encode<std::int8_t>(
+      [&](auto values, auto out) {
+        to_int8_stochastic(values, SomeNorms(values.size()).get(), {stream, offset, {}}, out);
+      },
+      [&](float v, std::size_t i) {
+        return element::random_level(v, element::Grid(norm_of(i), 127),
+                                     stream.at(offset + static_cast<std::uint32_t>(i)));
+      });
+  check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
+                         [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
 }
 
 // Symbols are 0, 1, 2, ... for the levels 0, -1, 1, -2, 2, ...
@@ -201,45 +224,42 @@ TEST(Targets, Levels) {
   std::vector<std::uint32_t> listed(lengths.back());
   for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(i * i * 7919);
   for (const unsigned top : {1U, 7U, 255U}) {
-    for (const float norm : {2.5F, 1e-44F, 1e30F}) {
-      const element::Grid grid(norm, top);
-      const auto bytes_of = [&](auto kernel) {
-        return [kernel](std::span<const float> values, std::span<std::byte> out) {
-          std::vector<std::uint16_t> symbols(values.size());
-          kernel(values, std::span(symbols));
-          for (std::size_t i = 0; i < symbols.size(); ++i) store(out.data(), i, symbols[i]);
-        };
+    const auto bytes_of = [](auto kernel) {
+      return [kernel](std::span<const float> values, std::span<std::byte> out) {
+        std::vector<std::uint16_t> symbols(values.size());
+        kernel(values, SomeNorms(values.size()).get(), std::span(symbols));
+        for (std::size_t i = 0; i < symbols.size(); ++i) store(out.data(), i, symbols[i]);
       };
-      check_encode<std::uint16_t>(
-          bytes_of([&](auto values, auto symbols) { nearest_levels(values, norm, top, symbols); }),
-          [&](float v, std::size_t) { return symbol_of(element::nearest_level(v, grid)); }, norm);
-      check_encode<std::uint16_t>(
-          bytes_of([&](auto values, auto symbols) {
-            stochastic_levels(values, norm, top, {stream, 9, {}}, symbols);
-          }),
-          [&](float v, std::size_t i) {
-            return symbol_of(element::random_level(v, grid, stream.at(9 + static_cast<std::uint32_t>(i))));
-          },
-          norm);
-      check_encode<std::uint16_t>(
-          bytes_of([&](auto values, auto symbols) {
-            stochastic_levels(values, norm, top, {stream, 9, std::span(listed).first(values.size())}, symbols);
-          }),
-          [&](float v, std::size_t i) { return symbol_of(element::random_level(v, grid, stream.at(9 + listed[i]))); },
-          norm);
-    }
+    };
+    check_encode<std::uint16_t>(
+        bytes_of([&](auto values, auto norms, auto symbols) { nearest_levels(values, norms, top, symbols); }),
+        [&](float v, std::size_t i) { return symbol_of(element::nearest_level(v, element::Grid(norm_of(i), top))); },
+        norm_of);
+    const auto drawn = [&](float v, std::size_t i, std::uint32_t number) {
+      return symbol_of(element::random_level(v, element::Grid(norm_of(i), top), stream.at(9 + number)));
+    };
+    check_encode<std::uint16_t>(bytes_of([&](auto values, auto norms, auto symbols) {
+                                  stochastic_levels(values, norms, top, {stream, 9, {}}, symbols);
+                                }),
+                                [&](float v, std::size_t i) { return drawn(v, i, static_cast<std::uint32_t>(i)); });
+    check_encode<std::uint16_t>(
+        bytes_of([&](auto values, auto norms, auto symbols) {
+          stochastic_levels(values, norms, top, {stream, 9, std::span(listed).first(values.size())}, symbols);
+        }),
+        [&](float v, std::size_t i) { return drawn(v, i, listed[i]); });
     check_add<std::uint16_t>(
         [&](auto in, float scale, auto out) {
           std::vector<std::uint16_t> symbols(out.size());
           for (std::size_t i = 0; i < symbols.size(); ++i) {
             symbols[i] = static_cast<std::uint16_t>(load<std::uint16_t>(in.data(), i) % (2 * top + 2));
           }
-          add_levels(symbols, 2.5F, top, scale, out);
+          add_levels(symbols, SomeNorms(symbols.size()).get(), top, scale, out);
         },
-        [&](std::uint16_t bits) {
+        [&](std::uint16_t bits, std::size_t i) {
           const int symbol = bits % (2 * static_cast<int>(top) + 2);
           const int level = symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2;
-          return element::from_level(std::max(level, -static_cast<int>(top)), 2.5F, 1.0F / static_cast<float>(top));
+          return element::from_level(std::max(level, -static_cast<int>(top)), norm_of(i),
+                                     1.0F / static_cast<float>(top));
         });
   }
 }
@@ -290,6 +310,12 @@ TEST(Targets, SumsAndSigns) {
     for (const float v : drawn) most = std::max(most, element::magnitude_bits(v));
     EXPECT_EQ(max_abs_bits(values.span()), most);
     EXPECT_EQ(spread(values.span()).max_abs_bits, most);
+    std::vector<std::byte> norms(4 * ((count + block - 1) / block) + 1);
+    EXPECT_EQ(max_abs_blocks(values.span(), block, std::span(norms).subspan(1)), most);
+    for (std::size_t i = 0; i < count; i += block) {
+      const auto part = std::span(drawn).subspan(i, std::min(block, count - i));
+      EXPECT_EQ(load<std::uint32_t>(norms.data() + 1, i / block), max_abs_bits(part));
+    }
     EXPECT_EQ(spread(values.span()).sum_squares, sum_squares(values.span()));
 
     Stretch<std::byte> bits((count + 7) / 8, 3 - shift);
@@ -299,11 +325,11 @@ TEST(Targets, SumsAndSigns) {
       const unsigned bit = (std::to_integer<unsigned>(bits.span()[i / 8]) >> (i % 8)) & 1U;
       ASSERT_EQ(bit, i < count && drawn[i] < 0 ? 1U : 0U);
     }
-    for (std::size_t first = 0; first <= std::min<std::size_t>(count, 9); ++first) {
-      Stretch<float> out(count - first, shift, 0.125F);
-      add_signs(bits.span(), first, 0.7F, out.span());
+    for (std::size_t from = 0; from <= std::min<std::size_t>(count, 9); ++from) {
+      Stretch<float> out(count - from, shift, 0.125F);
+      add_signs(bits.span(), from, 0.7F, out.span());
       for (std::size_t i = 0; i < out.span().size(); ++i) {
-        ASSERT_EQ(out.span()[i], drawn[first + i] < 0 ? 0.125F - 0.7F : 0.125F + 0.7F);
+        ASSERT_EQ(out.span()[i], drawn[from + i] < 0 ? 0.125F - 0.7F : 0.125F + 0.7F);
       }
       EXPECT_TRUE(out.guarded());
     }

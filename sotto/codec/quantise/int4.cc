@@ -3,7 +3,7 @@
 namespace sotto {
 
 bool Int4::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
-  return levels_.encode(values, largest_magnitude, side, packed);
+  return levels_.encode(values, largest_magnitudes, side, packed);
 }
 
 void Int4::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
@@ -12,7 +12,7 @@ void Int4::add_decoded(std::span<const std::byte> side, std::span<const std::byt
 }
 
 Contract Int4::contract(std::size_t largest) const {
-  return linear_contract(largest, levels_.block, levels_.top(), levels_.stochastic);
+  return linear_contract(largest, levels_.blocks.block, levels_.top(), levels_.stochastic);
 }
 
 }  // namespace sotto

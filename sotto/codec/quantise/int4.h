@@ -21,11 +21,11 @@ class Int4 final : public Quantise {
   using Options = Int4Options;
   explicit Int4(const Int4Options& options)
       : options_(options),
-        levels_{.block = static_cast<std::size_t>(options.block), .bits = 3, .stochastic = options.stochastic} {}
+        levels_{.blocks = {static_cast<std::size_t>(options.block)}, .bits = 3, .stochastic = options.stochastic} {}
 
   std::string sentence() const override { return record_options("int4", options_); }
   unsigned width() const override { return levels_.width(); }
-  std::size_t side_bytes(std::size_t values) const override { return levels_.side_bytes(values); }
+  std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte>) const override { check_norms(side, "int4"); }
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "sotto/codec/quantise/levels.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -18,11 +19,11 @@ struct Int8Options {
 class Int8 final : public Quantise {
  public:
   using Options = Int8Options;
-  explicit Int8(const Int8Options& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
+  explicit Int8(const Int8Options& options) : options_(options), blocks_{static_cast<std::size_t>(options.block)} {}
 
   std::string sentence() const override { return record_options("int8", options_); }
   unsigned width() const override { return 8; }
-  std::size_t side_bytes(std::size_t values) const override;
+  std::size_t side_bytes(std::size_t values) const override { return blocks_.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
@@ -31,7 +32,7 @@ class Int8 final : public Quantise {
 
  private:
   Int8Options options_;
-  std::size_t block_;
+  NormBlocks blocks_;
 };
 
 }  // namespace sotto

@@ -7,17 +7,21 @@
 
 namespace sotto {
 
-float TernGrad::scale_of(std::span<const float> values) const {
-  if (options_.clip == 0) return largest_magnitude(values);
+bool TernGrad::write_scale(std::span<const float> values, std::span<std::byte> side) const {
   const kernels::Spread spread = kernels::spread(values);
+  if (spread.max_abs_bits >= kernels::infinity_bits) return false;
   const double most = std::bit_cast<float>(spread.max_abs_bits);
   const double mean_square = spread.sum_squares / static_cast<double>(values.size());
-  return static_cast<float>(std::min(most, options_.clip * std::sqrt(mean_square)));
+  kernels::store(side.data(), 0, static_cast<float>(std::min(most, options_.clip * std::sqrt(mean_square))));
+  return true;
 }
 
 bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
-  return levels_.encode(
-      values, [this](std::span<const float> all) { return scale_of(all); }, side, packed);
+  if (options_.clip == 0) return levels_.encode(values, largest_magnitudes, side, packed);
+  const auto write = [this](std::span<const float> all, std::size_t, std::span<std::byte> out) {
+    return write_scale(all, out);
+  };
+  return levels_.encode(values, write, side, packed);
 }
 
 void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

@@ -24,7 +24,7 @@ class TernGrad final : public Quantise {
 
   std::string sentence() const override { return record_options("terngrad", options_); }
   unsigned width() const override { return levels_.width(); }
-  std::size_t side_bytes(std::size_t values) const override { return levels_.side_bytes(values); }
+  std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte>) const override {
     check_norms(side, "terngrad");
@@ -34,9 +34,10 @@ class TernGrad final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  float scale_of(std::span<const float> values) const;
+  static constexpr std::size_t largest_piece = std::size_t{1} << 62;  // one block, whatever its size
+  bool write_scale(std::span<const float> values, std::span<std::byte> side) const;
   TernGradOptions options_;
-  LevelBlocks levels_{.block = 0, .bits = 1};
+  LevelBlocks levels_{.blocks = {largest_piece}, .bits = 1};
 };
 
 }  // namespace sotto
