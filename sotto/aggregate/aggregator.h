@@ -40,6 +40,7 @@ struct AggregatorParts {
   std::shared_ptr<Codec> codec;
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
+  std::string asked = "auto";  // the aggregator that the user asked for
 };
 
 // A line of the table of aggregators. `suits` is empty when the codec can be used with it, else says why not.
@@ -74,9 +75,12 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto" (auto.h). The ranks are those of the communicator. ConfigError, which begins with `where`, when they do not
-// fit.
+// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. The ranks are those of the
+// communicator. ConfigError, which begins with `where`, when they do not fit.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator);
+
+// The entry of the table of this name, or "auto", with the codec and memory of the parts.
+std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts);
 
 }  // namespace sotto

@@ -5,6 +5,7 @@
 
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/auto.h"
+#include "sotto/aggregate/auto_codec.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
@@ -28,6 +29,8 @@ constexpr MethodEntry methods[] = {
      "PowerSGD: Vogels et al., NeurIPS 2019", "ef",
      "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
      make_power},
+    {"auto", "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "", "",
+     "those of its choice", [] { return std::string(); }, canonical_auto_codec, make_auto_codec},
 };
 
 const MethodEntry& method_of(const Sentence& sentence) {
@@ -59,7 +62,7 @@ std::span<const MethodEntry> method_table() { return methods; }
 
 Method read_method(std::string_view where, std::string_view method) {
   Method parsed = parse_method(where, method, names_of(memory_table()), names_of(method_table()));
-  if (find_entry(aggregator_table(), parsed.aggregator) != nullptr || parsed.aggregator == "auto") return parsed;
+  if (!parsed.by_itself) return parsed;
   const Sentence sentence = parse_sentence(where, parsed.aggregator);
   const MethodEntry& entry = method_of(sentence);
   parsed.aggregator = entry.canonical(sentence, sentence.calls.front());
@@ -72,8 +75,8 @@ std::string canonical_method(std::string_view where, std::string_view method) {
   const auto memory = make_memory(where, parsed.memory, {});
   std::string text = parsed.memory;
   const auto append = [&](const std::string& part) { text += (text.empty() ? "" : " | ") + part; };
-  if (parsed.aggregator.find('(') != std::string::npos) append(parsed.aggregator);
-  append(make_codec(where, parsed.codec)->sentence());
+  if (parsed.by_itself) append(parsed.aggregator);
+  if (!parsed.by_itself || parsed.codec != "f32") append(parsed.codec);
   return text;
 }
 
@@ -94,13 +97,18 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
   parts.buckets = std::move(buckets);
   parts.rank = communicator.rank();
   parts.ranks = communicator.size();
-  const std::string chosen = choose_aggregator("--aggregator", parsed, name);
-  if (chosen == "auto") return make_auto(std::move(parts));
-  if (chosen != parsed.aggregator || find_entry(aggregator_table(), chosen) != nullptr) {
-    return find(chosen, where, parts).make(std::move(parts));
+  parts.asked = choose_aggregator("--aggregator", parsed, name);
+  if (!parsed.by_itself) {
+    const std::string asked = parts.asked;
+    return make_named(where, asked, std::move(parts));
   }
-  const Sentence sentence = parse_sentence(where, chosen);
+  const Sentence sentence = parse_sentence(where, parsed.aggregator);
   return method_of(sentence).make(sentence, sentence.calls.front(), std::move(parts));
+}
+
+std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts) {
+  if (name == "auto") return make_auto(std::move(parts));
+  return find(name, where, parts).make(std::move(parts));
 }
 
 }  // namespace sotto

@@ -86,9 +86,10 @@ int list(std::span<const std::string> arguments) {
 void print_aggregator(std::string_view text, const Method& method) {
   const Sentence sentence = parse_sentence("codec", method.aggregator);
   const MethodEntry& entry = require_entry(method_table(), "aggregator", sentence, sentence.calls.front());
-  fmt::print("{} (aggregator): {}\n  paper      {}\n  bytes      {}\n", entry.name, entry.summary, entry.paper,
-             entry.bytes);
-  fmt::print("options\n{}\n  sentence   {}\n", entry.help(), canonical_method("codec", text));
+  fmt::print("{} (aggregator): {}\n", entry.name, entry.summary);
+  if (!entry.paper.empty()) fmt::print("  paper      {}\n", entry.paper);
+  fmt::print("  bytes      {}\n  sentence   {}\n", entry.bytes, canonical_method("codec", text));
+  if (const std::string own = entry.help(); !own.empty()) fmt::print("options\n{}", own);
 }
 
 int describe(std::span<const std::string> arguments) {
@@ -107,7 +108,7 @@ int describe(std::span<const std::string> arguments) {
       const MemoryEntry& memory = require_entry(memory_table(), "memory", sentence, sentence.calls.front());
       fmt::print("{} (memory): {}\n\n", memory.name, memory.summary);
     }
-    if (method.aggregator != "auto") {
+    if (method.by_itself) {
       print_aggregator(text, method);
       return 0;
     }
@@ -153,7 +154,7 @@ int measure_codec(std::span<const std::string> arguments) {
   if (options.codec.empty()) throw ConfigError("sotto codec measure: say what with --codec");
 
   const Method method = read_method("--codec", options.codec);
-  if (method.aggregator != "auto") {
+  if (method.by_itself) {
     throw ConfigError("--codec " + options.codec + ": `" + method.aggregator +
                       "` needs other ranks and makes no messages to be measured; try `sotto compare`");
   }

@@ -69,11 +69,11 @@ Method parse_method(std::string_view where, std::string_view text, Names memorie
   const auto& calls = sentence.calls;
   std::size_t next = 0;
   if (is_among(calls.front(), memories)) method.memory = text_of(sentence, calls[next++]);
-  const bool by_itself = next < calls.size() && is_among(calls[next], aggregators);
-  if (by_itself) method.aggregator = text_of(sentence, calls[next++]);
+  method.by_itself = next < calls.size() && is_among(calls[next], aggregators);
+  if (method.by_itself) method.aggregator = text_of(sentence, calls[next++]);
   check_rest(sentence, next, memories, aggregators);
   const auto codec = make_chain(sentence, next);
-  if (by_itself && !codec->linear_type()) {
+  if (method.by_itself && !codec->linear_type()) {
     fail_at(sentence, calls[next], calls[next].position,
             fmt::format("what follows `{}` is summed on the way: f32, f16 or bf16", calls[next - 1].name));
   }

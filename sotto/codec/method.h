@@ -12,7 +12,8 @@ struct Method {
   std::string codec;   // canonical, for make_codec()
   // "auto"; or the one that a preset is tied to; or the call that stands in place of a codec's stages: "power(2)".
   std::string aggregator = "auto";
-  std::string preset;  // its name, or empty
+  bool by_itself = false;  // that call is there
+  std::string preset;      // its name, or empty
 };
 
 // `memories` are the names that may stand first, `aggregators` those that may stand next, in place of a codec; behind

@@ -55,6 +55,9 @@ DryRun dry_run(const TrainOptions& options) {
     throw ConfigError("--dry-run with --ranks " + std::to_string(options.ranks) + ": at most " +
                       std::to_string(most_ranks) + " ranks are tried out");
   }
+  if (canonical_method("--codec", options.codec) == "auto") {
+    throw ConfigError("--dry-run with --codec auto: it measures the link, and there is none; say which codec");
+  }
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto data = open_dataset(options.data, Split::train);
   const Loader loader(*data,

@@ -20,7 +20,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   const Bounds natural{0, 1e15};
   v.option("model", model, "network: see `sotto train --help`");
   data.visit(v);
-  v.option("codec", codec, "what is sent of a gradient: a preset or `memory | select | quantise | code`");
+  v.option("codec", codec, "what is sent of a gradient: a preset, auto, or `memory | select | quantise | code`");
   v.option("aggregator", aggregator, "how ranks agree on the mean: auto, all_reduce, gather, scatter_reduce");
   v.option("algorithm", algorithm, "the order of a step: sync");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});

@@ -24,3 +24,18 @@ def test_many_ranks(good):
 def test_a_linear_codec(good, tmp_path):
     good("train", *TINY, "--ranks", 2, "--max-steps", 1, "--train-dir", "run")
     assert summary(tmp_path / "run")["remark"] == "aggregator: all_reduce, as `f32` can be summed on the way"
+
+
+def test_the_codec(good, run, tmp_path):
+    # A step with none sends 32 KB: 125 ms on this link; f16 half of that, qsgd a sixth.
+    flags = ["train", *TINY, "--ranks", 2, "--codec", "auto", "--link", "2mbit", "--train-dir", "run"]
+    first = good(*flags, "--max-steps", 24)
+    found = summary(tmp_path / "run")
+    pattern = r"codec: qsgd\(bits=4\) [\d.]+ ms a step, against none [\d.]+, f16 [\d.]+; aggregator: gather, .*"
+    assert re.fullmatch(pattern, found["remark"]), found["remark"]
+    assert found["method"] == "auto" and first.err.count(found["remark"]) == 1
+    good(*flags, "--max-steps", 26, "--resume")
+    assert summary(tmp_path / "run")["remark"] == found["remark"]
+    assert summary(tmp_path / "run")["bytes_per_step"][0] < 8000, "a resumed run begins with what was chosen"
+    job = run("train", *TINY, "--ranks", 2, "--codec", "auto", "--dry-run")
+    assert job.status == 2 and "measures the link" in job.err

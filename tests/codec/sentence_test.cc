@@ -164,7 +164,7 @@ TEST(Method, APresetHoldsItsAggregator) {
   const Method free = parse_method("--codec", "qsgd", memories);
   EXPECT_EQ(choose_aggregator("--aggregate", free, "auto"), "auto");
   EXPECT_EQ(choose_aggregator("--aggregate", free, "gather"), "gather");
-  const Method tied{"", "sign", "vote", "signsgd"};
+  const Method tied{"", "sign", "vote", false, "signsgd"};
   EXPECT_EQ(choose_aggregator("--aggregate", tied, "auto"), "vote");
   EXPECT_EQ(choose_aggregator("--aggregate", tied, "vote"), "vote");
   EXPECT_TRUE(

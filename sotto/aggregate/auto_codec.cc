@@ -1,0 +1,120 @@
+#include "sotto/aggregate/auto_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+constexpr const char* candidate_codecs[] = {"none", "f16", "qsgd(bits=4)"};
+constexpr double clearly = 0.95;  // of the dense time
+
+double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+AutoCodec::AutoCodec(std::vector<Candidate> candidates, int ranks, std::function<double()> now)
+    : candidates_(std::move(candidates)), ranks_(ranks), now_(std::move(now)) {
+  seconds_.resize(rounds * candidates_.size());
+  medians_.resize(candidates_.size());
+  if (ranks_ == 1) choice_ = 1;  // nothing is sent
+  adopt();
+}
+
+std::string AutoCodec::remark() const {
+  if (!chosen() || ranks_ == 1) return "";
+  const auto text = [&](std::size_t i) { return fmt::format("{} {:.2f}", candidates_[i].codec, 1e3 * medians_[i]); };
+  std::string others;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (i + 1 != choice_) others += (others.empty() ? "" : ", ") + text(i);
+  }
+  std::string all = fmt::format("codec: {} ms a step, against {}", text(choice_ - 1), others);
+  if (const std::string inner = current().remark(); !inner.empty()) all += "; " + inner;
+  return all;
+}
+
+void AutoCodec::average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) {
+  if (!chosen() && bucket.index == 0) begin_step(communicator);
+  current().average(bucket, key, communicator, phases);
+}
+
+void AutoCodec::visit_state(StateVisitor& visitor) {
+  {
+    ScopedState own(visitor, "auto_codec");
+    own.visit("choice", choice_);
+    own.visit("trial", trial_);
+    own.visit("seconds", seconds_);
+    own.visit("medians", medians_);
+  }
+  if (choice_ > candidates_.size() || trial_ > seconds_.size()) {
+    throw FileError(fmt::format("a checkpoint with auto_codec/choice {} and trial {}: there is none", choice_, trial_));
+  }
+  adopt();
+  begun_ = -1;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (!candidates_[i].aggregator) continue;
+    ScopedState scope(visitor, candidates_[i].codec);
+    candidates_[i].aggregator->visit_state(scope);
+  }
+}
+
+Aggregator& AutoCodec::current() const {
+  return *candidates_[chosen() ? choice_ - 1 : trial_ % candidates_.size()].aggregator;
+}
+
+// A step lasts until the next one begins to send. One whose end nobody saw, because of a restart, is made again.
+void AutoCodec::begin_step(Communicator& communicator) {
+  const double now = now_();
+  if (begun_ >= 0) seconds_[trial_++] = static_cast<float>(now - begun_);
+  begun_ = now;
+  if (trial_ == seconds_.size()) choose(communicator);
+}
+
+void AutoCodec::choose(Communicator& communicator) {
+  const std::size_t count = candidates_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<float> times;
+    for (std::size_t trial = count + i; trial < seconds_.size(); trial += count) times.push_back(seconds_[trial]);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    medians_[i] = *middle;
+  }
+  communicator.all_reduce(std::span(medians_), ReduceOp::sum);
+  for (float& median : medians_) median /= static_cast<float>(ranks_);
+  const auto quickest = static_cast<std::size_t>(std::ranges::min_element(medians_) - medians_.begin());
+  choice_ = medians_[quickest] < clearly * medians_[0] ? quickest + 1 : 1;
+  adopt();
+}
+
+// The others give their buffers back.
+void AutoCodec::adopt() {
+  for (std::size_t i = 0; chosen() && i < candidates_.size(); ++i) {
+    if (i + 1 != choice_) candidates_[i].aggregator.reset();
+  }
+}
+
+std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call& call, AggregatorParts parts) {
+  canonical_auto_codec(sentence, call);
+  if (parts.memory->remembers() || parts.codec->sentence() != "f32") {
+    fail_at(sentence, call, call.position, "it chooses a whole method: no memory before it, no codec behind it");
+  }
+  std::vector<AutoCodec::Candidate> candidates;
+  for (const char* codec : candidate_codecs) {
+    AggregatorParts own = parts;
+    const Method method = read_method(sentence.where, codec);
+    own.codec = make_codec(sentence.where, method.codec);
+    candidates.push_back({codec, make_named(sentence.where, parts.asked, std::move(own))});
+  }
+  return std::make_unique<AutoCodec>(std::move(candidates), parts.ranks, seconds_now);
+}
+
+std::string canonical_auto_codec(const Sentence& sentence, const Call& call) {
+  if (!call.arguments.empty()) fail_at(sentence, call, call.position, "auto has no options");
+  return "auto";
+}
+
+}  // namespace sotto
