@@ -1,22 +1,26 @@
-// The c10d backend: batches of point-to-point messages over LibTorch's ProcessGroupGloo. Collectives are those of
-// Communicator, not Gloo's: they have the same bits as on every other backend, their bytes are counted one by one, an
-// error names the peer, and they are faster than Gloo's (but for an all-reduce of tens of megabytes at memory
-// speed: 1.3 times slower).
+// The c10d backend: batches of point-to-point messages over LibTorch's ProcessGroupGloo, or over a backend of another
+// kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits as on every
+// other backend, their bytes are counted one by one, an error names the peer, and they are faster than Gloo's (but for
+// an all-reduce of tens of megabytes at memory speed: 1.3 times slower).
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "sotto/comm/comm_thread.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
+#include "sotto/comm/process_group.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -37,13 +41,18 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
   return std::string(what.substr(0, 160));
 }
 
-class GlooCommunicator final : public Communicator {
+// Messages of ours on a group of somebody else are told from theirs by this tag ("so").
+constexpr int tag = 0x736F;
+
+class C10dCommunicator final : public Communicator {
  public:
-  GlooCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size)
+  // On connections of its own.
+  C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size)
       : Communicator(rank, size, settings->timeout),
         meeting_(std::move(meeting)),
         settings_(std::move(settings)),
         group_name_(std::move(group)),
+        name_("gloo"),
         tensor_(1),
         waiters_(static_cast<std::size_t>(size)) {
     try {
@@ -53,7 +62,24 @@ class GlooCommunicator final : public Communicator {
     }
   }
 
-  std::string_view name() const override { return "gloo"; }
+  // On somebody else's, who closes it.
+  C10dCommunicator(c10::intrusive_ptr<c10d::Backend> group, std::chrono::milliseconds deadline)
+      : Communicator(group->getRank(), group->getSize(), deadline),
+        name_(group->getBackendName()),
+        polled_(name_ != "gloo"),
+        group_(std::move(group)),
+        tensor_(1),
+        waiters_(static_cast<std::size_t>(size())) {}
+
+  std::string_view name() const override { return name_; }
+
+  // Others learn of it by the closed connections, and the reason from the store.
+  void give_up(const std::string& reason) override {
+    if (failed()) return;  // they know
+    note(-1, reason);
+    if (meeting_) meeting_->report(rank(), reason);
+    hang_up();
+  }
 
  private:
   struct Pending {
@@ -70,23 +96,23 @@ class GlooCommunicator final : public Communicator {
     until_ = Clock::now() + deadline();
     recvs_ = recvs;
     for (const Recv& recv : recvs) start_receive(recv);
-    const bool several = recvs.size() > 1;
+    const bool several = recvs.size() > 1 && !polled_;
     if (several) wait_on_threads();
     for (const Send& send : sends) start_send(send);
     if (several) {
       join_threads();
-    } else if (!incoming_.empty()) {
-      receive(0);
+    } else {
+      for (std::size_t i = 0; i < incoming_.size(); ++i) receive(i);
     }
     for (const Pending& send : outgoing_) finish(send);
     incoming_.clear();
     outgoing_.clear();
-    if (failure_) give_up();
+    if (failure_) report();
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    return std::make_unique<GlooCommunicator>(meeting_, settings_, fmt::format("{}.{}", group_name_, clones_++), rank(),
-                                              size());
+    if (!meeting_) throw std::logic_error("a group that somebody else made cannot be cloned");
+    return std::make_unique<C10dCommunicator>(meeting_, settings_, meeting_->next_name(group_name_), rank(), size());
   }
 
   // Gloo takes tensors; this one points at the caller's memory.
@@ -99,7 +125,7 @@ class GlooCommunicator final : public Communicator {
   void start_receive(const Recv& recv) {
     if (failed()) return;
     try {
-      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, 0), recv.peer});
+      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, tag), recv.peer});
     } catch (const std::exception& error) {
       note(recv.peer, error.what());
     }
@@ -113,7 +139,7 @@ class GlooCommunicator final : public Communicator {
     if (failed()) return;
     if (send.not_before >= until_) return note(send.peer, "timed out");
     try {
-      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, 0), send.peer});
+      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, tag), send.peer});
     } catch (const std::exception& error) {
       note(send.peer, error.what());
     }
@@ -150,8 +176,16 @@ class GlooCommunicator final : public Communicator {
 
   bool finish(const Pending& pending) {
     if (failed()) return false;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
     try {
+      // A wait of MPI's has no end, and keeps all other threads out of MPI.
+      while (polled_ && !pending.work->isCompleted()) {
+        if (Clock::now() >= until_) {
+          note(pending.peer, "timed out");
+          return false;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
       return pending.work->wait(std::max(left, std::chrono::milliseconds(1)));
     } catch (const std::exception& error) {
       note(pending.peer, error.what());
@@ -174,17 +208,24 @@ class GlooCommunicator final : public Communicator {
     changed_.notify_all();
   }
 
-  [[noreturn]] void give_up() {
+  // Peers that wait for this rank learn of it by the closed connections.
+  void hang_up() {
+    if (meeting_) group_.reset();
+  }
+
+  [[noreturn]] void report() {
     const auto& [peer, reason] = *failure_;
-    const std::string cause = meeting_->report(peer, failure(operation(), peer, reason));
+    const std::string cause = meeting_ ? meeting_->report(peer, failure(operation(), peer, reason)) : "";
+    hang_up();
     fail(operation(), peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
   }
 
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Meeting> meeting_;  // with settings and name, of connections of our own; null: of somebody else's
   GlooSettings settings_;
   std::string group_name_;
-  int clones_ = 0;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::string name_;
+  bool polled_ = false;  // messages make progress when asked for; Gloo's when waited for
+  c10::intrusive_ptr<c10d::Backend> group_;
 
   // Of the exchange that is going on.
   std::vector<at::Tensor> tensor_;
@@ -228,7 +269,43 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions
                                   plain_reason(error.what(), options.deadline)));
   }
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline);
-  return std::make_unique<GlooCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size);
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size);
+}
+
+std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline) {
+  ignore_broken_pipes();
+  c10::intrusive_ptr<c10d::Backend> backend;
+  try {
+    backend = group.getBackend(c10::DeviceType::CPU);
+  } catch (const std::exception&) {
+    throw ConfigError(
+        fmt::format("the process group ({}) has no backend for CPU tensors; use a group that has, such "
+                    "as torch.distributed.new_group(backend=\"gloo\")",
+                    group.getBackendName()));
+  }
+  return std::make_unique<C10dCommunicator>(std::move(backend), deadline);
+}
+
+std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline) {
+  ignore_broken_pipes();
+  const auto store = group.getStore();
+  if (!store) {
+    throw ConfigError(fmt::format("the process group ({}) has no store, through which connections could be made",
+                                  group.getBackendName()));
+  }
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  for (const auto& device : group.getDeviceTypes()) {
+    if (!gloo) gloo = c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(group.getBackend(device.type()));
+  }
+  auto settings = gloo ? c10d::ProcessGroupGloo::Options::create(deadline)
+                       : c10d::ProcessGroupGloo::Options::create_default(deadline);
+  if (gloo) settings->devices = gloo->getOptions()->devices;
+  settings->timeout = deadline;
+  settings->threads = 1;
+  auto meeting = std::make_shared<Meeting>(store, group.getRank(), group.getSize());
+  std::string name = meeting->next_name("beside");
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), std::move(name), group.getRank(),
+                                            group.getSize());
 }
 
 }  // namespace sotto

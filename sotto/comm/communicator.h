@@ -81,6 +81,10 @@ class Communicator {
   // The same ranks on a group of their own, for another thread. Collective: every rank calls it in the same order.
   std::unique_ptr<Communicator> clone();
 
+  // This rank gives up, because of `reason`: every operation of others that needs it fails at once, and says so, where
+  // the backend can (Gloo); elsewhere at their deadline.
+  virtual void give_up(const std::string& reason);
+
   const Traffic& traffic() const { return traffic_; }
   // Put into errors from now on.
   void at_step(std::uint64_t step) { step_ = step; }

@@ -89,6 +89,7 @@ bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::ti
 Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
     : rank_(world.rank),
       size_(world.size),
+      owned_(world.size > 1),
       serves_(world.host_store && world.size > 1),
       place_(fmt::format("{}:{}", world.host, world.port)) {
   if (size_ == 1) {
@@ -100,6 +101,13 @@ Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
   store_ = c10::make_intrusive<c10d::PrefixStore>(world.prefix, std::move(store));
   wait_for_all(until, deadline);
 }
+
+Meeting::Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
+    : rank_(rank),
+      size_(size),
+      owned_(false),
+      serves_(false),
+      store_(c10::make_intrusive<c10d::PrefixStore>("sotto", std::move(store))) {}
 
 void Meeting::wait_for_all(Clock::time_point until, std::chrono::milliseconds deadline) const {
   const auto keys = keys_of_all("here", size_);
@@ -121,7 +129,7 @@ void Meeting::wait_for_all(Clock::time_point until, std::chrono::milliseconds de
 }
 
 Meeting::~Meeting() {
-  if (size_ == 1) return;
+  if (!owned_) return;
   at_most(2500ms, [store = store_, rank = rank_, size = size_, serves = serves_] {
     store->set(key("bye", rank), bytes("1"));
     if (!serves) return;
@@ -131,6 +139,10 @@ Meeting::~Meeting() {
 
 c10::intrusive_ptr<c10d::Store> Meeting::section(const std::string& name) const {
   return c10::make_intrusive<c10d::PrefixStore>(name, store_);
+}
+
+std::string Meeting::next_name(const std::string& name) {
+  return fmt::format("{}.{}", name, store_->add(key(name, rank_), 1) - 1);
 }
 
 std::string Meeting::report(int peer, const std::string& error) {

@@ -16,6 +16,8 @@ class Meeting {
  public:
   // Joins, and waits until all ranks have. CommError names those that never came; ConfigError when the port is in use.
   Meeting(const World& world, std::chrono::milliseconds deadline);
+  // In a store that somebody else owns and keeps until all ranks have ended.
+  Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
   // Says goodbye. The rank that serves the store waits for the others' goodbye, two seconds at most: it must close
   // last.
   ~Meeting();
@@ -24,6 +26,8 @@ class Meeting {
 
   // A part of the store, under names of its own.
   c10::intrusive_ptr<c10d::Store> section(const std::string& name) const;
+  // "NAME.0", then "NAME.1", ...: the same on every rank when all ask in the same order.
+  std::string next_name(const std::string& name);
 
   // Tells the others that this rank failed because of `peer`, and asks who failed before: the peer may have given up
   // because of another one. Returns the error of the first of that chain, or nothing when `peer` said none. Takes a
@@ -35,6 +39,7 @@ class Meeting {
 
   int rank_;
   int size_;
+  bool owned_;  // the store is ours, and ends with the job
   bool serves_;
   std::string place_;  // "host:port"
   c10::intrusive_ptr<c10d::Store> store_;

@@ -1,0 +1,158 @@
+// Communicators over and beside process groups that somebody else made.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "laws.h"
+#include "processes.h"
+#include "sotto/comm/process_group.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double limit = 60;  // seconds for the processes of a test
+
+// Makes progress by itself, and is only ever asked whether it has ended, as MPI's.
+class PolledWork final : public c10d::Work {
+ public:
+  explicit PolledWork(c10::intrusive_ptr<c10d::Work> inner)
+      : waiter_([this, work = std::move(inner)] {
+          std::exception_ptr error;
+          try {
+            work->wait();
+          } catch (...) {
+            error = std::current_exception();
+          }
+          finish(error);
+        }) {}
+  ~PolledWork() override { waiter_.join(); }
+  bool wait(std::chrono::milliseconds) override {
+    if (!isCompleted()) throw std::logic_error("waited for before it was complete");
+    if (exception()) std::rethrow_exception(exception());
+    return true;
+  }
+
+ private:
+  std::thread waiter_;
+};
+
+class PolledBackend final : public c10d::Backend {
+ public:
+  explicit PolledBackend(c10::intrusive_ptr<c10d::Backend> inner)
+      : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)) {}
+  const std::string getBackendName() const override { return "polled"; }
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int peer, int tag) override {
+    return c10::make_intrusive<PolledWork>(inner_->send(tensors, peer, tag));
+  }
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int peer, int tag) override {
+    return c10::make_intrusive<PolledWork>(inner_->recv(tensors, peer, tag));
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Backend> inner_;
+};
+
+class ProcessGroups : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(file_); }
+
+  // As torch.distributed makes them. `body` on every rank.
+  void run(int ranks, bool polled, const std::function<void(c10d::ProcessGroup&)>& body) const {
+    const auto all = run_processes(ranks, limit, [&](int rank) {
+      const auto store = c10::make_intrusive<c10d::FileStore>(file_, ranks);
+      auto options = c10d::ProcessGroupGloo::Options::create(30s);
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+      const auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, ranks, options);
+      const auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, ranks);
+      if (polled) {
+        group->setBackend(c10::kCPU, c10d::ProcessGroup::CUSTOM, c10::make_intrusive<PolledBackend>(gloo));
+      } else {
+        group->setBackend(c10::kCPU, c10d::ProcessGroup::GLOO, gloo);
+      }
+      body(*group);
+    });
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      EXPECT_EQ(all[rank].status, 0) << "rank " << rank << ": " << all[rank].error;
+  }
+
+ private:
+  std::string file_ = std::filesystem::temp_directory_path() / ("sotto-groups-" + std::to_string(::getpid()));
+};
+
+void check_laws(Communicator& communicator) {
+  for (const Law& law : laws()) {
+    try {
+      law.check(communicator);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(std::string(law.name) + ": " + error.what());
+    }
+  }
+}
+
+TEST_F(ProcessGroups, LawsHoldBesideAGlooGroup) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    const auto first = beside_process_group(group, 30s);
+    const auto second = beside_process_group(group, 30s);
+    check_laws(*first);
+    check_laws(*second);
+  });
+}
+
+TEST_F(ProcessGroups, MessagesGoOverAGroupThatIsWaitedFor) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    const auto communicator = over_process_group(group, 30s);
+    std::vector<float> data(100000, static_cast<float>(communicator->rank()));
+    communicator->all_reduce(data);
+    if (data.back() != 3.0F || communicator->name() != "gloo") throw std::runtime_error("not the sum");
+    EXPECT_THROW(communicator->clone(), std::logic_error);
+    check_laws(*beside_process_group(group, 30s));
+  });
+}
+
+TEST_F(ProcessGroups, MessagesGoOverAGroupThatIsPolled) {
+  run(3, true, [](c10d::ProcessGroup& group) {
+    const auto communicator = over_process_group(group, 30s);
+    for (const std::size_t size : {1, 100, 100000}) {
+      std::vector<float> data(size, static_cast<float>(communicator->rank()));
+      communicator->all_reduce(data);
+      if (data.back() != 3.0F || communicator->name() != "polled") throw std::runtime_error("not the sum");
+    }
+    communicator->barrier();
+  });
+}
+
+TEST_F(ProcessGroups, WhoGivesUpEndsTheOthersWithItsReason) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    const auto communicator = beside_process_group(group, 600s);
+    communicator->at_step(17);
+    communicator->barrier();
+    if (communicator->rank() == 1) communicator->give_up("the dog ate the gradient");
+    try {
+      std::vector<float> data(100000);
+      communicator->all_reduce(data);
+    } catch (const CommError& error) {
+      const std::string text = error.what();
+      if (text.find("the dog ate the gradient") != text.npos) return;
+      throw;
+    }
+    throw std::runtime_error("no error");
+  });
+}
+
+TEST_F(ProcessGroups, WhatAGroupLacksIsSaid) {
+  const auto bare = c10::make_intrusive<c10d::ProcessGroup>(0, 1);
+  EXPECT_THROW(over_process_group(*bare, 1s), ConfigError);
+  EXPECT_THROW(beside_process_group(*bare, 1s), ConfigError);
+}
+
+}  // namespace
+}  // namespace sotto
