@@ -14,7 +14,8 @@ endif()
 if(NOT TORCH_ROOT)
   find_package(Python3 QUIET COMPONENTS Interpreter)
   if(Python3_FOUND)
-    execute_process(COMMAND ${Python3_EXECUTABLE} -c
+    # -E: pip hides the installed packages from a build behind PYTHONPATH, and an installed torch is the one to use.
+    execute_process(COMMAND ${Python3_EXECUTABLE} -E -c
       "import importlib.util as u; print(list(u.find_spec('torch').submodule_search_locations)[0])"
       OUTPUT_VARIABLE TORCH_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
@@ -24,6 +25,7 @@ set(TORCH_ROOT "${TORCH_ROOT}" CACHE PATH "the folder of LibTorch that holds inc
 include(FindPackageHandleStandardArgs)
 find_file(TorchLite_HEADER ATen/ATen.h PATHS ${TORCH_ROOT}/include NO_DEFAULT_PATH)
 find_library(TorchLite_LIBRARY torch_cpu PATHS ${TORCH_ROOT}/lib NO_DEFAULT_PATH)
+find_library(TorchLite_PYTHON_LIBRARY torch_python PATHS ${TORCH_ROOT}/lib NO_DEFAULT_PATH)  # of a wheel, for bindings
 find_package_handle_standard_args(TorchLite REQUIRED_VARS TorchLite_LIBRARY TorchLite_HEADER
   REASON_FAILURE_MESSAGE "pass -DCMAKE_PREFIX_PATH=DIR, with DIR as python prints torch.utils.cmake_prefix_path")
 

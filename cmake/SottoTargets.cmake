@@ -22,7 +22,8 @@ add_library(sotto_options INTERFACE)
 # -fno-math-errno, -fno-trapping-math: let loops become SIMD; they change no result.
 # -Wno-restrict: g++ 12 warns of `"text" + std::string` (its bug 105651).
 target_compile_options(sotto_options INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
-                       -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -Werror)
+                       -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+                       $<$<BOOL:${SOTTO_WARNINGS_ARE_ERRORS}>:-Werror>)
 if(MOLD_PROGRAM)
   target_link_options(sotto_options INTERFACE -fuse-ld=mold)
 endif()

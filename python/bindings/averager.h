@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/core/dtype.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/state.h"
+
+namespace sotto::python {
+
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;  // in the order of its memory
+  DType type = DType::f32;          // f32, f16 or bf16
+};
+
+// How gradients are averaged from a step on.
+struct Phase {
+  std::uint64_t first_step = 0;
+  std::string method;  // a whole sentence: "ef | topk(0.01)"
+  std::string aggregator = "auto";
+};
+
+// The parameters under one rule, and their schedule: phases by ascending first step, the first of them at 0.
+struct Lane {
+  std::vector<std::size_t> parameters;  // ascending
+  std::vector<Phase> phases;
+};
+
+struct AveragerOptions {
+  std::vector<Lane> lanes;  // each parameter stands in one
+  std::uint64_t seed = 1;
+  std::size_t bucket_bytes = std::size_t{4} << 20;
+  // A value that is not finite makes the whole mean of its bucket NaN on every rank, as without compression, in place
+  // of a NumericError; no memory is changed by it. Costs one round of 4 bytes a bucket.
+  bool propagate = false;
+};
+
+struct AveragerStats {
+  std::uint64_t steps = 0;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;
+  std::uint64_t dense_bytes = 0;  // that a ring all-reduce of the gradients in their own type would have sent
+  Phases phases;
+};
+
+// Averages the gradients of somebody else's model, parameter by parameter as they come. What is exchanged are buckets
+// of our own over vectors of our own, made once, whatever buckets the gradients come and go in: so memories and codec
+// state never have to move, and a step's result does not depend on how others cut or order their buckets.
+//
+// Buckets are exchanged strictly in the order in which backward should complete them: by descending index of their
+// first parameter. Serves one thread.
+class Averager {
+ public:
+  // Collective. ConfigError when a method is none, when a later phase of a lane drops the memory of an earlier one
+  // (what it holds would be lost), and when the ranks differ in anything.
+  Averager(std::vector<Parameter> parameters, AveragerOptions options, std::unique_ptr<Communicator> communicator);
+
+  std::size_t size() const { return places_.size(); }
+  const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
+  // Where the gradient of a parameter goes, and where its mean is afterwards.
+  std::span<float> values(std::size_t parameter);
+  Communicator& communicator() { return *communicator_; }
+
+  // The number of completed steps, and a new one begins. A phase that begins here takes over the memory of the one
+  // before.
+  void start_step();
+  // All of the gradient of this parameter is in values().
+  void arrived(std::size_t parameter);
+  // Averages the buckets whose turn it is and that are complete; calls finished(parameter) for each of their
+  // parameters. The step is over after the last.
+  void run(const std::function<void(std::size_t parameter)>& finished);
+
+  std::uint64_t step() const { return step_; }
+  AveragerStats stats() const;
+  // The sentence and aggregator in use, one line a lane; and everything that the state belongs to.
+  std::string methods() const;
+  std::string identity() const;
+
+  // Memories and codec state, as they are before the next step. Before reading them back, begin_at() the step that they
+  // were written at, which forgets all that there was.
+  void visit_state(StateVisitor& visitor);
+  void begin_at(std::uint64_t step);
+
+  // Collective: the first rank whose value is not that of rank 0, or -1.
+  int first_to_differ(std::uint64_t value);
+
+ private:
+  struct LaneState {
+    Layout layout;
+    std::vector<BucketPlan> plans;
+    std::vector<float> values;
+    std::size_t phase = 0;
+    std::unique_ptr<Aggregator> aggregator;
+  };
+  struct Place {  // of a parameter
+    std::size_t lane = 0;
+    Range range;  // of the lane's vector
+    std::size_t bucket = 0;
+  };
+  struct Turn {  // a bucket, in the order of exchange
+    std::size_t lane = 0;
+    std::size_t plan = 0;
+    std::size_t missing = 0;
+    std::span<const std::size_t> parameters;
+  };
+
+  void plan_lane(std::size_t lane);
+  void order_buckets();
+  void check_phases(std::size_t lane) const;
+  std::size_t phase_at(std::size_t lane, std::uint64_t step) const;
+  void enter_phase(std::size_t lane, std::size_t phase);
+  std::unique_ptr<Aggregator> make(std::size_t lane, std::size_t phase) const;
+  void average(const Turn& turn);
+
+  std::vector<Parameter> parameters_;
+  AveragerOptions options_;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<LaneState> lanes_;
+  std::vector<Place> places_;  // by parameter
+  std::vector<Turn> turns_;
+  std::size_t next_ = 0;  // turn
+  std::uint64_t step_ = 0;
+  std::uint64_t dense_bytes_ = 0;  // a step
+  std::uint64_t steps_ = 0;
+  Traffic before_;  // what setting up took
+  Phases phases_;
+};
+
+}  // namespace sotto::python

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <exception>
+
+namespace pybind11 {
+class module_;
+}
+
+namespace sotto::python {
+
+// Our exceptions become the Python classes of sotto._errors, also on their way through torch: backward() lets
+// exceptions of Python types through as they are.
+void bind_errors(pybind11::module_& module);
+
+// The same error as an exception that torch turns into the Python class that belongs to it.
+std::exception_ptr for_torch(std::exception_ptr error);
+
+}  // namespace sotto::python

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/averager.h"
+#include "python/bindings/state_values.h"
+
+namespace c10d {
+class Reducer;
+}
+
+namespace sotto::python {
+
+struct HookOptions {
+  AveragerOptions averager;
+  std::uint64_t check_replicas = 0;  // every so many steps; 0: never
+};
+
+// The averaging of one DistributedDataParallel module's gradients. DDP hands over its buckets during backward; one
+// thread of ours copies them into an Averager's vectors, exchanges what is complete, and gives each bucket back when
+// the means of all its parameters are there. So backward, copying and the network overlap, and what DDP does with its
+// buckets (it rebuilds them after the first step) changes nothing but the time.
+//
+// An error of that thread ends the step on this rank as an exception of backward(), and on the others through the
+// closed connections; every later backward() fails with it at once.
+class Hook {
+ public:
+  // Collective, for all ranks of the communicator. `parameters`: names and tensors, in the order of registration.
+  Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
+       std::unique_ptr<Communicator> communicator);
+  ~Hook();
+
+  AveragerStats stats() const;
+  std::string methods() const;
+  std::string identity() const;
+  int rank() const;
+  int ranks() const;
+
+  // Between steps.
+  StateValues state() const;
+  std::uint64_t step() const;
+  // As state() gave it, of this identity; or, with `memories_only`, only its memories: all else begins anew. FileError
+  // leaves nothing changed.
+  void load(std::uint64_t step, const StateValues& values, bool memories_only);
+
+  // Registers the hook, which keeps `hook` alive. std::exception when DDP has another one already.
+  static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);
+
+ private:
+  class Impl;
+  class CommHook;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sotto::python

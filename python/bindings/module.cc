@@ -1,0 +1,279 @@
+// The extension module sotto._C: what the Python package is made of. It takes and gives plain values, and lets other
+// Python threads run during everything that takes long.
+#include <ATen/ops/empty.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <cstring>
+#include <optional>
+
+#include "python/bindings/errors.h"
+#include "python/bindings/hook.h"
+#include "python/bindings/tensor_codec.h"
+#include "sotto/codec/contract.h"
+#include "sotto/comm/process_group.h"
+#include "sotto/core/error.h"
+#include "sotto/core/version.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto::python {
+namespace {
+
+using Released = py::call_guard<py::gil_scoped_release>;
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// --- whole tensors -------------------------------------------------------------------------------------------------
+
+std::span<float> floats_of(const at::Tensor& tensor) { return {tensor.data_ptr<float>(), tensor.nbytes() / 4}; }
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+std::optional<DType> type_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return DType::f32;
+    case at::kHalf: return DType::f16;
+    case at::kBFloat16: return DType::bf16;
+    case at::kDouble: return DType::f64;
+    case at::kInt: return DType::i32;
+    case at::kLong: return DType::i64;
+    case at::kByte: return DType::u8;
+    default: return std::nullopt;
+  }
+}
+
+at::ScalarType scalar_of(DType type) {
+  if (type == DType::f16) return at::kHalf;
+  return type == DType::bf16 ? at::kBFloat16 : at::kFloat;
+}
+
+DType codec_type(const at::Tensor& tensor) {
+  const auto type = type_of(tensor.scalar_type());
+  if (tensor.layout() == at::kStrided && (type == DType::f32 || type == DType::f16 || type == DType::bf16))
+    return *type;
+  throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) +
+                    " cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16");
+}
+
+py::bytes encode(TensorCodec& codec, const at::Tensor& tensor, std::uint64_t seed, std::uint32_t step) {
+  std::vector<std::byte> bytes;
+  {
+    const py::gil_scoped_release released;
+    const TensorHead head{codec_type(tensor), tensor.sizes().vec()};
+    const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+    bytes = codec.encode(head, floats_of(values), seed, step);
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+at::Tensor decode(const TensorCodec& codec, const py::buffer& data, std::size_t limit) {
+  const py::buffer_info info = data.request();
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+  const py::gil_scoped_release released;
+  const TensorHead head = TensorCodec::read_head(bytes, limit);
+  const at::Tensor values = at::empty(head.shape, at::kFloat);
+  codec.decode(bytes, floats_of(values));
+  return values.to(scalar_of(head.type));
+}
+
+const char* name_of(Contract::Kind kind) {
+  switch (kind) {
+    case Contract::Kind::exact: return "exact";
+    case Contract::Kind::rounding: return "rounding";
+    case Contract::Kind::unbiased: return "unbiased";
+    case Contract::Kind::contraction: return "contraction";
+    case Contract::Kind::none: break;
+  }
+  return "none";
+}
+
+py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& shape) {
+  const Contract contract = codec.contract(shape);
+  py::dict dict;
+  dict["kind"] = name_of(contract.kind);
+  dict["omega"] = contract.omega;
+  dict["delta"] = contract.delta;
+  dict["linear"] = contract.linear;
+  dict["text"] = describe(contract);
+  return dict;
+}
+
+// A new tensor with the result, on the CPU.
+at::Tensor aggregate(const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
+                     const std::string& aggregator, std::uint64_t seed, double timeout) {
+  const auto type = type_of(tensor.scalar_type());
+  if (!type || tensor.layout() != at::kStrided) {
+    throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
+  }
+  const auto communicator = over_process_group(*group, milliseconds(timeout));
+  if (op != "avg" && op != "sum" && op != "min" && op != "max") {
+    throw ConfigError("op is one of avg, sum, min, max; not " + op);
+  }
+  if (codec == "none" && op != "avg") {
+    at::Tensor result = tensor.detach().contiguous().to(at::kCPU, tensor.scalar_type(), false, /*copy=*/true);
+    const ReduceOp reduce = op == "sum" ? ReduceOp::sum : op == "min" ? ReduceOp::min : ReduceOp::max;
+    communicator->all_reduce(bytes_of(result), *type, reduce);
+    return result;
+  }
+  if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
+  if (const Method method = read_method("codec", codec); !method.memory.empty()) {
+    throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
+                      "` out, or use sotto.compress");
+  }
+  const DType floats = codec_type(tensor);
+  at::Tensor values = tensor.detach().contiguous().to(at::kCPU, at::kFloat, false, /*copy=*/true);
+  Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(values.numel()));
+  const auto all = make_aggregator("codec", aggregator, codec, {{0, 1, {0, layout.size()}, layout}}, *communicator);
+  Bucket bucket{floats_of(values), &layout, 0};
+  Phases phases;
+  const Key key{seed, static_cast<std::uint16_t>(communicator->rank()), 0, 0};
+  all->average(bucket, key, *communicator, phases);
+  if (op == "sum") kernels::scale(static_cast<float>(communicator->size()), bucket.values);
+  return values.to(scalar_of(floats));
+}
+
+// --- the hook ------------------------------------------------------------------------------------------------------
+
+// (parameters, [(first step, sentence, aggregator)]) for each rule.
+using LaneTuple = std::pair<std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
+
+HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
+                         bool propagate, std::uint64_t check_replicas) {
+  HookOptions options;
+  for (const auto& [parameters, phases] : lanes) {
+    Lane& lane = options.averager.lanes.emplace_back();
+    lane.parameters = parameters;
+    for (const auto& [first, method, aggregator] : phases) lane.phases.push_back({first, method, aggregator});
+  }
+  options.averager.seed = seed;
+  options.averager.bucket_bytes = bucket_bytes;
+  options.averager.propagate = propagate;
+  options.check_replicas = check_replicas;
+  return options;
+}
+
+// A hook ends by joining its thread, which must not keep other Python threads waiting.
+void end_released(Hook* hook) {
+  if (PyGILState_Check() == 0) return delete hook;
+  const py::gil_scoped_release released;
+  delete hook;
+}
+
+std::shared_ptr<Hook> attach(c10d::Reducer& reducer, const Group& group, bool own_group,
+                             std::vector<std::pair<std::string, at::Tensor>> parameters,
+                             const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
+                             bool propagate, std::uint64_t check_replicas, double timeout) {
+  auto communicator = own_group ? over_process_group(*group, milliseconds(timeout))
+                                : beside_process_group(*group, milliseconds(timeout));
+  const std::shared_ptr<Hook> hook(
+      new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas),
+               std::move(communicator)),
+      end_released);
+  Hook::attach(hook, reducer);
+  return hook;
+}
+
+py::dict stats(const Hook& hook) {
+  AveragerStats stats;
+  std::string methods;
+  {
+    const py::gil_scoped_release released;
+    stats = hook.stats();
+    methods = hook.methods();
+  }
+  py::dict dict;
+  dict["steps"] = stats.steps;
+  dict["bytes_sent"] = stats.bytes_sent;
+  dict["bytes_received"] = stats.bytes_received;
+  dict["dense_bytes"] = stats.dense_bytes;
+  dict["encode_seconds"] = stats.phases.encode;
+  dict["wire_seconds"] = stats.phases.network;
+  dict["decode_seconds"] = stats.phases.decode;
+  dict["methods"] = methods;
+  return dict;
+}
+
+struct ToPython {
+  template <class Value>
+  static at::Tensor tensor(const std::vector<Value>& values, at::ScalarType type) {
+    at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, type);
+    if (!values.empty()) std::memcpy(tensor.data_ptr(), values.data(), values.size() * sizeof(Value));
+    return tensor;
+  }
+  py::object operator()(const std::vector<float>& values) const { return py::cast(tensor(values, at::kFloat)); }
+  py::object operator()(const std::vector<std::uint8_t>& bytes) const { return py::cast(tensor(bytes, at::kByte)); }
+  py::object operator()(std::uint64_t value) const { return py::int_(value); }
+};
+
+template <class Value>
+std::vector<Value> to_vector(const at::Tensor& tensor) {
+  const at::Tensor values = tensor.detach().cpu().contiguous();
+  const auto* data = static_cast<const Value*>(values.data_ptr());
+  return {data, data + values.numel()};
+}
+
+StateValue from_python(const std::string& name, const py::handle& value) {
+  if (py::isinstance<py::int_>(value)) return value.cast<std::uint64_t>();
+  if (THPVariable_Check(value.ptr())) {
+    const auto tensor = value.cast<at::Tensor>();
+    if (tensor.scalar_type() == at::kFloat) return to_vector<float>(tensor);
+    if (tensor.scalar_type() == at::kByte) return to_vector<std::uint8_t>(tensor);
+  }
+  throw FileError("`" + name + "` in the state is neither a number nor a tensor of floats or bytes");
+}
+
+py::dict state(const Hook& hook) {
+  StateValues values;
+  {
+    const py::gil_scoped_release released;
+    values = hook.state();
+  }
+  py::dict dict;
+  for (const auto& [name, value] : values) dict[py::str(name)] = std::visit(ToPython{}, value);
+  return dict;
+}
+
+void load(Hook& hook, std::uint64_t step, const py::dict& state, bool memories_only) {
+  StateValues values;
+  for (const auto& [key, value] : state) {
+    const auto name = key.cast<std::string>();
+    values.emplace(name, from_python(name, value));
+  }
+  const py::gil_scoped_release released;
+  hook.load(step, values, memories_only);
+}
+
+}  // namespace
+}  // namespace sotto::python
+
+PYBIND11_MODULE(_C, module) {
+  using namespace sotto::python;
+  bind_errors(module);
+  module.attr("version") = std::string(sotto::version);
+
+  py::class_<TensorCodec>(module, "TensorCodec")
+      .def(py::init<const std::string&>())
+      .def_property_readonly("sentence", &TensorCodec::sentence)
+      .def("contract", &contract)
+      .def("encode", &encode)
+      .def("decode", &decode);
+  module.def("aggregate", &aggregate, Released());
+
+  py::class_<Hook, std::shared_ptr<Hook>>(module, "Hook")
+      .def("identity", &Hook::identity, Released())
+      .def("rank", &Hook::rank, Released())
+      .def("ranks", &Hook::ranks, Released())
+      .def("step", &Hook::step, Released())
+      .def("stats", &stats)
+      .def("state", &state)
+      .def("load", &load);
+  module.def("attach", &attach, Released());
+}

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/codec.h"
+#include "sotto/core/dtype.h"
+
+namespace sotto::python {
+
+struct TensorHead {
+  DType type = DType::f32;  // f32, f16 or bf16
+  std::vector<std::int64_t> shape;
+  std::size_t numel() const { return Segment{"", 0, shape}.numel(); }
+};
+
+// Whole tensors to bytes that stand alone, and back: a head that says type and shape, and a message of the codec
+// (docs/wire.md). May be used from any thread, by one at a time.
+class TensorCodec {
+ public:
+  // A sentence without memory; ConfigError otherwise.
+  explicit TensorCodec(const std::string& sentence);
+
+  const std::string& sentence() const { return codec_->sentence(); }
+  Contract contract(const std::vector<std::int64_t>& shape) const;
+
+  // `values` holds numel() floats. The random numbers depend on seed and step alone.
+  std::vector<std::byte> encode(const TensorHead& head, std::span<float> values, std::uint64_t seed,
+                                std::uint32_t step);
+
+  // WireError unless it is such a head, of at most `limit` elements: bytes from outside may announce any number.
+  static TensorHead read_head(std::span<const std::byte> bytes, std::size_t limit);
+  // `values` holds numel() floats of the head that these bytes begin with.
+  void decode(std::span<const std::byte> bytes, std::span<float> values) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unique_ptr<Codec> codec_;
+  Message message_;
+};
+
+}  // namespace sotto::python

@@ -1,0 +1,40 @@
+"""Training of neural networks over slow links, sending little: compressed gradients for PyTorch.
+
+    ddp = DistributedDataParallel(model)
+    sotto.compress(ddp, "ef | topk(0.01) | qsgd(4)")
+
+What is sent is a sentence, `memory | transform | select | quantise | code`; `sotto codec list` prints its words. The
+rest of this package: the state of a compressed module for checkpoints (`state_dict`, `load_state_dict`), what it sent
+(`stats`), single tensors to bytes (`Codec`) and over a process group (`aggregate`), and the exceptions.
+"""
+
+import torch as _torch  # noqa: F401  the extension module is linked against its libraries
+
+try:
+    from sotto._C import version as __version__
+except ImportError as error:
+    raise ImportError(
+        f"the extension of sotto does not load into torch {_torch.__version__}: {error}. It was probably built against "
+        "another torch; build it again with `pip install --no-build-isolation .`"
+    ) from error
+from sotto._codec import Codec, Contract, aggregate
+from sotto._ddp import Stats, compress, load_state_dict, state_dict, stats
+from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
+
+__all__ = [
+    "Codec",
+    "CommError",
+    "ConfigError",
+    "Contract",
+    "Error",
+    "FileError",
+    "NumericError",
+    "Stats",
+    "WireError",
+    "__version__",
+    "aggregate",
+    "compress",
+    "load_state_dict",
+    "state_dict",
+    "stats",
+]

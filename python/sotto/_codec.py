@@ -1,0 +1,109 @@
+"""Single tensors: to bytes and back, and over a process group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from sotto import _C
+from sotto._errors import ConfigError
+
+DEFAULT_TIMEOUT = 1800.0  # seconds, as torch.distributed has it
+
+
+class Contract(NamedTuple):
+    """What a codec promises about C(x) = decode(encode(x)), for one shape."""
+
+    kind: str
+    """"exact"; "rounding" (exact but for the rounding of floats); "unbiased" (E C(x) = x, E |C(x)-x|^2 <= omega |x|^2);
+    "contraction" (E |C(x)-x|^2 <= (1-delta) |x|^2); or "none": bounded, but wants a memory (`ef`) in front of it."""
+    omega: float
+    delta: float
+    linear: bool
+    """Whether messages can be summed over ranks without decoding them."""
+    text: str
+    """All of that in a line."""
+
+
+class Codec:
+    """A way to turn a tensor into few bytes, from a sentence without memory: ``Codec("topk(0.01) | qsgd(4)")``.
+
+    Messages stand alone: they hold shape and type of their tensor, and any Codec of the same sentence decodes them. One
+    object may be used from several threads; they take turns. ConfigError for a sentence that is none.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self._codec = _C.TensorCodec(sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The sentence with every option named."""
+        return self._codec.sentence
+
+    def __repr__(self) -> str:
+        return f"sotto.Codec({self.sentence!r})"
+
+    def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
+        """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
+
+        Stochastic codecs draw from (seed, step) alone: give each message of its own step. NumericError when a value is
+        not finite, ConfigError for tensors of other types.
+        """
+        return self._codec.encode(tensor, seed, step)
+
+    def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
+        """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
+
+        WireError when these are not bytes that a Codec of this sentence made, or when they announce more than `limit`
+        elements: a few bytes may stand for a huge tensor, and bytes from outside may say anything.
+        """
+        return self._codec.decode(data, limit)
+
+    def contract(self, shape: Sequence[int]) -> Contract:
+        """What this codec promises for tensors of this shape."""
+        return Contract(**self._codec.contract(list(shape)))
+
+    def ratio(self, tensor: torch.Tensor) -> float:
+        """How many times smaller than the tensor its message is, all headers included."""
+        return tensor.numel() * tensor.element_size() / len(self.encode(tensor))
+
+
+def seconds(timeout: float | timedelta | None) -> float:
+    value = DEFAULT_TIMEOUT if timeout is None else timeout
+    value = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if not 0 < value < 1e9:
+        raise ConfigError(f"timeout={timeout}: wants a positive number of seconds")
+    return value
+
+
+def aggregate(
+    tensor: torch.Tensor,
+    op: str = "avg",
+    group: dist.ProcessGroup | None = None,
+    codec: str = "none",
+    *,
+    aggregator: str = "auto",
+    seed: int = 0,
+    timeout: float | timedelta | None = None,
+) -> torch.Tensor:
+    """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group` (default: all), as a new tensor.
+
+    Collective; every rank gets the same bits. With a codec, "avg" and "sum" are of what it makes of each rank's tensor:
+    float32, float16 or bfloat16, and no memory, which has nothing to remember in a single call. "sum", "min" and "max" of
+    codec "none" also take float64, int32, int64 and uint8. `seed` is that of stochastic codecs: give each call another.
+
+    Messages go over the group itself, on the calling thread, so nothing else may use it meanwhile. It must be able to
+    send tensors of the CPU (Gloo, MPI); those of a device are copied. CommError after `timeout` (30 minutes), or when a
+    rank is lost.
+    """
+    if not dist.is_available() or not dist.is_initialized():
+        raise ConfigError("sotto.aggregate needs torch.distributed.init_process_group(...) first")
+    group = dist.group.WORLD if group is None else group
+    if not isinstance(group, dist.ProcessGroup):
+        raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
+    result = _C.aggregate(tensor, op, group, codec, aggregator, seed, seconds(timeout))
+    return result.to(tensor.device)

@@ -1,0 +1,246 @@
+"""Compressed gradients for DistributedDataParallel."""
+
+from __future__ import annotations
+
+import fnmatch
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from sotto import _C
+from sotto._codec import seconds
+from sotto._errors import ConfigError, FileError
+
+FORMAT = 1
+
+_hooks: weakref.WeakKeyDictionary[DistributedDataParallel, _C.Hook] = weakref.WeakKeyDictionary()
+
+
+def compress(
+    ddp: DistributedDataParallel,
+    codec: str | None = None,
+    *,
+    schedule: Sequence[tuple[int, str]] | None = None,
+    start_after: int = 0,
+    rules: Mapping[str, str] | None = None,
+    aggregator: str = "auto",
+    seed: int = 1,
+    bucket_mb: float = 4.0,
+    nonfinite: str = "raise",
+    check_replicas: int = 0,
+    timeout: float | timedelta | None = None,
+    group: dist.ProcessGroup | None = None,
+) -> DistributedDataParallel:
+    """From now on `ddp` averages its gradients compressed; returns `ddp`.
+
+    Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
+    averaging runs beside backward, on a thread of its own, and no Python runs for it.
+
+    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk").
+    schedule: in place of `codec`, what to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"), (500, "ef |
+        topk(0.01)")]``. Memories go over into the next phase; one that would drop what a memory holds is refused.
+    start_after: so many steps without compression first.
+    rules: other sentences for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
+        matches counts; one that matches nothing is an error. Schedule and start_after do not apply to them.
+    aggregator: how the mean is made of messages: "auto", "all_reduce", "gather", ...; not for `rules`.
+    seed: of stochastic codecs.
+    bucket_mb: what is exchanged at a time; at least one parameter, in float32. Not DDP's buckets, which only carry
+        gradients to and fro.
+    nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": it becomes
+        NaN on every rank, as in DDP, and changes no memory: for torch.amp.GradScaler.
+    check_replicas: every so many steps compare the parameters of all ranks by hash; NumericError when they differ.
+    timeout: of each exchange (30 minutes).
+    group: a process group of the same ranks that nobody else uses and that can send from the CPU, for the messages.
+        Default: new Gloo connections between the ranks of ddp.process_group, made through its store; for MPI, which has
+        none, a new group.
+
+    Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, naming who and which
+    step. After such an error the module cannot go on.
+    """
+    if not isinstance(ddp, DistributedDataParallel):
+        raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
+    if ddp in _hooks:
+        raise ConfigError("this module is compressed already")
+    if getattr(ddp, "_comm_hooks", None):
+        raise ConfigError("this module has a communication hook already; DDP takes one only")
+    if nonfinite not in ("raise", "propagate"):
+        raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
+    for name, value in (("start_after", start_after), ("check_replicas", check_replicas), ("seed", seed)):
+        if not isinstance(value, int) or not 0 <= value < 1 << 63:
+            raise ConfigError(f"{name}={value!r}: wants a whole number, not negative")
+    if not 0 < bucket_mb <= 2048:
+        raise ConfigError(f"bucket_mb={bucket_mb}: in (0, 2048]")
+    parameters = _parameters(ddp)
+    phases = _phases(codec, schedule, start_after, aggregator)
+    lanes = _lanes([name for name, _ in parameters], phases, rules or {})
+    over, own = ddp.process_group, False
+    if group is not None or dist.get_backend(over) == "mpi":
+        over, own = _own_group(over, group), True
+    _hooks[ddp] = _C.attach(
+        ddp.reducer, over, own, parameters, lanes, seed, max(4, int(bucket_mb * (1 << 20))), nonfinite == "propagate",
+        check_replicas, seconds(timeout))
+    return ddp
+
+
+def _parameters(ddp: DistributedDataParallel) -> list[tuple[str, torch.Tensor]]:
+    ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+    for name, module in ddp.module.named_modules():
+        if getattr(module, "sparse", False) and isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
+    parameters = [(name, p) for name, p in ddp.module.named_parameters() if p.requires_grad and name not in ignored]
+    devices = sorted({str(p.device) for _, p in parameters})
+    if len(devices) > 1:
+        raise ConfigError(f"the parameters are on {', '.join(devices)}; all must be on one device")
+    return parameters
+
+
+def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start_after: int,
+            aggregator: str) -> list[tuple[int, str, str]]:
+    if (codec is None) == (schedule is None):
+        raise ConfigError("give either a codec or a schedule")
+    if codec is not None:
+        dense = [(0, "none", "auto")] if start_after > 0 else []
+        return [*dense, (start_after, codec, aggregator)]
+    if start_after > 0:
+        raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
+    try:
+        phases = [(int(step), str(sentence), aggregator) for step, sentence in schedule or ()]
+    except (TypeError, ValueError):
+        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence)") from None
+    steps = [step for step, _, _ in phases]
+    if not steps or steps[0] != 0 or any(b <= a for a, b in zip(steps, steps[1:])):
+        raise ConfigError(f"schedule={schedule!r}: the first phase begins at step 0, each other later than the one before")
+    return phases
+
+
+def _lanes(names: list[str], phases: list[tuple[int, str, str]],
+           rules: Mapping[str, str]) -> list[tuple[list[int], list[tuple[int, str, str]]]]:
+    patterns = list(rules)
+    members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
+    for index, name in enumerate(names):
+        rule = next((i for i, pattern in enumerate(patterns) if fnmatch.fnmatchcase(name, pattern)), len(patterns))
+        members[rule].append(index)
+    for pattern, found in zip(patterns, members):
+        if not found:
+            raise ConfigError(f"rules: {pattern!r} applies to no parameter; there are {', '.join(names[:8])}, ...")
+    if not members[-1]:
+        raise ConfigError("rules apply to all parameters, so that none is left for the codec")
+    lanes = [(found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
+    return [*lanes, (members[-1], phases)]
+
+
+def _own_group(over: dist.ProcessGroup, group: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    ranks = dist.get_process_group_ranks(over)
+    if group is None:
+        return dist.new_group(ranks, backend="mpi")
+    if not isinstance(group, dist.ProcessGroup) or dist.get_process_group_ranks(group) != ranks:
+        raise ConfigError("group: must have the ranks of ddp.process_group, in the same order")
+    if group is over:
+        raise ConfigError("group: must be another one than ddp.process_group, which DDP itself uses")
+    return group
+
+
+def _hook(ddp: DistributedDataParallel) -> _C.Hook:
+    hook = _hooks.get(ddp) if isinstance(ddp, DistributedDataParallel) else None
+    if hook is None:
+        raise ConfigError("this module is not compressed; call sotto.compress first")
+    return hook
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a compressed module has done since compress(), on this rank."""
+
+    steps: int
+    """Averaged gradients."""
+    bytes_sent: int
+    """Handed to the transport, all headers included."""
+    bytes_received: int
+    dense_bytes: int
+    """What a ring all-reduce of the gradients in their own type would have sent."""
+    encode_seconds: float
+    wire_seconds: float
+    """Network, and waiting for slower ranks."""
+    decode_seconds: float
+    methods: str
+    """The sentences and aggregators in use, a line for each rule and one for the rest."""
+
+    @property
+    def ratio(self) -> float:
+        """dense_bytes / bytes_sent; 1 when nothing had to be sent."""
+        return self.dense_bytes / self.bytes_sent if self.bytes_sent else 1.0
+
+
+def stats(ddp: DistributedDataParallel) -> Stats:
+    """What was sent, and what it took. Not during a backward."""
+    return Stats(**_hook(ddp).stats())
+
+
+def state_dict(ddp: DistributedDataParallel) -> dict[str, Any]:
+    """What the compression of this rank remembers: memories and codec state, as tensors and plain values.
+
+    For a checkpoint beside the state of model and optimiser, one for each rank: what was not sent yet is different on
+    each. Loads with torch.load(..., weights_only=True). Not during a backward.
+    """
+    hook = _hook(ddp)
+    return {"sotto": FORMAT, "identity": hook.identity(), "rank": hook.rank(), "ranks": hook.ranks(),
+            "step": hook.step(), "values": hook.state()}
+
+
+def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Goes on from a state_dict(), bit by bit as if there had been no interruption.
+
+    It must be this rank's of a job with the same parameters, codecs, seed and number of ranks; ConfigError says what
+    differs. To go on with another number of ranks, give the states of all ranks of the old job, as a list, to every rank
+    of the new one: each memory becomes the mean of the old ones, so that what the ranks together still owe to the mean
+    gradient is unchanged. All else begins anew: warm starts, choices of "auto", and what owners in scatter_reduce hold
+    back of the second encoding.
+    """
+    hook = _hook(ddp)
+    if isinstance(state, Mapping):
+        _check(hook, state)
+        if state["ranks"] != hook.ranks():
+            raise ConfigError(
+                f"the state is that of one of {state['ranks']} ranks, and there are {hook.ranks()} now; to spread what "
+                "the memories hold over them, give a list of the states of all old ranks")
+        if state["rank"] != hook.rank():
+            raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {hook.rank()}")
+        hook.load(state["step"], dict(state["values"]), False)
+        return
+    states = list(state)
+    for one in states:
+        _check(hook, one)
+    states.sort(key=lambda one: one["rank"])
+    ranks = [one["rank"] for one in states]
+    if not states or ranks != list(range(states[0]["ranks"])) or len({one["step"] for one in states}) != 1:
+        raise ConfigError(f"these are the states of ranks {ranks}; wanted are those of all ranks of a job, of one step")
+    if len(states) == hook.ranks():
+        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]), False)
+        return
+    memories = [name for name in states[0]["values"] if name.partition("/")[2].startswith("memory.")]
+    hook.load(states[0]["step"], {name: _mean(name, [one["values"].get(name) for one in states]) for name in memories}, True)
+
+
+def _check(hook: _C.Hook, state: Mapping[str, Any]) -> None:
+    wanted = {"sotto": int, "identity": str, "rank": int, "ranks": int, "step": int, "values": Mapping}
+    if not isinstance(state, Mapping) or any(not isinstance(state.get(key), kind) for key, kind in wanted.items()):
+        raise FileError("this is not the result of sotto.state_dict, or it was damaged")
+    if state["sotto"] != FORMAT:
+        raise FileError(f"the state is of format {state['sotto']}; this version reads {FORMAT}")
+    if state["identity"] != hook.identity():
+        lines = zip(state["identity"].splitlines() + [""], hook.identity().splitlines() + [""])
+        old, new = next((a, b) for a, b in lines if a != b)
+        raise ConfigError(f"the state belongs to another compression: `{old.strip()}` there, `{new.strip()}` here")
+
+
+def _mean(name: str, values: list[Any]) -> torch.Tensor:
+    first = values[0]
+    if any(not isinstance(v, torch.Tensor) or not v.is_floating_point() or v.shape != first.shape for v in values):
+        raise FileError(f"`{name}` is no tensor of floats, or not of one size in all states")
+    return torch.stack([value.double() for value in values]).mean(0).float()

@@ -1,0 +1,107 @@
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+DEADLINE = 180  # seconds; generous, since tests share the cores with others
+
+
+class Failed(Exception):
+    """What a rank raised."""
+
+    def __init__(self, answer):
+        super().__init__(answer["error"])
+        self.kinds = answer["kinds"]
+
+
+class Ranks:
+    """The processes of a job, which wait to be asked."""
+
+    def __init__(self, size, environment, folder):
+        self.log = folder / "log"
+        command = [sys.executable, str(HERE / "worker.py")]
+        with open(self.log, "w") as log:
+            self.processes = [
+                subprocess.Popen([*command, str(rank), str(size), str(folder / "meeting")], env=environment, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+                for rank in range(size)]
+
+    def ask(self, name, **arguments):
+        """The answers of all ranks, in order: values, or what they raised (Failed), or None from one that is gone."""
+        for process in self.processes:
+            print(json.dumps([name, arguments]), file=process.stdin, flush=True)
+        answers = [None] * len(self.processes)
+
+        def read(rank):
+            line = self.processes[rank].stdout.readline()
+            if line:
+                answer = json.loads(line)
+                answers[rank] = answer["value"] if "value" in answer else Failed(answer)
+
+        readers = [threading.Thread(target=read, args=(rank,), daemon=True) for rank in range(len(self.processes))]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(DEADLINE)
+            assert not reader.is_alive(), f"{name} did not end:\n{self.log.read_text()[-4000:]}"
+        return answers
+
+    def values(self, name, **arguments):
+        """The same, of what must succeed."""
+        answers = self.ask(name, **arguments)
+        for rank, answer in enumerate(answers):
+            assert not isinstance(answer, Failed), f"rank {rank}: {answer}\n{self.log.read_text()[-4000:]}"
+        return answers
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="session")
+def environment(build_dir):
+    """Variables with which a Python process finds the package that was built."""
+    assert list((build_dir / "python" / "sotto").glob("_C.*.so")), "the package is not built"
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SOTTO_", "OMP_", "GLOO_", "TORCH_"))}
+    return kept | {"PYTHONPATH": str(build_dir / "python"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
+                   "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="session")
+def start_ranks(environment, tmp_path_factory):
+    """Starts a job of so many ranks."""
+    jobs = []
+
+    def start(size):
+        jobs.append(Ranks(size, environment, tmp_path_factory.mktemp("ranks")))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.end()
+
+
+@pytest.fixture(scope="session")
+def pair(start_ranks):
+    """Two ranks, for all tests that leave them as they were."""
+    return start_ranks(2)
+
+
+@pytest.fixture(scope="session")
+def trio(start_ranks):
+    """Three, likewise."""
+    return start_ranks(3)
+
+
+@pytest.fixture(scope="session")
+def package(environment):
+    """The package itself, in this process."""
+    sys.path.insert(0, environment["PYTHONPATH"])
+    return importlib.import_module("sotto")

@@ -1,0 +1,126 @@
+"""sotto.Codec and sotto.aggregate: single tensors."""
+
+import threading
+
+import pytest
+import torch
+
+SENTENCES = ["none", "f16", "int8", "qsgd(bits=4)", "topk(0.1) | f16", "sign(block=128)", "topk(0.2) | qsgd(4) | zstd"]
+SHAPES = [(1000,), (3, 5, 7), (1,), (), (0,), (2, 0, 3)]
+
+
+def tensor_of(shape, dtype):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(3)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_another_codec_of_the_sentence_decodes(package, sentence, dtype):
+    for shape in SHAPES:
+        x = tensor_of(shape, dtype)
+        before = x.clone()
+        data = package.Codec(sentence).encode(x, seed=1, step=2)
+        assert isinstance(data, bytes)
+        y = package.Codec(sentence).decode(data)
+        assert torch.equal(x, before)
+        assert (y.shape, y.dtype, y.is_contiguous()) == (x.shape, x.dtype, True)
+        assert torch.equal(y, package.Codec(sentence).decode(bytearray(data)))
+        if sentence == "none":
+            assert torch.equal(x, y)
+        elif x.numel() == 1000:
+            assert (x.float() - y.float()).norm() < x.float().norm()
+
+
+def test_layouts_do_not_matter(package):
+    x = torch.randn(2, 3, 4, 5)
+    codec = package.Codec("qsgd(4)")
+    for other in (x.to(memory_format=torch.channels_last), x.transpose(1, 2).contiguous().transpose(1, 2), x.requires_grad_()):
+        assert codec.encode(other) == codec.encode(x)
+
+
+def test_random_numbers_come_from_seed_and_step(package):
+    x, codec = torch.randn(1000), package.Codec("qsgd(4)")
+    messages = [codec.encode(x, seed=seed, step=step) for seed, step in ((0, 0), (0, 0), (1, 0), (0, 1))]
+    assert messages[0] == messages[1]
+    assert len(set(messages)) == 3
+
+
+@pytest.mark.parametrize("sentence", ["qsgd(4)", "topk(0.1) | f16 | zstd"])
+def test_wrong_bytes_are_wire_errors(package, sentence):
+    codec = package.Codec(sentence)
+    good = codec.encode(torch.randn(4, 20))
+    for length in range(len(good)):
+        with pytest.raises(package.WireError):
+            codec.decode(good[:length])
+    for position in range(8 * len(good)):
+        bad = bytearray(good)
+        bad[position // 8] ^= 1 << position % 8
+        with pytest.raises(package.WireError):
+            codec.decode(bad)
+    for bad in (good + b"x", b"", bytes(100), package.Codec("int8").encode(torch.randn(4, 20))):
+        with pytest.raises(package.WireError):
+            codec.decode(bad)
+    assert codec.decode(good).shape == (4, 20)
+
+
+def test_what_bytes_may_announce_is_limited(package):
+    codec = package.Codec("topk(0.001)")
+    data = codec.encode(torch.randn(1000))
+    with pytest.raises(package.WireError, match="more than 999 elements"):
+        codec.decode(data, limit=999)
+    assert codec.decode(data, limit=1000).numel() == 1000
+
+
+def test_bad_calls(package):
+    with pytest.raises(package.ConfigError, match="did you mean `qsgd`"):
+        package.Codec("qsdg(4)")
+    with pytest.raises(package.ConfigError, match="a single message has no memory"):
+        package.Codec("ef | topk(0.1)")
+    codec = package.Codec("int8")
+    for tensor in (torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.int32), torch.ones(3, 3).to_sparse()):
+        with pytest.raises(ValueError, match="cannot be encoded"):
+            codec.encode(tensor)
+    with pytest.raises(package.NumericError, match="not finite"):
+        codec.encode(torch.tensor([1.0, torch.nan]))
+    with pytest.raises(TypeError):
+        codec.encode([1.0, 2.0])
+    with pytest.raises(TypeError):
+        codec.decode("text")
+    with pytest.raises(package.ConfigError, match="init_process_group"):
+        package.aggregate(torch.ones(3))
+
+
+def test_what_is_said_about_a_codec(package):
+    codec = package.Codec("qsgd(4)")
+    assert codec.sentence.startswith("qsgd(bits=4") and repr(codec) == f"sotto.Codec({codec.sentence!r})"
+    contract = codec.contract((1000,))
+    assert (contract.kind, contract.linear) == ("unbiased", False) and contract.omega > 0
+    assert package.Codec("none").contract((5, 5)).kind == "exact"
+    assert package.Codec("topk(0.25)").contract((100,)).delta == pytest.approx(0.25)
+    x = torch.randn(10000)
+    assert codec.ratio(x) == 40000 / len(codec.encode(x))
+    assert issubclass(package.ConfigError, (ValueError, package.Error)) and package.__version__
+
+
+def test_threads_take_turns(package):
+    codec, x = package.Codec("qsgd(4)"), torch.randn(20000)
+    wanted = [codec.encode(x, step=step) for step in range(8)]
+    found = [None] * 8
+
+    def encode(step):
+        found[step] = codec.encode(x, step=step)
+
+    threads = [threading.Thread(target=encode, args=(step,)) for step in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == wanted
+
+
+def test_aggregate(pair, start_ranks):
+    assert pair.values("aggregates") == [[4, 3]] * 2
+
+
+def test_other_threads_run_while_one_waits(pair, tmp_path):
+    assert pair.values("others_run_meanwhile", folder=str(tmp_path)) == [[2.0] * 4] * 2

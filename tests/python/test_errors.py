@@ -1,0 +1,79 @@
+"""Errors of one rank end the step on all, as exceptions of backward that say who and when."""
+
+
+def test_a_gradient_that_is_not_finite(pair):
+    other, bad = pair.ask("not_finite", nonfinite="raise")
+    assert bad.kinds[:2] == ["NumericError", "Error"]
+    assert "rank 1" in str(bad) and "step 2" in str(bad)
+    assert other.kinds[0] == "CommError"
+    assert "with rank 1 at step 2" in str(other)
+    assert str(bad) in str(other)  # the cause
+
+
+def test_not_finite_as_ddp_has_it(pair):
+    answers = pair.values("not_finite", nonfinite="propagate")
+    for found in answers:
+        assert found["nans"] == found["of"]
+        assert found["memory kept"]
+        assert found["steps"] == 4
+    assert answers[0]["digest"] == answers[1]["digest"]
+
+
+def test_a_failed_module_can_be_looked_at(pair):
+    assert pair.values("again_after_an_error") == ["stats work"] * 2
+
+
+def test_a_rank_that_stalls(start_ranks):
+    waiting, absent = start_ranks(2).ask("stalls", timeout=2)
+    assert waiting.kinds[0] == "CommError"
+    assert "rank 0" in str(waiting) and "rank 1 at step 1" in str(waiting) and "timed out after 2 s" in str(waiting)
+    assert absent is None  # its value; it waits for nobody
+
+
+def test_a_rank_that_dies(start_ranks):
+    left, gone = start_ranks(2).ask("dies")
+    assert gone is None
+    assert left.kinds[0] == "CommError"
+    assert "with rank 1 at step 1" in str(left) and "closed" in str(left)
+
+
+def test_ranks_that_compress_differently(pair):
+    for failed in pair.ask("differently"):
+        assert failed.kinds[0] == "ConfigError"
+        assert "rank 1 compresses another model than rank 0, or in another way" in str(failed)
+
+
+def test_bad_calls(pair):
+    wanted = {
+        "no ddp": "wants a DistributedDataParallel module, not Net",
+        "not compressed": "not compressed",
+        "unknown": "did you mean `topk`?",
+        "range": "ratio must be in (0, 1]",
+        "aggregator": "cannot be summed",
+        "neither": "either a codec or a schedule",
+        "both": "either a codec or a schedule",
+        "schedule order": "later than the one before",
+        "schedule start": "begins at step 0",
+        "schedule later": "did you mean `topk`?",
+        "schedule drops": "write `ef | f32`",
+        "rule unused": "'*.wieght' applies to no parameter",
+        "rules all": "none is left",
+        "nonfinite": "one of raise, propagate",
+        "start_after": "not negative",
+        "bucket": "bucket_mb=0",
+        "timeout": "timeout=0",
+        "group": "another one than ddp.process_group",
+        "twice": "compressed already",
+        "other hook": "hook already",
+        "double": "of type Double",
+        "sparse": "makes sparse gradients",
+        "op": "op is one of avg, sum, min, max",
+        "op and codec": 'goes with codec="none" alone',
+        "memory": "leave `ef` out",
+        "type": "cannot be aggregated",
+        "average of integers": "cannot be encoded",
+    }
+    for said in pair.values("bad_calls"):
+        assert said.keys() == wanted.keys()
+        for name, text in wanted.items():
+            assert text in said[name], name

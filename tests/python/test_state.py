@@ -1,0 +1,51 @@
+"""sotto.state_dict and load_state_dict: a run that goes on is the run that was never interrupted."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def saved(pair, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    pair.values("save", steps=3, folder=str(folder))
+    return str(folder)
+
+
+def test_a_resume_is_exact(pair, saved, start_ranks):
+    """In new processes, where DDP starts with its first buckets again."""
+    straight = pair.values("straight", steps=6)
+    resumed = start_ranks(2).values("resume", first=3, steps=3, folder=saved)
+    assert resumed == straight
+    assert straight != pair.values("straight", steps=5)
+
+
+def test_other_numbers_of_ranks(saved, trio, start_ranks):
+    for size, job in ((1, start_ranks(1)), (3, trio)):
+        for found in job.values("resume_on_other_ranks", folder=saved, old_ranks=2):
+            assert found["difference"] < 1e-7
+            assert "one of 2 ranks" in found["refused"] and f"there are {size} now" in found["refused"]
+            assert found["step"] == 3
+
+
+def test_the_state_of_another_rank_is_refused(pair, saved):
+    refused = pair.ask("resume", first=3, steps=0, folder=saved, rank=0)
+    assert isinstance(refused[0], str)
+    assert refused[1].kinds[0] == "ConfigError" and "the state is that of rank 0, and this is rank 1" in str(refused[1])
+
+
+def test_damaged_states_are_refused(pair):
+    wanted = {
+        "no state": "FileError: this is not the result of sotto.state_dict",
+        "format": "FileError: the state is of format 99",
+        "rank": "ConfigError: the state is that of rank",
+        "identity": "ConfigError: the state belongs to another compression: `from step 0: ef | topk(ratio=0.2",
+        "missing": "FileError: the state holds no `0/memory.ef`",
+        "short": "FileError: `0/memory.ef` in the state has",
+        "kind": "FileError: `0/memory.ef` in the state is of another kind",
+        "double": "FileError: `0/memory.ef` in the state is neither",
+        "surplus": "FileError: the state holds `0/other`",
+        "list": "ConfigError: these are the states of ranks",
+    }
+    for said in pair.values("damaged_states"):
+        assert said.keys() == wanted.keys()
+        for name, text in wanted.items():
+            assert said[name].startswith(text), name
