@@ -155,7 +155,7 @@ class ScatterReduce final : public Aggregator {
     if (whole.size() == 0) return;
     if (!error_.empty()) kernels::add(std::span(error_).subspan(cut.error, whole.size()), mean.values);
     const auto proposed = std::span(agreed_).first(mean_codec_->agreed_count(*mean.layout));
-    mean_codec_->propose(mean, proposed);  // nobody else encodes this chunk
+    if (!proposed.empty()) mean_codec_->propose(mean, proposed);  // nobody else encodes this chunk
     mean_codec_->encode(mean, mean_key(key), proposed, {&whole, 1}, {&own_mean_, 1});
   }
 
