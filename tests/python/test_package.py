@@ -1,0 +1,97 @@
+"""The package as a user gets it: an sdist, a wheel of it, an environment of its own; and the example."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+DEADLINE = 1200  # seconds, for a build without a compiler cache
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=DEADLINE, **options)
+    assert result.returncode == 0, f"{command}:\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def run_example(python, script, environment, folder, steps):
+    """What rank 0 of two prints, and each rank's errors."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    ranks = [subprocess.Popen([python, script, str(steps)], cwd=folder, text=True, stdout=subprocess.PIPE,
+                              env=environment | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                                 "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"})
+             for rank in range(2)]
+    try:
+        out = [process.communicate(timeout=DEADLINE)[0] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0]
+    return out[0]
+
+
+@pytest.fixture
+def plain(root, tmp_path):
+    """The example without its one line."""
+    lines = (root / "examples" / "mnist_ddp.py").read_text().splitlines(keepends=True)
+    without = [line for line in lines if "sotto" not in line]
+    assert (len(lines), len(without)) == (31, 30)
+    (tmp_path / "plain.py").write_text("".join(without))
+    return tmp_path / "plain.py"
+
+
+def test_the_example_learns_with_and_without_its_line(root, plain, environment, tmp_path):
+    for script in (plain, root / "examples" / "mnist_ddp.py"):
+        loss = float(run_example(sys.executable, script, environment, tmp_path, 60).split()[1].rstrip(","))
+        assert loss < 0.5  # ln 10 = 2.3 in the beginning
+
+
+def test_the_line_saves_bytes_on_a_cable(root, environment):
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and `ip`")
+    name = f"sottotry{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"`ip netns add` does not work here: {made.stderr.strip()}")
+    run("ip", "netns", "del", name)
+    out = run(sys.executable, root / "bench" / "one_line.py", "--rate", "unshaped", "--pairs", 1, "--steps", 8, env=environment)
+    fewer = float(out.splitlines()[-1].split(",")[1].split()[0])
+    assert fewer > 15, out
+
+
+@pytest.fixture(scope="module")
+def wheel(root, tmp_path_factory):
+    """Built from the unpacked sdist, with the flags of the build under test: so a compiler cache knows all files."""
+    folder = tmp_path_factory.mktemp("package")
+    run(sys.executable, "-c", "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", folder, cwd=root)
+    [sdist] = folder.glob("sotto-*.tar.gz")
+    with tarfile.open(sdist) as tar:
+        tar.extractall(folder, filter="data")
+    source = folder / sdist.name.removesuffix(".tar.gz")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder,
+        "-C", "cmake.define.SOTTO_WARNINGS_ARE_ERRORS=ON", ".", cwd=source,
+        env=os.environ | {"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1", "CMAKE_BUILD_PARALLEL_LEVEL": "2"})
+    [wheel] = folder.glob("sotto-*.whl")
+    return wheel
+
+
+def test_a_wheel_works_in_an_environment_of_its_own(wheel, root, environment, tmp_path):
+    """One that finds the torch that is installed already, through a .pth file."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    torch = pathlib.Path(run(sys.executable, "-c", "import torch; print(torch.__file__)").strip()).parent.parent
+    [packages] = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    (packages / "torch.pth").write_text(f"{torch}\n")
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel)
+    clean = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+    where = run(python, "-c", "import sotto; print(sotto.__file__)", env=clean, cwd=tmp_path)
+    assert where.startswith(str(packages))
+    names = {path.name for path in (packages / "sotto").iterdir()}
+    assert {"__init__.py", "_C.pyi", "py.typed"} <= names
+    assert "loss" in run_example(python, root / "examples" / "mnist_ddp.py", clean, tmp_path, 3)
