@@ -54,6 +54,12 @@ class Stream:
     def number(self, i):
         return mix(mix((i + self.k0) & MASK) ^ self.k1)
 
+    def quick(self, i):
+        h = (i + self.k0) & MASK
+        h = (h ^ h >> 16) * 0x7FEB352D & MASK
+        h = (h ^ h >> 15 ^ self.k1) * 0x846CA68B & MASK
+        return h ^ h >> 16
+
 
 # Layouts and hashes ---------------------------------------------------------------------------------------------------
 
@@ -544,7 +550,7 @@ class Case:
         decoded_rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]
         for (p, unit), sel in zip(units, kept):
             stream = self.stream(QUANTISE, pieces[p][0])
-            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.number(unit[sel[j][0]][1]))
+            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.quick(unit[sel[j][0]][1]))
             sides, packs = sides + side, packs + packed
             for (j, _), x in zip(sel, back):
                 atom, column = unit[j][2]

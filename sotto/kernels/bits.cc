@@ -36,8 +36,8 @@ void unpack_group(std::span<const std::byte> in, unsigned width, std::span<std::
 }
 
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
-  // Two neighbours become one symbol of twice the width, twice over: then a group is two 64-bit words of 4 * width
-  // bits.
+  // Two neighbours become one symbol of twice the width, three times over: then a group is the lower of two words of 64
+  // bits, but for the highest 8 bits of a width of 9.
   using Words = hn::CappedTag<std::uint64_t, 8>;
   const hn::Repartition<std::uint32_t, Words> pairs;
   const hn::Repartition<std::uint16_t, Words> single;
@@ -51,11 +51,11 @@ void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span
     const auto low2 = hn::And(two, hn::Set(pairs, 0xFFFFU));
     const auto four = hn::BitCast(Words(), hn::Or(low2, hn::ShiftLeftSame(hn::ShiftRight<16>(two), w)));
     const auto low4 = hn::And(four, hn::Set(Words(), 0xFFFFFFFFU));
-    hn::StoreU(hn::Or(low4, hn::ShiftLeftSame(hn::ShiftRight<32>(four), 2 * w)), Words(), words);
+    const auto eight = hn::Or(low4, hn::ShiftLeftSame(hn::ShiftRight<32>(four), 2 * w));
+    hn::StoreU(hn::Or(eight, hn::ShiftLeftSame(hn::Shuffle01(eight), 4 * w)), Words(), words);
     for (std::size_t j = 0; j < step / 4; j += 2, at += width) {
-      const std::uint64_t low = words[j] | (words[j + 1] << (4 * width));
-      std::memcpy(&out[at], &low, sizeof(low));
-      if (width > 8) out[at + 8] = static_cast<std::byte>(words[j + 1] >> (64 - 4 * width));
+      std::memcpy(&out[at], &words[j], sizeof(std::uint64_t));
+      if (width > 8) out[at + 8] = static_cast<std::byte>(symbols[i + 4 * j + 7] >> 1);
     }
   }
   for (; i < symbols.size(); i += group, at += width) {

@@ -76,7 +76,7 @@ struct AtRandom {
     return random_level(value, grid, numbers.at(i));
   }
   std::int32_t one(float value, const element::Grid& grid, std::size_t i) const {
-    return element::random_level(value, grid, draws.stream.at(draws.number(i)));
+    return element::random_level(value, grid, draws.stream.quick(draws.number(i)));
   }
   const Draws& draws;
   Numbers numbers;

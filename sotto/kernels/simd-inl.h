@@ -53,15 +53,14 @@ HWY_INLINE void accumulate(VF value, VF scale, float* out) {
   hn::StoreU(hn::Add(hn::LoadU(F32(), out), hn::Mul(scale, value)), F32(), out);
 }
 
-// ElementStream::mix and ElementStream::at.
-HWY_INLINE VU mix(VU h) {
+// ElementStream::quick, of i + k0.
+HWY_INLINE VU random_numbers(VU h, VU k1) {
   h = hn::Xor(h, hn::ShiftRight<16>(h));
   h = hn::Mul(h, set_bits(0x7feb352dU));
-  h = hn::Xor(h, hn::ShiftRight<15>(h));
+  h = hn::Xor(hn::Xor(h, hn::ShiftRight<15>(h)), k1);
   h = hn::Mul(h, set_bits(0x846ca68bU));
   return hn::Xor(h, hn::ShiftRight<16>(h));
 }
-HWY_INLINE VU random_numbers(VU i_plus_k0, VU k1) { return mix(hn::Xor(mix(i_plus_k0), k1)); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels

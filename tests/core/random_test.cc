@@ -114,8 +114,13 @@ TEST(ElementStream, BytesAreUniform) {
     const ElementStream stream = element_stream(11, Purpose::test, rank, 17, 3);
     for (int shift = 0; shift < 32; shift += 8) {
       std::vector<std::uint32_t> counts(256);
-      for (std::uint32_t i = 0; i < count; ++i) ++counts[(stream.at(i) >> shift) & 0xFF];
+      std::vector<std::uint32_t> quick = counts;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        ++counts[(stream.at(i) >> shift) & 0xFF];
+        ++quick[(stream.quick(i) >> shift) & 0xFF];
+      }
       EXPECT_LT(chi_squared(counts, count / 256.0), chi_squared_limit(256)) << "rank " << rank << ", shift " << shift;
+      EXPECT_LT(chi_squared(quick, count / 256.0), chi_squared_limit(256)) << "rank " << rank << ", shift " << shift;
     }
   }
 }
@@ -125,19 +130,25 @@ TEST(ElementStream, BytesAreUniform) {
 TEST(ElementStream, NeighboursAreIndependent) {
   constexpr std::uint32_t count = 1U << 18;
   const ElementStream base = element_stream(13, Purpose::test, 0, 0, 0, 0);
-  const auto pairs = [&](const ElementStream& other, std::uint32_t ahead) {
-    std::vector<std::uint32_t> counts(256);
-    for (std::uint32_t i = 0; i < count; ++i) ++counts[(base.at(i) >> 28) << 4 | other.at(i + ahead) >> 28];
-    return chi_squared(counts, count / 256.0);
-  };
   const double limit = chi_squared_limit(256);
-  for (const std::uint32_t ahead : {1U, 2U, 16U, 64U, 4096U}) EXPECT_LT(pairs(base, ahead), limit) << ahead;
-  EXPECT_LT(pairs(element_stream(13, Purpose::test, 1, 0, 0, 0), 0), limit);
-  EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, 1, 0, 0), 0), limit);
-  EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, 0, 1, 0), 0), limit);
-  EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, 0, 0, 1), 0), limit);
-  EXPECT_LT(pairs(element_stream(14, Purpose::test, 0, 0, 0, 0), 0), limit);
-  EXPECT_GT(pairs(base, 0), limit) << "a number depends on itself: this test can fail";
+  for (const auto number : {&ElementStream::at, &ElementStream::quick}) {
+    const auto pairs = [&](const ElementStream& other, std::uint32_t ahead) {
+      std::vector<std::uint32_t> counts(256);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        ++counts[((base.*number)(i) >> 28) << 4 | (other.*number)(i + ahead) >> 28];
+      }
+      return chi_squared(counts, count / 256.0);
+    };
+    for (const std::uint32_t ahead : {1U, 2U, 16U, 64U, 4096U}) EXPECT_LT(pairs(base, ahead), limit) << ahead;
+    for (std::uint32_t other = 1; other < 20; ++other) {
+      EXPECT_LT(pairs(element_stream(13, Purpose::test, other, 0, 0, 0), 0), limit) << "rank " << other;
+      EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, other, 0, 0), 0), limit) << "step " << other;
+    }
+    EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, 0, 1, 0), 0), limit);
+    EXPECT_LT(pairs(element_stream(13, Purpose::test, 0, 0, 0, 1), 0), limit);
+    EXPECT_LT(pairs(element_stream(14, Purpose::test, 0, 0, 0, 0), 0), limit);
+    EXPECT_GT(pairs(base, 0), limit) << "a number depends on itself: this test can fail";
+  }
 }
 
 TEST(Shuffle, IsAPermutationThatDependsOnSeedAndIndex) {

@@ -208,7 +208,7 @@ TEST(Targets, Int8) {
       },
       [&](float v, std::size_t i) {
         return element::random_level(v, element::Grid(norm_of(i), 127),
-                                     stream.at(offset + static_cast<std::uint32_t>(i)));
+                                     stream.quick(offset + static_cast<std::uint32_t>(i)));
       });
   check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
                          [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
@@ -236,7 +236,7 @@ TEST(Targets, Levels) {
         [&](float v, std::size_t i) { return symbol_of(element::nearest_level(v, element::Grid(norm_of(i), top))); },
         norm_of);
     const auto drawn = [&](float v, std::size_t i, std::uint32_t number) {
-      return symbol_of(element::random_level(v, element::Grid(norm_of(i), top), stream.at(9 + number)));
+      return symbol_of(element::random_level(v, element::Grid(norm_of(i), top), stream.quick(9 + number)));
     };
     check_encode<std::uint16_t>(bytes_of([&](auto values, auto norms, auto symbols) {
                                   stochastic_levels(values, norms, top, {stream, 9, {}}, symbols);
