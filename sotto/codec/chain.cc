@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "sotto/codec/contract.h"
 #include "sotto/core/error.h"
@@ -26,9 +27,20 @@ std::string joined_sentence(const Stages& stages) {
   return sentence;
 }
 
+// So many values can be quantised at a time as if they were alone: about what a cache holds, or all.
+std::size_t slice_for(const Quantise& quantise) {
+  constexpr std::size_t whole = std::numeric_limits<std::size_t>::max() / 2;
+  constexpr std::size_t wanted = 16384;
+  const Contract contract = quantise.contract(wanted);
+  if (contract.grain != Contract::Grain::element && contract.grain != Contract::Grain::block) return whole;
+  const std::size_t step = std::lcm(contract.block, std::size_t{8});  // whole blocks, whose symbols are whole bytes
+  return std::max<std::size_t>(wanted / step, 1) * step;
+}
+
 }  // namespace
 
-Chain::Chain(Stages stages) : stages_(std::move(stages)), sentence_(joined_sentence(stages_)) {}
+Chain::Chain(Stages stages)
+    : stages_(std::move(stages)), sentence_(joined_sentence(stages_)), slice_(slice_for(*stages_.quantise)) {}
 
 Contract Chain::contract(const Layout& layout) const {
   const Plan plan = this->plan(layout, {0, layout.size()});

@@ -94,6 +94,7 @@ class Chain final : public Codec {
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
+  bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t size);
 
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
@@ -109,6 +110,7 @@ class Chain final : public Codec {
 
   Stages stages_;
   std::string sentence_;
+  std::size_t slice_;  // values that the quantiser is given at a time: of whole blocks and whole bytes
 
   // Of the message at hand; kept so that a step after the first allocates nothing.
   mutable std::vector<Piece> pieces_;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "sotto/codec/chain.h"
+#include "sotto/codec/crc.h"
 #include "sotto/core/bytes.h"
 #include "sotto/kernels/vector.h"
 
@@ -55,13 +56,15 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   std::size_t side_bytes = 0;
   for (const Unit& unit : units_) side_bytes += stages_.quantise->side_bytes(unit.sent);
   ByteWriter side(writer.take(side_bytes));
+  SummedBytes packed{{writer.used(), writer.used()}, 0};
   for (const Unit& unit : units_) {
     const auto its_side = side.take(stages_.quantise->side_bytes(unit.sent));
     const auto its_packed = writer.take(stages_.quantise->packed_bytes(unit.sent));
-    if (!stages_.quantise->encode(values_of(unit, bucket, streams), its_side, its_packed)) {
+    if (!quantise(values_of(unit, bucket, streams), its_side, its_packed, packed.crc)) {
       throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
     }
   }
+  packed.range.end = writer.used();
   if (stages_.within) write_indices(indices_within, within, writer.take(within.bytes));
   if (stages_.select) write_indices(indices, index, writer.take(index.bytes));
 
@@ -70,9 +73,10 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
     if (const std::size_t coded = compress(body, size); coded > 0) {
       header.flags |= flag_coded;
       size = coded;
+      packed = {};
     }
   }
-  out.finish(header, size);
+  out.finish(header, size, packed);
 }
 
 void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
@@ -186,6 +190,20 @@ Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& s
   const auto data =
       stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.sent);
   return {data, {stream, static_cast<std::uint32_t>(number), {}}};
+}
+
+// Slice by slice, each of which is summed while it is in the cache: `crc` is that of all packed bytes so far.
+bool Chain::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
+  Quantise& stage = *stages_.quantise;
+  const std::size_t count = values.data.size();
+  for (std::size_t begin = 0; begin < count; begin += slice_) {
+    const std::size_t size = std::min(slice_, count - begin);
+    const auto bytes = packed.subspan(stage.packed_bytes(begin), stage.packed_bytes(size));
+    const Values part{values.data.subspan(begin, size), values.draws.part(begin, size)};
+    if (!stage.encode(part, side.subspan(stage.side_bytes(begin), stage.side_bytes(size)), bytes)) return false;
+    crc = crc32(crc, bytes);
+  }
+  return true;
 }
 
 // Size of the coded body, which takes the place of the body; 0 when it would not be smaller.

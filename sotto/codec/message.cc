@@ -1,10 +1,10 @@
 #include "sotto/codec/message.h"
 
 #include <fmt/format.h>
-#include <libdeflate.h>
 
 #include <cstring>
 
+#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -13,8 +13,7 @@ namespace {
 constexpr std::size_t checked_bytes = sizeof(Header) - sizeof(Header::crc);
 
 std::uint32_t checksum(const std::byte* header, std::span<const std::byte> body) {
-  const std::uint32_t crc = libdeflate_crc32(0, header, checked_bytes);
-  return body.empty() ? crc : libdeflate_crc32(crc, body.data(), body.size());
+  return crc32(crc32(0, {header, checked_bytes}), body);
 }
 
 void expect_field(const char* field, std::uint64_t got, std::uint64_t wanted, const Header& header) {
@@ -75,10 +74,12 @@ std::span<std::byte> Message::begin(std::size_t max_body) {
   return std::span(buffer_).subspan(sizeof(Header), max_body);
 }
 
-void Message::finish(Header header, std::size_t body_bytes) {
+void Message::finish(Header header, std::size_t body_bytes, const SummedBytes& summed) {
   header.body_bytes = static_cast<std::uint32_t>(body_bytes);
   std::memcpy(buffer_.data(), &header, sizeof(Header));
-  header.crc = checksum(buffer_.data(), std::span(buffer_).subspan(sizeof(Header), body_bytes));
+  const auto body = std::span<const std::byte>(buffer_).subspan(sizeof(Header), body_bytes);
+  const std::uint32_t before = checksum(buffer_.data(), body.first(summed.range.begin));
+  header.crc = crc32(join_crc32(before, summed.crc, summed.range.size()), body.subspan(summed.range.end));
   std::memcpy(buffer_.data() + checked_bytes, &header.crc, sizeof(header.crc));
   size_ = sizeof(Header) + body_bytes;
 }

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "sotto/core/layout.h"
+
 namespace sotto {
 
 // The 32 bytes in front of every message, little-endian (docs/wire.md). `crc` is the CRC-32 of the 28 bytes before it
@@ -60,13 +62,19 @@ class MessageView {
   std::span<const std::byte> body_;
 };
 
+// A stretch of a body whose CRC-32 is known already (crc.h).
+struct SummedBytes {
+  Range range;
+  std::uint32_t crc = 0;
+};
+
 // A message in a buffer that is reused from step to step: begin() grows it to the largest size once, finish() seals it.
 class Message {
  public:
   // Room for a body of at most `max_body` bytes, uninitialised.
   std::span<std::byte> begin(std::size_t max_body);
   // Writes the header (body_bytes and crc are filled in here) in front of the first `body_bytes` bytes of the body.
-  void finish(Header header, std::size_t body_bytes);
+  void finish(Header header, std::size_t body_bytes, const SummedBytes& summed = {});
 
   std::span<const std::byte> bytes() const { return {buffer_.data(), size_}; }
   MessageView view() const;  // of one's own message: not checked again

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "sotto/codec/codec.h"
+#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
 
@@ -148,6 +149,42 @@ TEST(Message, AnnouncesItsSizeAtTheFrontOfALargerBuffer) {
   buffer[0] = std::byte{0};
   EXPECT_EQ(MessageView::announced_size(buffer), 200U) << "no message";
   EXPECT_EQ(MessageView::announced_size({}), 0U);
+}
+
+TEST(Crc32, OfStretchesIsThatOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 % 251);
+  const std::span<const std::byte> all(bytes);
+  const std::uint32_t whole = crc32(0, all);
+  for (const std::size_t at : {0, 1, 7, 500, 999, 1000}) {
+    const std::uint32_t tail = crc32(0, all.subspan(at));
+    EXPECT_EQ(join_crc32(crc32(0, all.first(at)), tail, bytes.size() - at), whole) << at;
+    EXPECT_EQ(crc32(crc32(0, all.first(at)), all.subspan(at)), whole) << at;
+  }
+}
+
+// More values than are quantised at a time: what is sent does not depend on where that is cut.
+TEST(LongSegments, AreWhatTheirPartsAre) {
+  const Layout layout({{"w", 0, {70'001}}}, 70'001);
+  const Input input{"long", layout, gaussian(layout, 21)};
+  for (const char* sentence :
+       {"f32", "f16", "bf16", "int8", "int8(block=100, stochastic=true)", "int4(block=7)", "qsgd(bucket=1000)", "sign",
+        "sign(block=24)", "sign(block=9)", "terngrad", "qsgd | zstd"}) {
+    SCOPED_TRACE(sentence);
+    const auto codec = make_codec("test", sentence);
+    const auto whole = decode(*codec, input, encode(*codec, input));  // its checksum is right
+    const Contract contract = codec->contract(layout);
+    if (contract.grain == Contract::Grain::segment) continue;
+    std::vector<float> out(layout.size());
+    for (std::size_t begin = 0; begin < layout.size();) {
+      const std::size_t end = std::min(begin + 4 * std::max<std::size_t>(contract.block, 777), layout.size());
+      const Range part{begin / contract.block * contract.block,
+                       end == layout.size() ? end : end / contract.block * contract.block};
+      add_part(*codec, layout, part, encode_part(*codec, input, part), 1, out);
+      begin = part.end;
+    }
+    EXPECT_EQ(out, whole);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+#include "sotto/codec/crc.h"
+
+#include <libdeflate.h>
+
+namespace sotto {
+namespace {
+
+// Polynomials modulo that of the CRC; the highest bit is the coefficient of 1.
+constexpr std::uint32_t one = 0x80000000U;
+constexpr std::uint32_t x = one >> 1;
+
+std::uint32_t times_x(std::uint32_t p) { return (p >> 1) ^ ((p & 1U) != 0 ? 0xEDB88320U : 0U); }
+
+std::uint32_t times(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (; a != 0; a <<= 1, b = times_x(b)) {
+    if ((a & one) != 0) product ^= b;
+  }
+  return product;
+}
+
+}  // namespace
+
+std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
+  return bytes.empty() ? crc : libdeflate_crc32(crc, bytes.data(), bytes.size());
+}
+
+std::uint32_t join_crc32(std::uint32_t a, std::uint32_t b, std::size_t b_bytes) {
+  // Bytes that follow multiply by x^8 each.
+  std::uint32_t shifted = a;
+  std::uint32_t power = x;
+  for (std::size_t bits = 8 * b_bytes; bits != 0; bits >>= 1, power = times(power, power)) {
+    if ((bits & 1U) != 0) shifted = times(shifted, power);
+  }
+  return shifted ^ b;
+}
+
+}  // namespace sotto
