@@ -12,7 +12,21 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// These mirror element.h, statement by statement.
+// These mirror element.h, statement by statement, but for binary16 where the processor converts it: that rounds in the
+// same way, and only values in range are given to it.
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+
+using F16 = hn::Rebind<hwy::float16_t, F32>;
+
+HWY_INLINE void store_f16(VF value, std::byte* out) {
+  const VF inside = hn::Max(hn::Min(value, set(65504.0F)), set(-65504.0F));
+  store_bytes(U16(), hn::BitCast(U16(), hn::DemoteTo(F16(), inside)), out);
+}
+
+HWY_INLINE VF load_f16(const std::byte* in) { return hn::PromoteTo(F32(), hn::BitCast(F16(), load_bytes(U16(), in))); }
+
+#else
 
 HWY_INLINE VU f16_bits(VF value) {
   const VU bits = hn::BitCast(U32(), value);
@@ -39,6 +53,12 @@ HWY_INLINE VF f16_value(VU half) {
   return hn::BitCast(F32(), hn::Or(sign, hn::IfThenElse(is_small, hn::BitCast(U32(), small), normal)));
 }
 
+HWY_INLINE void store_f16(VF value, std::byte* out) { store_bytes(U16(), hn::TruncateTo(U16(), f16_bits(value)), out); }
+
+HWY_INLINE VF load_f16(const std::byte* in) { return f16_value(hn::PromoteTo(U32(), load_bytes(U16(), in))); }
+
+#endif
+
 HWY_INLINE VU bf16_bits(VF value) {
   const VU bits = hn::BitCast(U32(), value);
   const VU sign = hn::ShiftRight<16>(hn::And(bits, set_bits(element::sign_mask)));
@@ -54,7 +74,7 @@ HWY_INLINE void store_halves(VU halves, std::byte* out) { store_bytes(U16(), hn:
 void to_f16(std::span<const float> values, float a, float b, std::span<std::byte> out) {
   std::size_t i = 0;
   for (; i + lanes <= values.size(); i += lanes) {
-    store_halves(f16_bits(hn::Mul(hn::Mul(load_floats(&values[i]), set(a)), set(b))), &out[2 * i]);
+    store_f16(hn::Mul(hn::Mul(load_floats(&values[i]), set(a)), set(b)), &out[2 * i]);
   }
   for (; i < values.size(); ++i) store(out.data(), i, element::to_f16(values[i] * a * b));
 }
@@ -65,13 +85,13 @@ void add_f16(std::span<const std::byte> in, float unit, float scale, std::span<f
   std::size_t i = 0;
   if (unit > 1) {
     for (; i + lanes <= out.size(); i += lanes) {
-      const VF value = hn::Mul(f16_value(load_halves(&in[2 * i])), set(unit));
+      const VF value = hn::Mul(load_f16(&in[2 * i]), set(unit));
       const VF below = hn::IfThenElse(hn::Lt(value, most), value, most);
       accumulate(hn::IfThenElse(hn::Gt(below, least), below, least), set(scale), &out[i]);
     }
   } else {
     for (; i + lanes <= out.size(); i += lanes) {
-      accumulate(hn::Mul(f16_value(load_halves(&in[2 * i])), set(unit)), set(scale), &out[i]);
+      accumulate(hn::Mul(load_f16(&in[2 * i]), set(unit)), set(scale), &out[i]);
     }
   }
   for (; i < out.size(); ++i) out[i] += scale * element::from_f16(load<std::uint16_t>(in.data(), i), unit);
