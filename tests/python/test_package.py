@@ -67,7 +67,7 @@ def test_the_line_saves_bytes_on_a_cable(root, environment):
 
 @pytest.fixture(scope="module")
 def wheel(root, tmp_path_factory):
-    """Built from the unpacked sdist, with the flags of the build under test: so a compiler cache knows all files."""
+    """Built from the unpacked sdist, with the compiler and flags of the build under test, so that a cache knows all files."""
     folder = tmp_path_factory.mktemp("package")
     run(sys.executable, "-c", "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", folder, cwd=root)
     [sdist] = folder.glob("sotto-*.tar.gz")
@@ -76,7 +76,8 @@ def wheel(root, tmp_path_factory):
     source = folder / sdist.name.removesuffix(".tar.gz")
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder,
         "-C", "cmake.define.SOTTO_WARNINGS_ARE_ERRORS=ON", ".", cwd=source,
-        env=os.environ | {"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1", "CMAKE_BUILD_PARALLEL_LEVEL": "2"})
+        env=os.environ | {"CC": "cc", "CXX": "c++", "CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1",
+                          "CMAKE_BUILD_PARALLEL_LEVEL": "2"})
     [wheel] = folder.glob("sotto-*.whl")
     return wheel
 
