@@ -53,15 +53,16 @@ struct AggregatorEntry {
 std::span<const AggregatorEntry> aggregator_table();
 
 // Aggregators that are methods of their own: they have options, and stand in a sentence in place of a codec's stages,
-// as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear.
+// as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear. `memory` is theirs where the
+// sentence names none; `bytes` a formula; help() one line an option; canonical() the call with every option named.
 struct MethodEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  std::string_view memory;                                               // that they have where the sentence names none
-  std::string_view bytes;                                                // a formula
-  std::string (*help)();                                                 // one line an option (options.h)
-  std::string (*canonical)(const Sentence& sentence, const Call& call);  // every option named
+  std::string_view memory;
+  std::string_view bytes;
+  std::string (*help)();
+  std::string (*canonical)(const Sentence& sentence, const Call& call);
   std::unique_ptr<Aggregator> (*make)(const Sentence& sentence, const Call& call, AggregatorParts parts);
 };
 std::span<const MethodEntry> method_table();
