@@ -11,12 +11,16 @@
 #include "sotto/cli/flags.h"
 #include "sotto/cli/float_file.h"
 #include "sotto/cli/text_table.h"
+#include "sotto/codec/basis.h"
 #include "sotto/codec/describe.h"
+#include "sotto/codec/gradient_file.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/presets.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
+#include "sotto/codec/transform/chunks.h"
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -27,11 +31,13 @@ constexpr std::string_view help = R"text(Lists, describes and measures codecs.
 Usage: sotto codec list
        sotto codec describe NAME-OR-SENTENCE
        sotto codec measure --codec SENTENCE [--elements N] [--input FILE] [--json]
+       sotto codec advise-basis FILE [--chunk N] [--json]
 
 Examples:
   sotto codec describe qsgd
   sotto codec describe "ef | topk(0.01) | f16"
   sotto codec measure --codec "topk(0.01)" --elements 25000000
+  sotto train --capture every=100,dir=gradients && sotto codec advise-basis gradients/gradient-000100.sotto
 )text";
 
 Layout flat_layout(std::size_t elements) {
@@ -75,7 +81,9 @@ int list(std::span<const std::string> arguments) {
     table.add({std::string(method.name), "aggregator", "-", "-", std::string(method.summary)});
   }
   for (const StageEntry& stage : stage_table()) {
-    const auto [contract, linear] = promises(fmt::format("{}()", stage.name));  // not the preset of this name
+    // With brackets, it is not the preset of this name.
+    const auto [contract, linear] =
+        promises(stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example));
     table.add(
         {std::string(stage.name), std::string(name_of(stage.kind)), contract, linear, std::string(stage.summary)});
   }
@@ -128,21 +136,24 @@ struct MeasureOptions {
   void visit(OptionVisitor& v) {
     v.option("codec", codec, "sentence to measure; a memory in front of it is left out");
     v.option("elements", elements, "number of made values", {1, 1e9});
-    v.option("input", input, "made values (gaussian, student, sparse), or a file: .npy, or raw float32");
+    v.option("input", input,
+             "made values (gaussian, student, sparse), or a file: a captured gradient, .npy, or raw float32");
     v.option("seed", seed, "seed of made values", Bounds::at_least(0));
     v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
     v.option("json", json, "print JSON");
   }
 };
 
-std::vector<float> input_of(const MeasureOptions& options, bool elements_given) {
+GradientFile input_of(const MeasureOptions& options, bool elements_given) {
   if (find_entry(sample_table(), options.input) == nullptr && options.input.find_first_of("./") != std::string::npos) {
     if (elements_given) throw ConfigError("--elements: the file of --input says how many there are");
-    return read_floats(options.input);
+    if (is_gradient_file(read_file(options.input))) return read_gradient_file(options.input);
+    std::vector<float> values = read_floats(options.input);
+    return {0, flat_layout(values.size()), std::move(values)};
   }
   std::vector<float> values(static_cast<std::size_t>(options.elements));
   fill_sample("--input", options.input, static_cast<std::uint64_t>(options.seed), values);
-  return values;
+  return {0, flat_layout(values.size()), std::move(values)};
 }
 
 int measure_codec(std::span<const std::string> arguments) {
@@ -159,8 +170,8 @@ int measure_codec(std::span<const std::string> arguments) {
                       "` needs other ranks and makes no messages to be measured; try `sotto compare`");
   }
   const auto codec = make_codec("--codec", method.codec);
-  const std::vector<float> input = input_of(options, flags.given("elements"));
-  const Measurement m = measure(*codec, flat_layout(input.size()), input, static_cast<int>(options.repeats));
+  const GradientFile input = input_of(options, flags.given("elements"));
+  const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(options.repeats));
   if (options.json) {
     const nlohmann::ordered_json json{{"codec", codec->sentence()},
                                       {"elements", m.elements},
@@ -184,8 +195,56 @@ int measure_codec(std::span<const std::string> arguments) {
   return 0;
 }
 
-constexpr std::array<Command, 3> actions{
-    {{"list", "", list}, {"describe", "", describe}, {"measure", "", measure_codec}}};
+struct AdviseOptions {
+  std::int64_t chunk = 64;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("chunk", chunk, "elements of a cosine transform, a power of two", {1, 1U << 16});
+    v.option("json", json, "print JSON");
+  }
+};
+
+std::string shape_text(const Segment& segment) { return fmt::format("{}", fmt::join(segment.shape, "x")); }
+
+int advise_basis(std::span<const std::string> arguments) {
+  std::string file;
+  AdviseOptions options;
+  Flags flags("codec advise-basis", "Says in which basis ATOMO sparsifies each tensor of a captured gradient best.",
+              "Weights are in |G|_2: ATOMO's variance with B floats is (weight^2 / B - 1) |G|_2^2.");
+  flags.add_positional("file", file, "gradient that `sotto train --capture` wrote", true);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (const std::string problem = ChunkOptions(options.chunk).problem(); !problem.empty()) {
+    throw ConfigError(fmt::format("--chunk {}: {}", options.chunk, problem));
+  }
+  const GradientFile gradient = read_gradient_file(file);
+  const auto weights = weigh_bases(gradient.layout, gradient.values, options.chunk);
+  TextTable table({"tensor", "shape", "entries", "svd", "dct", "advice"});
+  for (const std::size_t column : {0, 1, 5}) table.left(column);
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Segment& segment = gradient.layout.segments()[i];
+    const BasisWeights& w = weights[i];
+    const double norm = w.norm > 0 ? w.norm : 1;
+    table.add({segment.name, shape_text(segment), fmt::format("{:.1f}", w.entries / norm),
+               fmt::format("{:.1f}", w.singular / norm), fmt::format("{:.1f}", w.cosine / norm),
+               std::string(w.advice())});
+    json.push_back({{"tensor", segment.name},
+                    {"shape", segment.shape},
+                    {"entries", w.entries / norm},
+                    {"svd", w.singular / norm},
+                    {"dct", w.cosine / norm},
+                    {"advice", w.advice()}});
+  }
+  fmt::print("{}", options.json ? json.dump(2) + "\n" : table.plain());
+  return 0;
+}
+
+constexpr std::array<Command, 4> actions{{{"list", "", list},
+                                          {"describe", "", describe},
+                                          {"measure", "", measure_codec},
+                                          {"advise-basis", "", advise_basis}}};
 
 }  // namespace
 

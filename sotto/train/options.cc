@@ -12,6 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/model/model.h"
+#include "sotto/train/capture.h"
 
 namespace sotto {
 
@@ -54,6 +55,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
   v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
+  v.option("capture", capture, "every=N,dir=DIR: rank 0 writes its gradient to DIR at every N-th step; empty: none");
 }
 
 namespace {
@@ -165,6 +167,7 @@ void resolve(TrainOptions& options) {
   if (!options.interface.empty() && !options.address.empty()) {
     throw ConfigError("--interface and --address: say one of them");
   }
+  const Capture capture(options.capture);  // refuses what it cannot read
   if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
   if (options.lr_shrinkage != 1) {
     if (options.schedule != "constant") {

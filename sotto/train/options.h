@@ -47,6 +47,7 @@ struct TrainOptions {
   std::int64_t eval_freq = 0;
   bool resume = false;
   std::int64_t check_replicas = 0;
+  std::string capture;
 
   void visit(OptionVisitor& v);
 };

@@ -52,13 +52,23 @@ double Replica::compute_gradient(std::uint64_t step, const std::function<void(st
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
                        std::to_string(step) + "; a smaller --lr or a --schedule with warmup may help");
   }
-  while (next_ < buckets_.size()) ready(next_++);
+  while (next_ < buckets_.size()) report_next();
+  copy_ = {};
   return loss;
 }
 
 void Replica::segment_ready(std::size_t segment) {
   --missing_[bucket_of_[segment]];
-  while (next_ < buckets_.size() && missing_[next_] == 0) (*ready_)(next_++);
+  while (next_ < buckets_.size() && missing_[next_] == 0) report_next();
+}
+
+void Replica::report_next() {
+  const Range range = buckets_[next_].range;
+  if (!copy_.empty()) {
+    std::ranges::copy(model_.gradient().subspan(range.begin, range.size()),
+                      copy_.subspan(range.begin, range.size()).begin());
+  }
+  (*ready_)(next_++);
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
@@ -21,12 +22,15 @@ class Replica final : public Worker {
   Optimiser& optimiser() override { return *optimiser_; }
   // NumericError when the loss is not finite.
   double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override;
+  // The next gradient is copied there, each bucket before anybody may change it. REQUIRES room for all parameters.
+  void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
   Model& model() { return model_; }
   double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
 
  private:
   void segment_ready(std::size_t segment);
+  void report_next();
 
   Model& model_;
   std::unique_ptr<Optimiser> optimiser_;
@@ -42,6 +46,7 @@ class Replica final : public Worker {
   std::vector<std::size_t> missing_;  // segments of each bucket that are not finished
   std::size_t next_ = 0;              // the first bucket that was not reported
   const std::function<void(std::size_t)>* ready_ = nullptr;
+  std::span<float> copy_;
   Model::GradientReady on_segment_;
 };
 

@@ -13,6 +13,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
 #include "sotto/optim/schedule.h"
+#include "sotto/train/capture.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
@@ -50,6 +51,7 @@ class Trainer {
         schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
         // A bad sentence is told before the ranks meet.
         method_(canonical_method("--codec", options.codec)),
+        capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
         algorithm_(make_algorithm("--algorithm", options.algorithm,
@@ -137,6 +139,7 @@ class Trainer {
     shared.master.clear();
     shared.data.data_dir.clear();
     shared.train_dir.clear();  // rank 0's counts
+    shared.capture.clear();
     shared.threads = 0;
     Hash hash;
     hash.add(to_toml(shared));
@@ -161,11 +164,14 @@ class Trainer {
     row.step = step;
     row.epoch = epochs_at(step);
     row.lr = options_.lr * schedule_->factor(step);
+    const bool captured = communicator_->rank() == 0 && capture_.due(step);
+    if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
     row.data_seconds = replica_.data_seconds();
     row.bytes_sent = communicator_->traffic().bytes_sent - before.bytes_sent;
     row.bytes_received = communicator_->traffic().bytes_received - before.bytes_received;
     recorder_->add(row);
+    if (captured) capture_.write(step, model_->layout());
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
     const std::uint64_t done = step + 1;
@@ -267,6 +273,7 @@ class Trainer {
   std::uint64_t steps_;  // that the whole run takes, resumed ones included
   std::unique_ptr<Schedule> schedule_;
   std::string method_;
+  Capture capture_;
   Progress progress_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;

@@ -6,6 +6,8 @@ import struct
 
 import pytest
 
+from conftest import TINY
+
 
 def test_list(good):
     rows = {tuple(line.split()[:2]): line.split() for line in good("codec", "list").out.splitlines()}
@@ -69,3 +71,22 @@ def test_measure_a_file(good, run, tmp_path):
     (tmp_path / "nan.f32").write_bytes(array.array("f", [1, float("nan")]).tobytes())
     job = run("codec", "measure", "--codec", "qsgd", "--input", "nan.f32")
     assert job.status == 1 and "values" in job.err
+
+
+def test_a_captured_gradient_is_measured_and_advised_upon(good, run, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--max-steps", 5, "--capture", "every=2,dir=gradients", "--train-dir", "run")
+    files = sorted(path.name for path in (tmp_path / "gradients").iterdir())
+    assert files == ["gradient-000000.sotto", "gradient-000002.sotto", "gradient-000004.sotto"]
+    first = f"gradients/{files[0]}"
+    advice = {row["tensor"]: row for row in json.loads(good("codec", "advise-basis", first, "--json").out)}
+    assert set(advice) == {"weight", "bias"} or len(advice) >= 2
+    assert all(row["entries"] > 0 and row["advice"] in ("entries", "svd", "dct") for row in advice.values())
+    assert "advice" in good("codec", "advise-basis", first).out
+    measured = json.loads(good("codec", "measure", "--codec", "svd", "--input", first, "--json").out)
+    assert measured["relative_error"] < 1e-5
+    for text, reason in [("every=2", "dir=DIR is missing"), ("dir=x", "every=N is missing"), ("every=0,dir=x", "every must be in"),
+                         ("every=2,dir=x,rank=1", "`rank` is unknown"), ("often", "every=N,dir=DIR")]:  # fmt: skip
+        job = run("train", *TINY, "--capture", text)
+        assert job.status == 2 and f"--capture {text}" in job.err and reason in job.err
+    job = run("codec", "advise-basis", "gradients")
+    assert job.status != 0 and "gradients" in job.err

@@ -1,0 +1,49 @@
+#include "sotto/train/capture.h"
+
+#include <fmt/format.h>
+
+#include "sotto/codec/gradient_file.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+Capture::Capture(std::string_view text) {
+  if (text.empty()) return;
+  const auto fail = [text](std::string_view why) { throw ConfigError(fmt::format("--capture {}: {}", text, why)); };
+  try {
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view item = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+      const std::string_view key = item.substr(0, item.find('='));
+      if (key.size() == item.size()) fail("it is written every=N,dir=DIR");
+      const std::string_view value = item.substr(key.size() + 1);
+      if (key == "every") {
+        every_ = static_cast<std::uint64_t>(parse_int(key, value, Bounds{1, 1e12}));
+      } else if (key == "dir") {
+        folder_ = value;
+      } else {
+        fail(fmt::format("`{}` is unknown; it is written every=N,dir=DIR", key));
+      }
+    }
+  } catch (const ConfigError& error) {
+    if (std::string_view(error.what()).starts_with("--capture")) throw;
+    fail(error.what());
+  }
+  if (every_ == 0) fail("every=N is missing: how many steps lie between two gradients");
+  if (folder_.empty()) fail("dir=DIR is missing: where to write the gradients");
+}
+
+std::span<float> Capture::room(std::size_t elements) {
+  values_.resize(elements);
+  return values_;
+}
+
+void Capture::write(std::uint64_t step, const Layout& layout) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) throw FileError(fmt::format("{}: {}", folder_.string(), error.message()));
+  write_gradient_file(folder_ / fmt::format("gradient-{:06d}.sotto", step), step, layout, values_);
+}
+
+}  // namespace sotto
