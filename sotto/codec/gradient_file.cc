@@ -76,12 +76,14 @@ GradientFile parse(std::span<const std::byte> file) {
   for (std::uint32_t i = 0; i < count; ++i) segments.push_back(read_segment(reader));
   check_segments(segments, elements);
   gradient.layout = Layout(std::move(segments), elements);
-  gradient.values.resize(elements);
   const auto frame = reader.rest();
+  if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != elements * sizeof(float)) {
+    throw WireError(fmt::format("its values are not {} floats", elements));
+  }
+  gradient.values.resize(elements);
   const std::size_t size =
       ZSTD_decompress(gradient.values.data(), elements * sizeof(float), frame.data(), frame.size());
   if (ZSTD_isError(size) != 0) throw WireError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
-  if (size != elements * sizeof(float)) throw WireError(fmt::format("{} bytes of {} elements", size, elements));
   return gradient;
 }
 

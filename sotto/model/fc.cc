@@ -5,13 +5,13 @@
 namespace sotto {
 namespace {
 
-// A multi-layer perceptron with hidden layers of 800 and 500 units.
+// A multi-layer perceptron with two hidden layers.
 class FullyConnected final : public Network {
  public:
-  FullyConnected(const ImageShape& shape, std::int64_t classes)
-      : fc1_(register_module("fc1", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), 800))),
-        fc2_(register_module("fc2", torch::nn::Linear(800, 500))),
-        fc3_(register_module("fc3", torch::nn::Linear(500, classes))) {}
+  FullyConnected(const ImageShape& shape, std::int64_t first, std::int64_t second, std::int64_t classes)
+      : fc1_(register_module("fc1", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), first))),
+        fc2_(register_module("fc2", torch::nn::Linear(first, second))),
+        fc3_(register_module("fc3", torch::nn::Linear(second, classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     const at::Tensor x = fc1_->forward(images.flatten(1)).relu_();
@@ -25,7 +25,11 @@ class FullyConnected final : public Network {
 }  // namespace
 
 std::shared_ptr<Network> build_fc(const ImageShape& shape, std::int64_t classes) {
-  return std::make_shared<FullyConnected>(shape, classes);
+  return std::make_shared<FullyConnected>(shape, 800, 500, classes);
+}
+
+std::shared_ptr<Network> build_mlp(const ImageShape& shape, std::int64_t classes) {
+  return std::make_shared<FullyConnected>(shape, 3232, 3232, classes);
 }
 
 }  // namespace sotto

@@ -21,6 +21,7 @@ constexpr std::array table{
     ModelEntry{"mnist-cnn", "conv 32 and 64, fc 1024, dropout 0.4; 3,274,634 parameters", mnist, 4, 0.01, 0.9,
                build_mnist_cnn},
     ModelEntry{"fc", "fully connected 800 and 500; 1,033,510 parameters", mnist, 1, 0.05, 0.9, build_fc},
+    ModelEntry{"mlp", "fully connected 3232 and 3232; 13,018,506 parameters", mnist, 1, 0.02, 0.9, build_mlp},
     ModelEntry{"resnet18", "ResNet-18 in CIFAR form; 11,173,962 parameters", cifar, 16, 0.1, 0.9, build_resnet18},
     ModelEntry{"logreg", "logistic regression; 7,850 parameters", mnist, 1, 0.01, 0.9, build_logreg},
 };

@@ -13,6 +13,7 @@ namespace sotto {
 std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_fc(const ImageShape& shape, std::int64_t classes);
+std::shared_ptr<Network> build_mlp(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_resnet18(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t classes);
 

@@ -79,7 +79,7 @@ def test_a_captured_gradient_is_measured_and_advised_upon(good, run, tmp_path):
     assert files == ["gradient-000000.sotto", "gradient-000002.sotto", "gradient-000004.sotto"]
     first = f"gradients/{files[0]}"
     advice = {row["tensor"]: row for row in json.loads(good("codec", "advise-basis", first, "--json").out)}
-    assert set(advice) == {"weight", "bias"} or len(advice) >= 2
+    assert len(advice) == 2  # weight and bias
     assert all(row["entries"] > 0 and row["advice"] in ("entries", "svd", "dct") for row in advice.values())
     assert "advice" in good("codec", "advise-basis", first).out
     measured = json.loads(good("codec", "measure", "--codec", "svd", "--input", first, "--json").out)

@@ -25,8 +25,8 @@ double dot(std::span<const float> a, std::span<const float> b) {
 }
 
 TEST(ModelTable, ParameterCounts) {
-  const std::map<std::string_view, std::size_t> counts{
-      {"lenet", 431080}, {"mnist-cnn", 3274634}, {"fc", 1033510}, {"resnet18", 11173962}, {"logreg", 7850}};
+  const std::map<std::string_view, std::size_t> counts{{"lenet", 431080}, {"mnist-cnn", 3274634}, {"fc", 1033510},
+                                                       {"mlp", 13018506}, {"resnet18", 11173962}, {"logreg", 7850}};
   EXPECT_EQ(counts.size(), model_table().size());
   for (const ModelEntry& entry : model_table()) {
     const auto model = model_of(entry);

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Steps of `sotto train` beside those of PyTorch's DistributedDataParallel, on the same links.
+
+    python bench/ddp.py --sotto build/release/bin/sotto                       everything: about an hour on an idle machine
+    python bench/ddp.py --sotto ... --model lenet --link 100mbit --rounds 3   one cell
+
+Two ranks of one thread each in two network namespaces, joined by a cable that `tc` limits to the rate of the link in
+each direction. Contenders run in turns, --rounds times; printed are medians over steps and rounds, and the ratio to
+DDP fp32 as the median of the ratios within a round. Needs root, iproute2, and a Python with torch.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+DDP = ["ddp fp32", "ddp fp16", "ddp powersgd"]
+MODELS = {  # batch, steps a run, of which the first are not counted, flags of sotto's data, its codecs
+    "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "auto"]),
+    "resnet18": (16, 10, 2, ["--data", "made-cifar"], ["none", "ef | sampled_topk(0.01)", "power(1)", "auto"]),
+    "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
+}
+LINKS = ["loopback", "1gbit", "100mbit"]
+DEADLINE = 900  # seconds for one run
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True, timeout=30)
+
+
+class Cable:
+    """Two namespaces with an interface eth0 each."""
+
+    def __init__(self, link):
+        self.names = [f"bench{os.getpid()}{end}" for end in "ab"]
+        self.addresses = [f"10.{180 + os.getpid() % 20}.{os.getpid() // 20 % 250}.{end}" for end in (1, 2)]
+        self.link = link
+
+    def __enter__(self):
+        for name in self.names:
+            ip("netns", "add", name)
+        a, b = self.names
+        ip("link", "add", "eth0", "netns", a, "type", "veth", "peer", "name", "eth0", "netns", b)
+        for name, address in zip(self.names, self.addresses):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "lo", "up")
+            ip("-n", name, "link", "set", "eth0", "up")
+            if self.link != "loopback":
+                shape = ["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.link, "burst", "64k"]
+                subprocess.run([*shape, "latency", "50ms"], check=True, timeout=30)
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, timeout=30)
+
+    def run(self, command):
+        """The command in both namespaces, with torchrun's variables."""
+        ranks = []
+        for rank, name in enumerate(self.names):
+            environment = os.environ | {
+                "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
+                "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "MKL_NUM_THREADS": "1",
+            }  # fmt: skip
+            ranks.append(subprocess.Popen(["ip", "netns", "exec", name, *command], env=environment, text=True,
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))  # fmt: skip
+        try:
+            outputs = [process.communicate(timeout=DEADLINE)[0] for process in ranks]
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+        for process, output in zip(ranks, outputs):
+            if process.returncode != 0:
+                sys.exit(f"{' '.join(command)}\nended with {process.returncode}:\n{output}")
+
+
+# PyTorch's side: this file again, as a rank ------------------------------------------------------------------------------
+
+
+def network(name):
+    from torch import nn
+
+    if name == "lenet":  # Caffe's, as sotto's
+        return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU(),
+                             nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))  # fmt: skip
+    if name == "mlp":
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 3232), nn.ReLU(), nn.Linear(3232, 3232), nn.ReLU(), nn.Linear(3232, 10))
+
+    class Block(nn.Module):
+        def __init__(self, inputs, outputs, stride):
+            super().__init__()
+            self.a = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
+                                   nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))  # fmt: skip
+            self.b = nn.Sequential()
+            if stride != 1 or inputs != outputs:
+                self.b = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+        def forward(self, x):
+            return nn.functional.relu(self.a(x) + self.b(x))
+
+    layers, width = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
+    for outputs, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Block(width, outputs, stride))
+        width = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def ddp_times(contender, model_name, batch, steps):
+    import torch
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.manual_seed(1)
+    images = torch.randn((batch, 3, 32, 32) if model_name == "resnet18" else (batch, 1, 28, 28))
+    labels = torch.randint(0, 10, (batch,))
+    model = network(model_name)
+    if model_name == "resnet18":  # the faster form, and sotto's
+        model, images = model.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
+    # torch's PowerSGD hook aborts or hangs on Gloo with several buckets.
+    model = DistributedDataParallel(model, bucket_cap_mb=1000 if contender == "ddp powersgd" else None)
+    if contender == "ddp fp16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif contender == "ddp powersgd":
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimiser.step()
+        times.append(1e3 * (time.perf_counter() - begin))
+    return times
+
+
+def be_a_rank(arguments):
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    batch, steps, *_ = MODELS[arguments.model]
+    times = {contender: ddp_times(contender, arguments.model, batch, steps) for contender in DDP}
+    if dist.get_rank() == 0:
+        pathlib.Path(arguments.be_a_rank).write_text(json.dumps(times))
+    dist.destroy_process_group()
+
+
+# Both sides in turns ----------------------------------------------------------------------------------------------------
+
+
+def sotto_times(cable, program, model, codec, folder):
+    batch, steps, _, data, _ = MODELS[model]
+    run = folder / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    cable.run([program, "train", "--model", model, *data, "--train-size", "2048", "--test-size", "16", "--batch-size", str(batch),
+               "--max-steps", str(steps + (20 if codec == "auto" else 0)), "--epochs", "1000", "--eval-freq", "1000000", "--lr", "0.01",
+               "--codec", codec, "--interface", "eth0", "--train-dir", str(run)])  # fmt: skip
+    with open(run / "steps.csv") as rows:
+        times = [float(row["step_ms"]) for row in csv.DictReader(rows) if row["rank"] == "0"]
+    summary = json.loads((run / "summary.json").read_text())
+    return times[-steps:], summary.get("remark", "")
+
+
+def measure(cell, program, rounds):
+    model, link = cell
+    _, _, skipped, _, codecs = MODELS[model]
+    medians, remarks = {}, {}
+    with tempfile.TemporaryDirectory() as name, Cable(link) as cable:
+        folder = pathlib.Path(name)
+        for _ in range(rounds):
+            cable.run([sys.executable, __file__, "--be-a-rank", str(folder / "times.json"), "--model", model])
+            found = json.loads((folder / "times.json").read_text())
+            for codec in codecs:
+                found[f"sotto {codec}"], remarks[codec] = sotto_times(cable, program, model, codec, folder)
+            for contender, times in found.items():
+                medians.setdefault(contender, []).append(statistics.median(times[skipped:]))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(f"\r{model}, batch {MODELS[model][0]} a rank, {link}: {rounds} rounds")
+    for contender, values in medians.items():
+        ratios = [value / base for value, base in zip(values, medians["ddp fp32"])]
+        spread = f"{min(values):.1f} .. {max(values):.1f}"
+        print(f"| {contender} | {statistics.median(values):.1f} ms | {spread} | {statistics.median(ratios):.3f} |")
+    if remarks.get("auto"):
+        print(f"auto: {remarks['auto']}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
+    parser.add_argument("--model", choices=MODELS, help="one model; default: all")
+    parser.add_argument("--link", choices=LINKS, help="one link; default: all")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--be-a-rank", metavar="FILE", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.be_a_rank:
+        be_a_rank(arguments)
+        return
+    program = shutil.which(arguments.sotto)
+    if program is None:
+        parser.error(f"--sotto {arguments.sotto}: there is no such program; build it first")
+    if os.geteuid() != 0:
+        parser.error("network namespaces need root")
+    print("| contender | ms a step | lowest .. highest median of a round | of DDP fp32 |\n| --- | --- | --- | --- |")
+    for model in [arguments.model] if arguments.model else MODELS:
+        for link in [arguments.link] if arguments.link else LINKS:
+            measure((model, link), os.path.abspath(program), arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
