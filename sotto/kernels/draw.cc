@@ -1,56 +1,119 @@
 #include "sotto/kernels/draw.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/draw.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 
+#include "sotto/kernels/element.h"
+#include "sotto/kernels/lane_sum-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
-namespace {
+namespace HWY_NAMESPACE {
 
-constexpr float one = 0x1p31F;  // p = 1
+// ElementStream::mix.
+HWY_INLINE VU mix(VU h) {
+  h = hn::Xor(h, hn::ShiftRight<16>(h));
+  h = hn::Mul(h, set_bits(0x7feb352dU));
+  h = hn::Xor(h, hn::ShiftRight<15>(h));
+  h = hn::Mul(h, set_bits(0x846ca68bU));
+  return hn::Xor(h, hn::ShiftRight<16>(h));
+}
 
-// min(2^31, 2^31 * p), at least 1.
-std::uint32_t threshold(float p) { return std::max(static_cast<std::uint32_t>(std::min(p * one, one)), 1U); }
+// 2^31 p of an element, before it is made whole.
+struct Proportional {
+  HWY_INLINE VF vector(VF value) const { return hn::Mul(hn::Mul(set(factor), hn::Abs(value)), set(element::certain)); }
+  float one(float value) const { return factor * std::abs(value) * element::certain; }
+  float factor;
+};
 
-template <class Threshold>
+struct Uniform {
+  HWY_INLINE VF vector(VF) const { return set(p * element::certain); }
+  float one(float) const { return p * element::certain; }
+  float p;
+};
+
+template <class Chance>
 std::size_t draw(std::span<const float> values, const ElementStream& stream, std::uint32_t number, std::uint32_t first,
-                 std::uint32_t* indices, float* scales, Threshold t_of) {
+                 std::uint32_t* indices, float* scales, Chance chance) {
+  constexpr float below_certain = 0x1.fffffep30F;  // the largest float below 2^31
+  const VU numbers = hn::Iota(U32(), 0);
+  const VI one = hn::Set(I32(), 1);
   std::size_t count = 0;
-  for (std::uint32_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t t = t_of(std::abs(values[i]));
-    indices[count] = first + i;
-    scales[count] = one / static_cast<float>(t);
-    count += values[i] != 0 && (stream.at(number + i) >> 1) < t ? 1 : 0;
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes) {
+    const auto at = static_cast<std::uint32_t>(i);
+    const VF value = load_floats(&values[i]);
+    const VF wanted = chance.vector(value);
+    const VI t = hn::Max(hn::ConvertTo(I32(), hn::Min(wanted, set(below_certain))), one);
+    const VU hash = mix(hn::Xor(mix(hn::Add(numbers, set_bits(number + at + stream.k0))), set_bits(stream.k1)));
+    const auto certain = hn::RebindMask(I32(), hn::Ge(wanted, set(element::certain)));
+    const auto drawn = hn::Or(hn::Lt(hn::BitCast(I32(), hn::ShiftRight<1>(hash)), t), certain);
+    const auto taken = hn::And(drawn, hn::RebindMask(I32(), hn::Ne(value, hn::Zero(F32()))));
+    if (hn::AllFalse(I32(), taken)) continue;
+    const VF whole = hn::IfThenElse(hn::RebindMask(F32(), certain), set(element::certain), hn::ConvertTo(F32(), t));
+    // Whole vectors are stored: there is room, since no more than `i` elements stand before them.
+    hn::StoreU(hn::Compress(hn::Add(numbers, set_bits(first + at)), hn::RebindMask(U32(), taken)), U32(),
+               indices + count);
+    hn::StoreU(hn::Compress(hn::Div(set(element::certain), whole), hn::RebindMask(F32(), taken)), F32(),
+               scales + count);
+    count += hn::CountTrue(I32(), taken);
+  }
+  for (; i < values.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>(i);
+    const std::uint32_t t = element::coin(chance.one(values[i]));
+    if (values[i] == 0 || (stream.at(number + at) >> 1) >= t) continue;
+    indices[count] = first + at;
+    scales[count++] = element::certain / static_cast<float>(t);
   }
   return count;
 }
 
-}  // namespace
-
 std::size_t draw_proportional(std::span<const float> values, float factor, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* indices, float* scales) {
-  return draw(values, stream, number, first, indices, scales,
-              [factor](float magnitude) { return threshold(factor * magnitude); });
+  return draw(values, stream, number, first, indices, scales, Proportional{factor});
 }
 
 std::size_t draw_uniform(std::span<const float> values, float p, const ElementStream& stream, std::uint32_t number,
                          std::uint32_t first, std::uint32_t* indices, float* scales) {
-  const std::uint32_t t = threshold(p);
-  return draw(values, stream, number, first, indices, scales, [t](float) { return t; });
+  return draw(values, stream, number, first, indices, scales, Uniform{p});
 }
 
+struct Below {
+  HWY_INLINE VD operator()(VD x) const {
+    const VD magnitude = hn::Abs(x);
+    return hn::IfThenElseZero(hn::Lt(magnitude, hn::Set(F64(), least)), magnitude);
+  }
+  double operator()(double x) const { return std::abs(x) < least ? std::abs(x) : 0; }
+  double least;
+};
+
+double sum_abs_below(std::span<const float> values, float least) { return lane_sum(values, Below{least}); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sotto::kernels {
+
+HWY_EXPORT(draw_proportional);
+HWY_EXPORT(draw_uniform);
+HWY_EXPORT(sum_abs_below);
+
+std::size_t draw_proportional(std::span<const float> values, float factor, const ElementStream& stream,
+                              std::uint32_t number, std::uint32_t first, std::uint32_t* indices, float* scales) {
+  return HWY_DYNAMIC_DISPATCH(draw_proportional)(values, factor, stream, number, first, indices, scales);
+}
+std::size_t draw_uniform(std::span<const float> values, float p, const ElementStream& stream, std::uint32_t number,
+                         std::uint32_t first, std::uint32_t* indices, float* scales) {
+  return HWY_DYNAMIC_DISPATCH(draw_uniform)(values, p, stream, number, first, indices, scales);
+}
 double sum_abs_below(std::span<const float> values, std::uint32_t least) {
-  constexpr std::size_t lanes = 16;
-  std::array<double, lanes> sum{};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFU;
-    sum[i % lanes] += static_cast<double>(bits < least ? std::bit_cast<float>(bits) : 0.0F);
-  }
-  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-  }
-  return sum[0];
+  return HWY_DYNAMIC_DISPATCH(sum_abs_below)(values, std::bit_cast<float>(least));
 }
 
 }  // namespace sotto::kernels
+#endif

@@ -94,4 +94,11 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
+// A coin (draw.h): 2^31 p as a whole number, at least 1. Of values that are 2^31 or more, 2^31.
+inline constexpr float certain = 0x1p31F;
+inline std::uint32_t coin(float p_times_2_31) {
+  const auto t = static_cast<std::uint32_t>(p_times_2_31 < certain ? p_times_2_31 : certain);
+  return t > 1 ? t : 1;
+}
+
 }  // namespace sotto::kernels::element

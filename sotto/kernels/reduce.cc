@@ -54,7 +54,8 @@ std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, s
   return result;
 }
 
-Spread spread(std::span<const float> values) {
+template <class Term>
+Spread spread_of(std::span<const float> values, Term term) {
   // Block by block, so that the second look finds the values in the cache; blocks are whole rounds of the lanes.
   constexpr std::size_t block = 2048;
   LaneSum sum;
@@ -65,12 +66,15 @@ Spread spread(std::span<const float> values) {
       const auto part = values.subspan(i, std::min(block, values.size() - i));
       spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
     }
-    sum.add(&values[i], Square());
+    sum.add(&values[i], term);
   }
   if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(values.subspan(i)));
-  spread.sum_squares = sum.finish(values.subspan(i), Square());
+  spread.sum = sum.finish(values.subspan(i), term);
   return spread;
 }
+
+Spread spread_abs(std::span<const float> values) { return spread_of(values, Magnitude()); }
+Spread spread_squares(std::span<const float> values) { return spread_of(values, Square()); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
@@ -83,7 +87,8 @@ HWY_EXPORT(sum_abs);
 HWY_EXPORT(sum_squares);
 HWY_EXPORT(max_abs_bits);
 HWY_EXPORT(max_abs_blocks);
-HWY_EXPORT(spread);
+HWY_EXPORT(spread_abs);
+HWY_EXPORT(spread_squares);
 
 double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
 double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_squares)(values); }
@@ -91,7 +96,8 @@ std::uint32_t max_abs_bits(std::span<const float> values) { return HWY_DYNAMIC_D
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms) {
   return HWY_DYNAMIC_DISPATCH(max_abs_blocks)(values, block, norms);
 }
-Spread spread(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread)(values); }
+Spread spread_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_abs)(values); }
+Spread spread_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_squares)(values); }
 bool all_finite(std::span<const float> values) { return max_abs_bits(values) < infinity_bits; }
 
 }  // namespace sotto::kernels

@@ -18,12 +18,13 @@ bool all_finite(std::span<const float> values);
 // The same of every `block` values (the last may be fewer), as floats at any address; returns the largest of all.
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms);
 
-// Both in one pass.
+// A sum and the largest magnitude in one pass.
 struct Spread {
-  double sum_squares = 0;
+  double sum = 0;
   std::uint32_t max_abs_bits = 0;
 };
-Spread spread(std::span<const float> values);
+Spread spread_abs(std::span<const float> values);
+Spread spread_squares(std::span<const float> values);
 
 inline constexpr std::uint32_t infinity_bits = 0x7F800000U;
 

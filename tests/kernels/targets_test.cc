@@ -13,6 +13,7 @@
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
+#include "sotto/kernels/draw.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
@@ -309,14 +310,16 @@ TEST(Targets, SumsAndSigns) {
     std::uint32_t most = 0;
     for (const float v : drawn) most = std::max(most, element::magnitude_bits(v));
     EXPECT_EQ(max_abs_bits(values.span()), most);
-    EXPECT_EQ(spread(values.span()).max_abs_bits, most);
+    EXPECT_EQ(spread_abs(values.span()).max_abs_bits, most);
+    EXPECT_EQ(spread_abs(values.span()).sum, sum);
+    EXPECT_EQ(spread_squares(values.span()).max_abs_bits, most);
     std::vector<std::byte> norms(4 * ((count + block - 1) / block) + 1);
     EXPECT_EQ(max_abs_blocks(values.span(), block, std::span(norms).subspan(1)), most);
     for (std::size_t i = 0; i < count; i += block) {
       const auto part = std::span(drawn).subspan(i, std::min(block, count - i));
       EXPECT_EQ(load<std::uint32_t>(norms.data() + 1, i / block), max_abs_bits(part));
     }
-    EXPECT_EQ(spread(values.span()).sum_squares, sum_squares(values.span()));
+    EXPECT_EQ(spread_squares(values.span()).sum, sum_squares(values.span()));
 
     Stretch<std::byte> bits((count + 7) / 8, 3 - shift);
     EXPECT_EQ(pack_signs(values.span(), bits.span()), sum);
@@ -351,6 +354,37 @@ TEST(Targets, Selections) {
         if (!(std::abs(drawn[i]) < least)) expected.push_back(static_cast<std::uint32_t>(i) + 5);
       }
       EXPECT_EQ(found, expected);
+    }
+  });
+}
+
+TEST(Targets, Draws) {
+  const ElementStream stream{5, 6};
+  everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    const auto drawn = numbers(count, seed);
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    EXPECT_EQ(sum_abs_below(values.span(), std::bit_cast<std::uint32_t>(0.5F)),
+              reference_sum(drawn, [](double x) { return std::abs(x) < 0.5 ? std::abs(x) : 0; }));
+    for (const float factor : {0.3F, 1e-30F, largest}) {
+      for (const bool uniform : {false, true}) {
+        std::vector<std::uint32_t> indices(count), expected_indices;
+        std::vector<float> scales(count), expected_scales;
+        const std::size_t found =
+            uniform ? draw_uniform(values.span(), std::fmin(factor, 1.0F), stream, 9, 5, indices.data(), scales.data())
+                    : draw_proportional(values.span(), factor, stream, 9, 5, indices.data(), scales.data());
+        indices.resize(found);
+        scales.resize(found);
+        for (std::uint32_t i = 0; i < count; ++i) {
+          const float p = uniform ? std::fmin(factor, 1.0F) : factor * std::abs(drawn[i]);
+          const double t = std::fmax(std::floor(std::fmin(static_cast<double>(p) * 0x1p31, 0x1p31)), 1);
+          if (drawn[i] == 0 || (stream.at(9 + i) >> 1) >= t) continue;
+          expected_indices.push_back(5 + i);
+          expected_scales.push_back(static_cast<float>(0x1p31 / t));
+        }
+        EXPECT_EQ(indices, expected_indices);
+        EXPECT_EQ(scales, expected_scales);
+      }
     }
   });
 }

@@ -8,10 +8,10 @@
 namespace sotto {
 
 bool TernGrad::write_scale(std::span<const float> values, std::span<std::byte> side) const {
-  const kernels::Spread spread = kernels::spread(values);
+  const kernels::Spread spread = kernels::spread_squares(values);
   if (spread.max_abs_bits >= kernels::infinity_bits) return false;
   const double most = std::bit_cast<float>(spread.max_abs_bits);
-  const double mean_square = spread.sum_squares / static_cast<double>(values.size());
+  const double mean_square = spread.sum / static_cast<double>(values.size());
   kernels::store(side.data(), 0, static_cast<float>(std::min(most, options_.clip * std::sqrt(mean_square))));
   return true;
 }

@@ -16,8 +16,9 @@ double WaterLevel::find(std::span<const Group> groups, double s) {
   std::uint32_t most = 0;
   std::size_t atoms = 0;
   for (const Group& group : groups) {
-    sum += kernels::sum_abs(group.energies);
-    most = std::max(most, kernels::max_abs_bits(group.energies));
+    const kernels::Spread spread = kernels::spread_abs(group.energies);
+    sum += spread.sum;
+    most = std::max(most, spread.max_abs_bits);
     atoms += group.energies.size();
   }
   if (most >= kernels::infinity_bits) return INFINITY;
