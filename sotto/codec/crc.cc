@@ -2,6 +2,8 @@
 
 #include <libdeflate.h>
 
+#include "sotto/kernels/crc.h"
+
 namespace sotto {
 namespace {
 
@@ -22,7 +24,12 @@ std::uint32_t times(std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
-  return bytes.empty() ? crc : libdeflate_crc32(crc, bytes.data(), bytes.size());
+  kernels::Folded folded;
+  kernels::fold_crc32(~crc, bytes, folded);
+  // The library inverts the register before and after.
+  if (folded.used > 0) crc = libdeflate_crc32(~0U, folded.rest, folded.bytes);
+  const auto rest = bytes.subspan(folded.used);
+  return rest.empty() ? crc : libdeflate_crc32(crc, rest.data(), rest.size());
 }
 
 std::uint32_t join_crc32(std::uint32_t a, std::uint32_t b, std::size_t b_bytes) {

@@ -10,6 +10,7 @@
 #include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
+#include "tests/kernels/targets.h"
 
 namespace sotto::testing {
 namespace {
@@ -161,6 +162,24 @@ TEST(Crc32, OfStretchesIsThatOfTheWhole) {
     EXPECT_EQ(join_crc32(crc32(0, all.first(at)), tail, bytes.size() - at), whole) << at;
     EXPECT_EQ(crc32(crc32(0, all.first(at)), all.subspan(at)), whole) << at;
   }
+}
+
+// Against the definition, one bit after the other, at lengths around what is folded at a time, on every SIMD target.
+TEST(Crc32, IsTheOneOfZlib) {
+  std::vector<std::byte> bytes(3000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 31 % 253);
+  std::vector<std::uint32_t> expected;
+  std::uint32_t state = ~0U;
+  for (const std::byte byte : std::span(bytes).subspan(3)) {
+    expected.push_back(~state);
+    state ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1U) != 0 ? 0xEDB88320U : 0U);
+  }
+  kernels::on_every_target([&] {
+    for (std::size_t length = 0; length < expected.size(); length += length < 1200 ? 1 : 37) {
+      ASSERT_EQ(crc32(0, std::span(bytes).subspan(3, length)), expected[length]) << length;
+    }
+  });
 }
 
 // More values than are quantised at a time: what is sent does not depend on where that is cut.
