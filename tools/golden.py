@@ -460,7 +460,7 @@ def select_atomo(s, p, dense=0):
             for i, e in enumerate(energies):
                 probability = f32(min(factor, 3e38)) * abs(e) if factor < math.inf else f32(1)
                 t = max(int(min(probability * f32(2**31), f32(2**31))), 1)
-                if e != 0 and stream.number(number + i) >> 1 < t:
+                if e != 0 and stream.quick(number + i) >> 1 < t:
                     chosen.append((i, f32(2**31) / f32(t)))
             result.append(chosen)
         return result

@@ -13,15 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// ElementStream::mix.
-HWY_INLINE VU mix(VU h) {
-  h = hn::Xor(h, hn::ShiftRight<16>(h));
-  h = hn::Mul(h, set_bits(0x7feb352dU));
-  h = hn::Xor(h, hn::ShiftRight<15>(h));
-  h = hn::Mul(h, set_bits(0x846ca68bU));
-  return hn::Xor(h, hn::ShiftRight<16>(h));
-}
-
 // 2^31 p of an element, before it is made whole.
 struct Proportional {
   HWY_INLINE VF vector(VF value) const { return hn::Mul(hn::Mul(set(factor), hn::Abs(value)), set(element::certain)); }
@@ -48,7 +39,7 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
     const VF value = load_floats(&values[i]);
     const VF wanted = chance.vector(value);
     const VI t = hn::Max(hn::ConvertTo(I32(), hn::Min(wanted, set(below_certain))), one);
-    const VU hash = mix(hn::Xor(mix(hn::Add(numbers, set_bits(number + at + stream.k0))), set_bits(stream.k1)));
+    const VU hash = random_numbers(hn::Add(numbers, set_bits(number + at + stream.k0)), set_bits(stream.k1));
     const auto certain = hn::RebindMask(I32(), hn::Ge(wanted, set(element::certain)));
     const auto drawn = hn::Or(hn::Lt(hn::BitCast(I32(), hn::ShiftRight<1>(hash)), t), certain);
     const auto taken = hn::And(drawn, hn::RebindMask(I32(), hn::Ne(value, hn::Zero(F32()))));
@@ -64,7 +55,7 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
   for (; i < values.size(); ++i) {
     const auto at = static_cast<std::uint32_t>(i);
     const std::uint32_t t = element::coin(chance.one(values[i]));
-    if (values[i] == 0 || (stream.at(number + at) >> 1) >= t) continue;
+    if (values[i] == 0 || (stream.quick(number + at) >> 1) >= t) continue;
     indices[count] = first + at;
     scales[count++] = element::certain / static_cast<float>(t);
   }

@@ -10,6 +10,11 @@
 #include "sotto/kernels/select.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t chunk = 4096;  // atoms that are looked at twice while they are in the cache
+
+}  // namespace
 
 double WaterLevel::find(std::span<const Group> groups, double s) {
   double sum = 0;
@@ -28,17 +33,20 @@ double WaterLevel::find(std::span<const Group> groups, double s) {
   // Atoms that reach the level are certain; without them it falls, and others may reach it. Those that come near it are
   // few, as a rule: look at them alone, and at more of them when the level falls below what was looked at.
   const auto candidates = candidates_.room(atoms);
-  const auto indices = indices_.room(atoms);
+  const auto indices = indices_.room(std::min(atoms, chunk));
   for (int attempt = 0;; ++attempt) {
     const double least = attempt < 3 ? level / 4 : 0;
     const std::uint32_t bits = std::max(std::bit_cast<std::uint32_t>(static_cast<float>(least)), 1U);
     std::size_t found = 0;
     double rest = 0;
     for (const Group& group : groups) {
-      const std::size_t count = kernels::collect_magnitudes(group.energies, bits, 0, indices.data());
-      for (std::size_t j = 0; j < count; ++j) candidates[found + j] = std::abs(group.energies[indices[j]]);
-      found += count;
-      rest += kernels::sum_abs_below(group.energies, bits);
+      for (std::size_t begin = 0; begin < group.energies.size(); begin += chunk) {
+        const auto part = group.energies.subspan(begin, std::min(chunk, group.energies.size() - begin));
+        const std::size_t count = kernels::collect_magnitudes(part, bits, 0, indices.data());
+        for (std::size_t j = 0; j < count; ++j) candidates[found + j] = std::abs(part[indices[j]]);
+        found += count;
+        rest += kernels::sum_abs_below(part, bits);
+      }
     }
     level = among(candidates.first(found), rest, s);
     if (bits == 1 || level >= std::bit_cast<float>(bits)) return level;
