@@ -9,9 +9,11 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/codec/codec.h"
+#include "sotto/codec/gradient_file.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
@@ -25,6 +27,7 @@ struct Arguments {
   std::int64_t elements = 25'000'000;
   std::int64_t repeats = 9;
   std::vector<std::string> samples;
+  std::vector<std::string> files;
   std::vector<std::string> sentences;
 };
 
@@ -44,12 +47,15 @@ Arguments parse(int argc, char** argv) {
       arguments.repeats = parse_int(name, value, Bounds{1, 1000});
     } else if (name == "--sample") {
       arguments.samples.emplace_back(value);
+    } else if (name == "--file") {
+      arguments.files.emplace_back(value);
     } else {
       throw ConfigError(std::string(name) +
-                        " is unknown; there are --elements N, --repeats N, --sample NAME (several) and sentences");
+                        " is unknown; there are --elements N, --repeats N, --sample NAME, --file "
+                        "GRADIENT (both several times) and sentences");
     }
   }
-  if (arguments.samples.empty()) arguments.samples = {"gaussian", "student"};
+  if (arguments.samples.empty() && arguments.files.empty()) arguments.samples = {"gaussian", "student"};
   return arguments;
 }
 
@@ -64,6 +70,12 @@ Input make_input(const Arguments& arguments, const std::string& sample) {
   Input input{sample, {{{"input", 0, {arguments.elements}}}, elements}, std::vector<float>(elements)};
   fill_sample("--sample", sample, 1, input.values);
   return input;
+}
+
+// What `sotto train --capture` wrote.
+Input read_input(const std::string& path) {
+  GradientFile file = read_gradient_file(path);
+  return {"captured", std::move(file.layout), std::move(file.values)};
 }
 
 // A sentence, and the multiples of memcpy that its two directions should reach; 0: none is set.
@@ -134,24 +146,26 @@ std::string speed(double gbps, double memcpy_gbps, double bar) {
                   : fmt::format("{} of {:.1f} {:<6}", text, bar, times >= bar ? "ok" : "MISSED");
 }
 
+void run_on(const Input& input, const Arguments& arguments) {
+  for (const Row& row : rows(arguments, input)) {
+    const auto codec = make_codec("codec", row.sentence);
+    verify(*codec, input);
+    const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(arguments.repeats));
+    fmt::print("{:<9} | {:>9} | {:<43} | {:<28} | {:<28} | {:>8.4f} | {:>10.2e} | {:>6.2f}\n", input.name, m.elements,
+               row.sentence, speed(m.encode_gbps, m.memcpy_gbps, row.encode_bar),
+               speed(m.decode_gbps, m.memcpy_gbps, row.decode_bar),
+               static_cast<double>(m.bytes) / static_cast<double>(m.elements), m.relative_error, m.memcpy_gbps);
+    std::fflush(stdout);
+  }
+}
+
 void run(const Arguments& arguments) {
   fmt::print("commit {}, {}, {}, 1 thread, medians of {} repeats\n", SOTTO_COMMIT, processor(), SOTTO_COMPILER,
              arguments.repeats);
   fmt::print("{:<9} | {:>9} | {:<43} | {:<28} | {:<28} | {:>8} | {:>10} | {:>6}\n", "input", "floats", "codec",
              "encode GB/s, of memcpy", "decode-add GB/s, of memcpy", "bytes/el", "rel. error", "memcpy");
-  for (const std::string& sample : arguments.samples) {
-    const Input input = make_input(arguments, sample);
-    for (const Row& row : rows(arguments, input)) {
-      const auto codec = make_codec("codec", row.sentence);
-      verify(*codec, input);
-      const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(arguments.repeats));
-      fmt::print("{:<9} | {:>9} | {:<43} | {:<28} | {:<28} | {:>8.4f} | {:>10.2e} | {:>6.2f}\n", input.name, m.elements,
-                 row.sentence, speed(m.encode_gbps, m.memcpy_gbps, row.encode_bar),
-                 speed(m.decode_gbps, m.memcpy_gbps, row.decode_bar),
-                 static_cast<double>(m.bytes) / static_cast<double>(m.elements), m.relative_error, m.memcpy_gbps);
-      std::fflush(stdout);
-    }
-  }
+  for (const std::string& sample : arguments.samples) run_on(make_input(arguments, sample), arguments);
+  for (const std::string& path : arguments.files) run_on(read_input(path), arguments);
 }
 
 }  // namespace
