@@ -43,13 +43,12 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
     const auto certain = hn::RebindMask(I32(), hn::Ge(wanted, set(element::certain)));
     const auto drawn = hn::Or(hn::Lt(hn::BitCast(I32(), hn::ShiftRight<1>(hash)), t), certain);
     const auto taken = hn::And(drawn, hn::RebindMask(I32(), hn::Ne(value, hn::Zero(F32()))));
-    if (hn::AllFalse(I32(), taken)) continue;
     const VF whole = hn::IfThenElse(hn::RebindMask(F32(), certain), set(element::certain), hn::ConvertTo(F32(), t));
-    // Whole vectors are stored: there is room, since no more than `i` elements stand before them.
+    // Whole vectors are stored: there is room, since no more than `i` elements stand before them. Asking first whether
+    // there is one to be taken costs more, when the answer is hard to guess.
     hn::StoreU(hn::Compress(hn::Add(numbers, set_bits(first + at)), hn::RebindMask(U32(), taken)), U32(),
                indices + count);
-    hn::StoreU(hn::Compress(hn::Div(set(element::certain), whole), hn::RebindMask(F32(), taken)), F32(),
-               scales + count);
+    hn::StoreU(hn::Compress(whole, hn::RebindMask(F32(), taken)), F32(), scales + count);
     count += hn::CountTrue(I32(), taken);
   }
   for (; i < values.size(); ++i) {
@@ -57,8 +56,9 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
     const std::uint32_t t = element::coin(chance.one(values[i]));
     if (values[i] == 0 || (stream.quick(number + at) >> 1) >= t) continue;
     indices[count] = first + at;
-    scales[count++] = element::certain / static_cast<float>(t);
+    scales[count++] = static_cast<float>(t);
   }
+  for (std::size_t j = 0; j < count; ++j) scales[j] = element::certain / scales[j];
   return count;
 }
 
