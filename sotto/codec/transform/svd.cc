@@ -164,7 +164,7 @@ bool Svd::approximate(const Target& target, const ElementStream& stream, std::ve
   const kernels::Vectors image{image_.room(with_probes * cols).data(), with_probes, cols};
   const auto first = [](kernels::Vectors v, std::size_t count) { return kernels::Vectors{v.data, count, v.stride}; };
   const auto last = [&](kernels::Vectors v) { return kernels::Vectors{v.data + tried * v.stride, probes_, v.stride}; };
-  const bool cold = warm.empty();
+  const bool cold = warm.size() != rank_ * cols;  // none yet, or of another layout
   for (std::size_t k = 0; k < with_probes; ++k) {
     const auto vector = start.at(k, cols);
     if (k < rank_ && !cold) {
