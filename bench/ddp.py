@@ -66,7 +66,7 @@ class Cable:
         ranks = []
         for rank, name in enumerate(self.names):
             environment = os.environ | {
-                "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
+                "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
                 "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "MKL_NUM_THREADS": "1",
             }  # fmt: skip
             ranks.append(subprocess.Popen(["ip", "netns", "exec", name, *command], env=environment, text=True,
@@ -152,6 +152,7 @@ def be_a_rank(arguments):
     times = {contender: ddp_times(contender, arguments.model, batch, steps) for contender in DDP}
     if dist.get_rank() == 0:
         pathlib.Path(arguments.be_a_rank).write_text(json.dumps(times))
+    dist.barrier()  # a rank that leaves early ends the other one
     dist.destroy_process_group()
 
 

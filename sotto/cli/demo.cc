@@ -21,8 +21,9 @@ Examples:
 constexpr std::string_view explanation = R"text(
 Ratio: bytes of a dense all-reduce over those really handed to the network. Times are medians of rank 0 in ms; compute
 overlaps with the exchange, so the parts of a step may add up to more than the step. Over a slow link a step is as long
-as its messages: what is not sent is not waited for. Error feedback sends the rest later, so that a sparse codec needs
-more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps 0
+as its messages: what is not sent is not waited for. qsgd rounds at random, and atomo (ATOMO) sends singular triplets of
+each tensor at random, the likelier the larger: both are right on average. Error feedback sends the rest later, so that
+a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps 0
 )text";
 
 TrainOptions demo_options() {
@@ -43,7 +44,7 @@ TrainOptions demo_options() {
 
 int run_demo(std::span<const std::string> arguments) {
   TrainOptions options = demo_options();
-  std::vector<std::string> codecs{"none", "int8", "qsgd(bits=4)", "ef | topk(0.05) | int8"};
+  std::vector<std::string> codecs{"none", "qsgd(bits=4)", "svd | atomo(s=3)", "ef | topk(0.05) | int8"};
   Flags flags("demo", "Trains LeNet on four ranks over an emulated 100 Mbit/s link, dense and with three codecs.",
               examples);
   flags.alias("codecs", "codec");

@@ -34,7 +34,7 @@ struct TrainOptions {
   std::int64_t seed = 1;
 
   bool overlap = true;
-  std::int64_t bucket_kib = 4096;
+  std::int64_t bucket_kib = 1024;
   std::string link;
   std::int64_t deadline = 60;
   std::int64_t threads = 0;

@@ -47,7 +47,7 @@ def test_demo(good, tmp_path):
     job = good("demo", *SMALL, "--link", "1gbit", "--train-dir", "demo")
     lines = job.out.splitlines()
     table = next(i for i, line in enumerate(lines) if line.startswith("codec "))
-    assert [line.split("  ")[0] for line in lines[table + 1:table + 5]] == ["none", "int8", "qsgd(bits=4)", "ef | topk(0.05) | int8"]
+    assert [line.split("  ")[0] for line in lines[table + 1:table + 5]] == ["none", "qsgd(bits=4)", "svd | atomo(s=3)", "ef | topk(0.05) | int8"]
     assert "logreg on `digits`, 4 steps, 2 processes" in job.out and "link of 1gbit" in job.out
     assert len(list((tmp_path / "demo").glob("*/summary.json"))) == 4
 
