@@ -17,6 +17,15 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
+double square_distance(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - b[i];
+    sum += difference * difference;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats) {
@@ -27,6 +36,8 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
   const std::array<Range, 1> parts{Range{0, layout.size()}};
   std::array<Message, 1> messages;
   std::vector<double> encode, decode, copy;
+  std::size_t message_bytes = 0;
+  double error = 0;
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
     Timer timer;
@@ -42,24 +53,20 @@ Measurement measure(Codec& codec, const Layout& layout, std::span<const float> i
     copy.push_back(copied);
     encode.push_back(encoded);
     decode.push_back(added);
+    message_bytes += messages[0].bytes().size();
+    error += square_distance(decoded, input);
   }
 
   Measurement result;
   result.elements = input.size();
-  result.bytes = messages[0].bytes().size();
+  result.bytes = message_bytes / static_cast<std::size_t>(repeats);
   const double bytes = static_cast<double>(input.size_bytes());
   result.encode_gbps = bytes * 1e-9 / median(encode);
   result.decode_gbps = bytes * 1e-9 / median(decode);
   result.memcpy_gbps = bytes * 1e-9 / median(copy);
   result.ratio = bytes / static_cast<double>(result.bytes);
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < input.size(); ++i) {
-    const double x = input[i];
-    error += (decoded[i] - x) * (decoded[i] - x);
-    norm += x * x;
-  }
-  result.relative_error = norm > 0 ? std::sqrt(error / norm) : 0;
+  const double norm = square_distance(input, std::vector<float>(input.size()));
+  result.relative_error = norm > 0 ? std::sqrt(error / repeats / norm) : 0;
   return result;
 }
 

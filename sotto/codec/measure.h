@@ -13,9 +13,9 @@ struct Measurement {
   double decode_gbps = 0;  // add_decoded
   double memcpy_gbps = 0;  // of a copy of the input, measured between the others
   std::size_t elements = 0;
-  std::size_t bytes = 0;      // of the message, header included
+  std::size_t bytes = 0;      // of a message, header included; the mean over the repeats
   double ratio = 0;           // 4 * elements / bytes
-  double relative_error = 0;  // |C(x)-x|_2 / |x|_2 of the last repeat; 0 for x = 0
+  double relative_error = 0;  // sqrt of the mean over the repeats of |C(x)-x|^2 / |x|^2; 0 for x = 0
 };
 
 // Encodes and decodes `input`, a vector of this layout, as one message; the random numbers of each repeat are others.
