@@ -1,0 +1,102 @@
+// What training ResNet-18 takes besides the model's own activations: vectors of the size of the parameters, two
+// buckets, and a tenth of that.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/random.h"
+#include "tests/support/allocation_counter.h"
+
+namespace sotto::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+Layout resnet18() {
+  Layout layout;
+  const auto convolution = [&](std::int64_t outputs, std::int64_t inputs, std::int64_t side) {
+    layout.append("conv", {outputs, inputs, side, side});
+    layout.append("scale", {outputs});
+    layout.append("shift", {outputs});
+  };
+  convolution(64, 3, 3);
+  std::int64_t inputs = 64;
+  for (const std::int64_t outputs : {64, 128, 256, 512}) {
+    convolution(outputs, inputs, 3);
+    convolution(outputs, outputs, 3);
+    if (outputs != inputs) convolution(outputs, inputs, 1);
+    convolution(outputs, outputs, 3);
+    convolution(outputs, outputs, 3);
+    inputs = outputs;
+  }
+  layout.append("fc.weight", {10, 512});
+  layout.append("fc.bias", {10});
+  return layout;
+}
+
+class Noise final : public Worker {
+ public:
+  Noise() : layout_(resnet18()), buckets_(plan_buckets(layout_, 1 << 20)) {
+    parameters_.resize(layout_.size());
+    gradient_.resize(layout_.size());
+    optimiser_ = make_sgd({0.9, false, 0}, layout_.size());
+  }
+  std::span<float> parameters() override { return parameters_; }
+  std::span<float> gradient() override { return gradient_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override {
+    const ElementStream stream = element_stream(1, Purpose::test, 0, step, 0);
+    for (const Segment& segment : layout_.segments()) {
+      for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
+        gradient_[i] = stream.uniform(static_cast<std::uint32_t>(i)) - 0.5F;
+      }
+    }
+    for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
+    return 1;
+  }
+
+ private:
+  Layout layout_;
+  std::vector<BucketPlan> buckets_;
+  std::vector<float> parameters_, gradient_;
+  std::unique_ptr<Optimiser> optimiser_;
+};
+
+// Of one rank, in a group of two.
+std::size_t peak_bytes(const std::string& method) {
+  const std::size_t before = allocated_bytes();
+  run_threads(2, 120s, [&](Communicator& communicator, Mailbox&) {
+    Noise worker;
+    const auto sync = make_algorithm("test", "sync", {.codec = method}, worker.buckets(), communicator);
+    for (std::uint64_t step = 0; step < 2; ++step) sync->step(worker, {step, 0.01, false});
+  });
+  return (peak_allocated_bytes() - before) / 2;
+}
+
+class Footprint : public ::testing::TestWithParam<const char*> {};
+
+// Peaks only grow, so what needs most would hide a later excess: each method runs in a process of its own.
+TEST_P(Footprint, IsThatOfTheVectorsAndTwoBuckets) {
+  const std::string method = GetParam();
+  const Layout layout = resnet18();
+  EXPECT_EQ(layout.numel(), 11173962U);
+  std::size_t largest = 0;
+  for (const BucketPlan& bucket : plan_buckets(layout, 1 << 20)) largest = std::max(largest, bucket.layout.size());
+  const bool remembers = method.starts_with("ef") || method.starts_with("power");
+  const auto vectors =
+      static_cast<double>((remembers ? 4 : 3) * layout.size());  // parameters, gradient, momentum, memory
+  const double bound = 4 * (vectors + 2 * static_cast<double>(largest)) * 1.1;
+  const auto found = static_cast<double>(peak_bytes(method));
+  EXPECT_LE(found, bound) << method << ": " << found / 1e6 << " MB, " << bound / 1e6 << " MB are allowed";
+  EXPECT_GE(found, 4 * vectors);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Footprint,
+                         ::testing::Values("none", "f16", "qsgd(bits=4)", "ef | sampled_topk(0.01)", "ef | topk(0.01)",
+                                           "power(1)", "ef | sign(block=128)"));
+
+}  // namespace
+}  // namespace sotto::testing
