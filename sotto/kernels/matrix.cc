@@ -1,46 +1,76 @@
 #include "sotto/kernels/matrix.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/matrix.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "sotto/kernels/lane_sum-inl.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
-namespace {
+namespace HWY_NAMESPACE {
 
-constexpr std::size_t lanes = 16;
+constexpr std::size_t sum_lanes = 16;
 constexpr std::size_t together = 4;  // vectors that share one reading of the matrix
 constexpr std::size_t tile = 1024;   // columns whose sums stay in the nearest cache
 
 template <class Real>
-Real fold(std::array<Real, lanes>& sum) {
-  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+Real fold(Real* sum) {
+  for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {
     for (std::size_t lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
   }
   return sum[0];
 }
 
-// out[v] = row . vector v
+double dot(std::span<const float> a, std::span<const float> b) {
+  constexpr std::size_t width = hn::MaxLanes(F64());
+  const hn::Rebind<float, F64> half;
+  VD sums[sum_lanes / width] = {};
+  const std::size_t whole = a.size() / sum_lanes * sum_lanes;
+  for (std::size_t i = 0; i < whole; i += sum_lanes) {
+    for (std::size_t j = 0; j < sum_lanes / width; ++j) {
+      const VD x = hn::PromoteTo(F64(), hn::LoadU(half, &a[i + j * width]));
+      const VD y = hn::PromoteTo(F64(), hn::LoadU(half, &b[i + j * width]));
+      sums[j] = hn::Add(sums[j], hn::Mul(x, y));
+    }
+  }
+  double sum[sum_lanes];
+  for (std::size_t j = 0; j < sum_lanes / width; ++j) hn::StoreU(sums[j], F64(), sum + j * width);
+  for (std::size_t i = whole; i < a.size(); ++i) sum[i - whole] += static_cast<double>(a[i]) * b[i];
+  return fold(sum);
+}
+
+// out[v] = row . vectors[v]
 template <std::size_t N>
-void dots(const float* row, const std::array<const float*, together>& vectors, std::size_t length,
-          std::array<float, together>& out) {
-  std::array<std::array<float, lanes>, N> sum{};
-  const std::size_t whole = length / lanes * lanes;
-  for (std::size_t i = 0; i < whole; i += lanes) {
-    for (std::size_t v = 0; v < N; ++v) {
-      for (std::size_t lane = 0; lane < lanes; ++lane) sum[v][lane] += row[i + lane] * vectors[v][i + lane];
+void dots(const float* row, const float* const* vectors, std::size_t length, float* out) {
+  constexpr std::size_t parts = sum_lanes / lanes;
+  VF sums[N][parts];
+  for (auto& its_sums : sums) {
+    for (VF& sum : its_sums) sum = hn::Zero(F32());
+  }
+  const std::size_t whole = length / sum_lanes * sum_lanes;
+  for (std::size_t i = 0; i < whole; i += sum_lanes) {
+    for (std::size_t p = 0; p < parts; ++p) {
+      const VF x = load_floats(row + i + p * lanes);
+      for (std::size_t v = 0; v < N; ++v) {
+        sums[v][p] = hn::Add(sums[v][p], hn::Mul(x, load_floats(vectors[v] + i + p * lanes)));
+      }
     }
   }
   for (std::size_t v = 0; v < N; ++v) {
-    for (std::size_t i = whole; i < length; ++i) sum[v][i - whole] += row[i] * vectors[v][i];
-    out[v] = fold(sum[v]);
+    float sum[sum_lanes];
+    for (std::size_t p = 0; p < parts; ++p) hn::StoreU(sums[v][p], F32(), sum + p * lanes);
+    for (std::size_t i = whole; i < length; ++i) sum[i - whole] += row[i] * vectors[v][i];
+    out[v] = fold(sum);
   }
 }
 
-void dots(std::size_t count, const float* row, const std::array<const float*, together>& vectors, std::size_t length,
-          std::array<float, together>& out) {
+void dots(std::size_t count, const float* row, const float* const* vectors, std::size_t length, float* out) {
   switch (count) {
     case 1: return dots<1>(row, vectors, length, out);
     case 2: return dots<2>(row, vectors, length, out);
@@ -51,17 +81,19 @@ void dots(std::size_t count, const float* row, const std::array<const float*, to
 
 // out += sum over v of factors[v] * vectors[v], the first of them first.
 template <std::size_t N>
-void add_combination(const std::array<float, together>& factors, const std::array<const float*, together>& vectors,
-                     std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    float value = out[i];
-    for (std::size_t v = 0; v < N; ++v) value += factors[v] * vectors[v][i];
-    out[i] = value;
+void add_combination(const float* factors, const float* const* vectors, std::span<float> out) {
+  std::size_t i = 0;
+  for (; i + lanes <= out.size(); i += lanes) {
+    VF value = load_floats(&out[i]);
+    for (std::size_t v = 0; v < N; ++v) value = hn::Add(value, hn::Mul(set(factors[v]), load_floats(vectors[v] + i)));
+    hn::StoreU(value, F32(), &out[i]);
+  }
+  for (; i < out.size(); ++i) {
+    for (std::size_t v = 0; v < N; ++v) out[i] += factors[v] * vectors[v][i];
   }
 }
 
-void add_combination(std::size_t count, const std::array<float, together>& factors,
-                     const std::array<const float*, together>& vectors, std::span<float> out) {
+void add_combination(std::size_t count, const float* factors, const float* const* vectors, std::span<float> out) {
   switch (count) {
     case 1: return add_combination<1>(factors, vectors, out);
     case 2: return add_combination<2>(factors, vectors, out);
@@ -69,6 +101,80 @@ void add_combination(std::size_t count, const std::array<float, together>& facto
     default: return add_combination<4>(factors, vectors, out);
   }
 }
+
+void multiply(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in, Vectors out) {
+  const float* vectors[together] = {};
+  float sums[together] = {};
+  for (std::size_t k = 0; k < in.count; k += together) {
+    const std::size_t count = std::min(together, in.count - k);
+    for (std::size_t v = 0; v < count; ++v) vectors[v] = in.data + (k + v) * in.stride;
+    for (std::size_t row = 0; row < rows; ++row) {
+      dots(count, matrix.data() + row * cols, vectors, cols, sums);
+      for (std::size_t v = 0; v < count; ++v) out.data[(k + v) * out.stride + row] = sums[v];
+    }
+  }
+}
+
+void multiply_transposed(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in,
+                         Vectors out) {
+  const float* lines[together] = {};
+  float factors[together] = {};
+  for (std::size_t begin = 0; begin < cols; begin += tile) {
+    const std::size_t width = std::min(tile, cols - begin);
+    for (std::size_t k = 0; k < out.count; ++k) std::ranges::fill(out.at(k, cols).subspan(begin, width), 0.0F);
+    for (std::size_t row = 0; row < rows; row += together) {
+      const std::size_t count = std::min(together, rows - row);
+      for (std::size_t v = 0; v < count; ++v) lines[v] = matrix.data() + (row + v) * cols + begin;
+      for (std::size_t k = 0; k < out.count; ++k) {
+        for (std::size_t v = 0; v < count; ++v) factors[v] = in.data[k * in.stride + row + v];
+        add_combination(count, factors, lines, out.at(k, cols).subspan(begin, width));
+      }
+    }
+  }
+}
+
+void add_outer(float scale, ConstVectors left, ConstVectors right, std::size_t rows, std::size_t cols,
+               std::span<float> matrix) {
+  const float* vectors[together] = {};
+  float factors[together] = {};
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t k = 0; k < left.count; k += together) {
+      const std::size_t count = std::min(together, left.count - k);
+      for (std::size_t v = 0; v < count; ++v) {
+        vectors[v] = right.data + (k + v) * right.stride;
+        factors[v] = scale * left.data[(k + v) * left.stride + row];
+      }
+      add_combination(count, factors, vectors, matrix.subspan(row * cols, cols));
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sotto::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sotto::kernels {
+
+HWY_EXPORT(dot);
+HWY_EXPORT(multiply);
+HWY_EXPORT(multiply_transposed);
+HWY_EXPORT(add_outer);
+
+double dot(std::span<const float> a, std::span<const float> b) { return HWY_DYNAMIC_DISPATCH(dot)(a, b); }
+void multiply(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in, Vectors out) {
+  HWY_DYNAMIC_DISPATCH(multiply)(matrix, rows, cols, in, out);
+}
+void multiply_transposed(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in,
+                         Vectors out) {
+  HWY_DYNAMIC_DISPATCH(multiply_transposed)(matrix, rows, cols, in, out);
+}
+void add_outer(float scale, ConstVectors left, ConstVectors right, std::size_t rows, std::size_t cols,
+               std::span<float> matrix) {
+  HWY_DYNAMIC_DISPATCH(add_outer)(scale, left, right, rows, cols, matrix);
+}
+
+namespace {
 
 void remove_earlier(Vectors vectors, std::size_t k, std::size_t length) {
   const auto vector = vectors.at(k, length);
@@ -91,63 +197,6 @@ bool normalise(std::span<float> vector, double before) {
 
 }  // namespace
 
-double dot(std::span<const float> a, std::span<const float> b) {
-  std::array<double, lanes> sum{};
-  const std::size_t whole = a.size() / lanes * lanes;
-  for (std::size_t i = 0; i < whole; i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] += static_cast<double>(a[i + lane]) * b[i + lane];
-  }
-  for (std::size_t i = whole; i < a.size(); ++i) sum[i - whole] += static_cast<double>(a[i]) * b[i];
-  return fold(sum);
-}
-
-void multiply(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in, Vectors out) {
-  std::array<const float*, together> vectors{};
-  std::array<float, together> sums{};
-  for (std::size_t k = 0; k < in.count; k += together) {
-    const std::size_t count = std::min(together, in.count - k);
-    for (std::size_t v = 0; v < count; ++v) vectors[v] = in.data + (k + v) * in.stride;
-    for (std::size_t row = 0; row < rows; ++row) {
-      dots(count, matrix.data() + row * cols, vectors, cols, sums);
-      for (std::size_t v = 0; v < count; ++v) out.data[(k + v) * out.stride + row] = sums[v];
-    }
-  }
-}
-
-void multiply_transposed(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in,
-                         Vectors out) {
-  std::array<const float*, together> lines{};
-  std::array<float, together> factors{};
-  for (std::size_t begin = 0; begin < cols; begin += tile) {
-    const std::size_t width = std::min(tile, cols - begin);
-    for (std::size_t k = 0; k < out.count; ++k) std::ranges::fill(out.at(k, cols).subspan(begin, width), 0.0F);
-    for (std::size_t row = 0; row < rows; row += together) {
-      const std::size_t count = std::min(together, rows - row);
-      for (std::size_t v = 0; v < count; ++v) lines[v] = matrix.data() + (row + v) * cols + begin;
-      for (std::size_t k = 0; k < out.count; ++k) {
-        for (std::size_t v = 0; v < count; ++v) factors[v] = in.data[k * in.stride + row + v];
-        add_combination(count, factors, lines, out.at(k, cols).subspan(begin, width));
-      }
-    }
-  }
-}
-
-void add_outer(float scale, ConstVectors left, ConstVectors right, std::size_t rows, std::size_t cols,
-               std::span<float> matrix) {
-  std::array<const float*, together> vectors{};
-  std::array<float, together> factors{};
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t k = 0; k < left.count; k += together) {
-      const std::size_t count = std::min(together, left.count - k);
-      for (std::size_t v = 0; v < count; ++v) {
-        vectors[v] = right.data + (k + v) * right.stride;
-        factors[v] = scale * left.data[(k + v) * left.stride + row];
-      }
-      add_combination(count, factors, vectors, matrix.subspan(row * cols, cols));
-    }
-  }
-}
-
 void orthonormalise(Vectors vectors, std::size_t length) {
   std::size_t unit = 0;  // the next unit vector to try
   for (std::size_t k = 0; k < vectors.count; ++k) {
@@ -168,3 +217,4 @@ void orthonormalise(Vectors vectors, std::size_t length) {
 }
 
 }  // namespace sotto::kernels
+#endif

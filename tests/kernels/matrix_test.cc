@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "tests/kernels/targets.h"
 
 namespace sotto::kernels {
 namespace {
@@ -24,6 +25,29 @@ struct Shape {
 };
 const std::vector<Shape> shapes{{1, 1, 1}, {1, 7, 1},  {7, 1, 1},   {5, 3, 2},     {16, 16, 3},   {17, 33, 4},
                                 {3, 5, 5}, {40, 9, 6}, {9, 100, 7}, {20, 2049, 5}, {1030, 20, 9}, {0, 4, 2}};
+
+// All products of these shapes, one after the other.
+std::vector<float> all_products() {
+  std::vector<float> results;
+  for (const auto& [rows, cols, rank] : shapes) {
+    auto matrix = draw(rows * cols, 1);
+    const auto right = draw(rank * cols, 2);
+    const auto left = draw(rank * rows, 3);
+    std::vector<float> product(rank * rows);
+    std::vector<float> transposed(rank * cols);
+    multiply(matrix, rows, cols, {right.data(), rank, cols}, {product.data(), rank, rows});
+    multiply_transposed(matrix, rows, cols, {left.data(), rank, rows}, {transposed.data(), rank, cols});
+    add_outer(0.3F, {left.data(), rank, rows}, {right.data(), rank, cols}, rows, cols, matrix);
+    results.push_back(static_cast<float>(dot(right, right)));
+    for (const auto& part : {product, transposed, matrix}) results.insert(results.end(), part.begin(), part.end());
+  }
+  return results;
+}
+
+TEST(Matrix, EveryTargetMakesTheSameBits) {
+  const auto expected = all_products();
+  on_every_target([&] { EXPECT_EQ(all_products(), expected); });
+}
 
 TEST(Matrix, ProductsAreThoseOfTheDefinition) {
   for (const auto& [rows, cols, rank] : shapes) {
