@@ -50,7 +50,8 @@ class Codec:
     def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
 
-        Stochastic codecs draw from (seed, step) alone: give each message of its own step. NumericError when a value is
+        Stochastic codecs draw from (seed, step) alone: give each message of its own step. What `svd` finds of a large
+        matrix also depends on the matrix of that shape before it, where it begins. NumericError when a value is
         not finite, ConfigError for tensors of other types.
         """
         return self._codec.encode(tensor, seed, step)

@@ -77,6 +77,10 @@ GradientFile parse(std::span<const std::byte> file) {
   check_segments(segments, elements);
   gradient.layout = Layout(std::move(segments), elements);
   const auto frame = reader.rest();
+  // No frame of zstd says more with fewer bytes: a larger number of elements is not true.
+  if (elements * sizeof(float) / 40'000 > frame.size()) {
+    throw WireError(fmt::format("{} elements in {} bytes", elements, frame.size()));
+  }
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != elements * sizeof(float)) {
     throw WireError(fmt::format("its values are not {} floats", elements));
   }

@@ -23,8 +23,8 @@ std::size_t max_index_bytes(std::size_t count, std::size_t atoms);
 // REQUIRES out.size() == plan.bytes.
 void write_indices(std::span<const std::uint32_t> indices, IndexPlan plan, std::span<std::byte> out);
 
-// Fills `indices` and returns how many there are. WireError when they are more than fit, not below `atoms`, or written
-// in another way than write_indices() would.
+// Fills `indices` and returns how many there are. WireError when they are more than fit, not below `atoms`, or
+// when one is written with more bytes, or a bitmap with other ones, than write_indices() would.
 std::size_t read_indices(std::span<const std::byte> in, IndexCode code, std::size_t atoms,
                          std::span<std::uint32_t> indices);
 

@@ -16,7 +16,7 @@
 namespace sotto {
 
 // The four kinds of stage, in the order in which they stand in a sentence. A stage sees one piece of a message at a
-// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers.
+// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers (svd: its warm start).
 enum class StageKind : std::uint8_t { transform, select, quantise, code };
 
 class Stage {

@@ -9,8 +9,8 @@
 
 namespace sotto::kernels {
 
-// Rounding to whole numbers: a level is about v * (top / norm), in -top .. top; its symbol is level + top. (element.h
-// has the exact operations.) All levels are 0 when the norm is 0. REQUIRES norms finite, top <= 255.
+// Rounding to whole numbers: a level is about v * (top / norm), in -top .. top; symbols stand for 0, -1, 1, -2, 2, ...
+// (element.h has the exact operations.) All levels are 0 when the norm is 0. REQUIRES norms finite, top <= 255.
 
 // To the nearest, ties to even. REQUIRES |v| <= norm.
 void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::uint16_t> symbols);

@@ -5,7 +5,7 @@
 
 namespace sotto::kernels {
 
-// `count` vectors of a length that the function says; vector k begins at data + k * stride. Few (1 .. 64): the factors
+// `count` vectors of a length that the function says; vector k begins at data + k * stride. Few (1 .. 200): the factors
 // of a matrix of low rank.
 template <class Float>
 struct BasicVectors {

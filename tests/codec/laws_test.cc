@@ -104,7 +104,7 @@ TEST(Laws, DecodingAddsTimesScale) {
 
 TEST(Laws, BytesDependOnTheKeyAlone) {
   for_all([](const std::string& sentence) {
-    if (is_warm(sentence)) return;  // on what went before, too: svd_test.cc
+    if (is_warm(sentence)) return;  // on what went before, too: transform_test.cc
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 4)};
     const Key key{.seed = 5, .rank = 1, .generation = 0, .step = 6};
     const auto codec = fresh(sentence);

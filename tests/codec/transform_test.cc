@@ -158,6 +158,46 @@ TEST(Svd, WarmStartsAreStateOfACheckpoint) {
   EXPECT_NE(encode(*make_codec("test", sentence), input, {.step = 3}, 1), expected);
 }
 
+TEST(Svd, AnotherShapeInTheSamePlaceBeginsAnew) {
+  const auto codec = make_codec("test", "svd(rank=8, exact=0) | topk(1)");
+  for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{40, 20}, {20, 900}, {900, 20}, {20, 40}}) {
+    const Input input = low_rank(rows, cols);
+    EXPECT_EQ(encode(*codec, input), encode(*make_codec("test", codec->sentence()), input));
+  }
+}
+
+// Answers a walk over the state of a codec with what a damaged checkpoint may say.
+class Liar final : public StateVisitor {
+ public:
+  Liar(std::uint64_t count, std::vector<float> vectors) : count_(count), vectors_(std::move(vectors)) {}
+  void visit(std::string_view name, std::vector<float>& values) override {
+    if (++read_ > 3) throw FileError(std::string(name) + " is missing");
+    values = vectors_;
+  }
+  void visit(std::string_view, std::vector<std::uint8_t>&) override {}
+  void visit(std::string_view name, std::uint64_t& value) override { value = name == "svd_matrices" ? count_ : 0; }
+
+ private:
+  std::uint64_t count_;
+  std::vector<float> vectors_;
+  int read_ = 0;
+};
+
+TEST(Svd, StateThatCannotBeItsOwnIsRefused) {
+  const Input input = low_rank(30, 20);
+  const auto codec = [] { return make_codec("test", "svd(rank=3, exact=1)"); };
+  Liar endless(std::uint64_t{1} << 60U, std::vector<float>(60));
+  EXPECT_THROW(codec()->visit_state(endless), FileError);
+  Liar odd(1, std::vector<float>(61));
+  EXPECT_THROW(codec()->visit_state(odd), FileError);
+  Liar bad(1, std::vector<float>(60, NAN));
+  EXPECT_THROW(codec()->visit_state(bad), FileError);
+  Liar shorter(1, std::vector<float>(3));  // of another layout
+  const auto begun = codec();
+  begun->visit_state(shorter);
+  EXPECT_EQ(encode(*begun, input), encode(*codec(), input));
+}
+
 TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   Input input = low_rank(30, 20);
   for (float& value : input.values) value = value > 0 ? 3e38F : -3e38F;

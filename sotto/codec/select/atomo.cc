@@ -127,7 +127,13 @@ Contract Atomo::contract(std::span<const std::size_t> atoms) const {
   } else {
     for (const std::size_t n : atoms) worst = std::max(worst, n > 0 ? omega(n) : 0);
   }
-  return {.kind = Contract::Kind::unbiased, .omega = worst, .delta = 0, .input = Contract::Input::delta};
+  // A number of atoms is of a segment, and so is what counts as dense: pieces of it would each have their own.
+  const bool whole = options_.scope == "segment" && ((needs_budget(options_.p) && !is_share_) || options_.dense > 0);
+  return {.kind = Contract::Kind::unbiased,
+          .omega = worst,
+          .delta = 0,
+          .input = Contract::Input::delta,
+          .grain = whole ? Contract::Grain::segment : Contract::Grain::element};
 }
 
 }  // namespace sotto

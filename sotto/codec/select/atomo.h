@@ -19,7 +19,9 @@ struct AtomoOptions {
              "probabilities: of least variance; min(1, s e/sum e), as the original code has it; all equal; e/max e; "
              "e/|e|_2",
              {"waterfill", "truncate", "uniform", "max", "l2"});
-    v.option("scope", scope, "s is of each segment, or of the whole bucket", {"segment", "bucket"});
+    v.option("scope", scope,
+             "s is of each segment, or of the whole bucket (of each part that scatter_reduce cuts it into)",
+             {"segment", "bucket"});
     v.option("dense", dense, "one-dimensional segments of at most so many atoms are sent whole",
              Bounds{0, 4294967295.0});
   }

@@ -15,7 +15,8 @@ constexpr int corrections = 10;
 
 // One in a hundred, but enough to rank by.
 std::size_t sample_size(std::size_t atoms, double ratio) {
-  return std::max((atoms + 99) / 100, static_cast<std::size_t>(std::ceil(2 / ratio)));
+  const double enough = std::min(std::ceil(2 / ratio), static_cast<double>(atoms) + 1);
+  return std::max((atoms + 99) / 100, static_cast<std::size_t>(enough));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
@@ -262,14 +263,22 @@ Contract Svd::contract(const Layout& layout) const {
 void Svd::visit_state(StateVisitor& visitor) {
   auto count = static_cast<std::uint64_t>(warm_.size());
   visitor.visit("svd_matrices", count);
-  // A reader finds nothing or the same matrices here; a new process has none yet, and learns which there are.
-  std::vector<std::uint64_t> places;
-  for (const auto& [place, vectors] : warm_) places.push_back(place);
-  places.resize(count);
+  // A reader takes what was written for what is here, one by one: it fails at the first that is missing.
+  std::map<std::uint64_t, std::vector<float>> visited;
+  auto next = warm_.begin();
   for (std::uint64_t i = 0; i < count; ++i) {
-    visitor.visit(fmt::format("svd_place_{}", i), places[i]);
-    visitor.visit(fmt::format("svd_vectors_{}", i), warm_[places[i]]);
+    std::uint64_t place = next != warm_.end() ? next->first : 0;
+    std::vector<float> vectors;
+    if (next != warm_.end()) vectors = std::move((next++)->second);
+    const std::string name = fmt::format("svd_vectors_{}", i);
+    visitor.visit(fmt::format("svd_place_{}", i), place);
+    visitor.visit(name, vectors);
+    if (vectors.size() % rank_ != 0 || !kernels::all_finite(vectors)) {
+      throw FileError(fmt::format("{} are not {} vectors of finite numbers", name, rank_));
+    }
+    visited[place] = std::move(vectors);
   }
+  warm_ = std::move(visited);
 }
 
 }  // namespace sotto
