@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "python/bindings/agreement.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
@@ -66,8 +67,8 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
 
   // The room for a message depends on all of this, so it is compared before any is sent.
   Hash hash;
-  hash.add(identity());
-  if (const int other = first_to_differ(hash.value()); other >= 0) {
+  hash.add(identity() + options_.agreed);
+  if (const int other = first_to_differ(*communicator_, hash.value()); other >= 0) {
     throw ConfigError(fmt::format("rank {} compresses another model than rank 0, or in another way", other));
   }
   begin_at(0);
@@ -233,13 +234,6 @@ void Averager::visit_state(StateVisitor& visitor) {
     ScopedState scoped(visitor, std::to_string(lane));
     lanes_[lane].aggregator->visit_state(scoped);
   }
-}
-
-int Averager::first_to_differ(std::uint64_t value) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_->size()));
-  communicator_->all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
-  const auto other = std::ranges::find_if(all, [&](std::uint64_t of_rank) { return of_rank != all[0]; });
-  return other == all.end() ? -1 : static_cast<int>(other - all.begin());
 }
 
 }  // namespace sotto::python

@@ -42,6 +42,7 @@ struct AveragerOptions {
   // A value that is not finite makes the whole mean of its bucket NaN on every rank, as without compression, in place
   // of a NumericError; no memory is changed by it. Costs one round of 4 bytes a bucket.
   bool propagate = false;
+  std::string agreed;  // whatever else must be the same on all ranks, but does not belong to the state
 };
 
 struct AveragerStats {
@@ -88,9 +89,6 @@ class Averager {
   // were written at, which forgets all that there was.
   void visit_state(StateVisitor& visitor);
   void begin_at(std::uint64_t step);
-
-  // Collective: the first rank whose value is not that of rank 0, or -1.
-  int first_to_differ(std::uint64_t value);
 
  private:
   struct LaneState {

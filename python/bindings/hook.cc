@@ -4,6 +4,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
@@ -15,7 +16,9 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
+#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/error.h"
@@ -27,6 +30,9 @@ namespace sotto::python {
 namespace {
 
 using Future = c10::ivalue::Future;
+
+// Why a rank compares its step with the others'.
+constexpr std::uint64_t stepping = 0, loading = 1, refusing = 2;
 
 DType type_of(const at::Tensor& tensor, const std::string& name) {
   switch (tensor.scalar_type()) {
@@ -82,6 +88,7 @@ struct Job {
     Range bytes;  // of the buffer
   };
   std::size_t index = 0;
+  bool last = false;  // of DDP's, in this backward
   at::Tensor buffer;
   at::Tensor host;                   // the buffer itself, or a copy of a device's in page-locked memory
   std::optional<c10::Event> copied;  // to `host`
@@ -100,7 +107,7 @@ class Hook::Impl {
        std::unique_ptr<Communicator> communicator)
       : options_(std::move(options)),
         parameters_(std::move(parameters)),
-        averager_(describe(parameters_), std::move(options_.averager), std::move(communicator)),
+        averager_(describe(parameters_), agreed(options_), std::move(communicator)),
         job_of_(parameters_.size()),
         finished_([this](std::size_t parameter) { give_back(parameter); }) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -126,7 +133,24 @@ class Hook::Impl {
     return averager_;
   }
 
+  // Collective: whether all ranks are at the same step, for the same reason.
+  void check_step(std::uint64_t mark) const {
+    Hash hash;
+    hash.add(fmt::format("{} {}", mark, averager_.step()));
+    const int other = first_to_differ(averager_.communicator(), hash.value());
+    if (other < 0) return;
+    throw ConfigError(
+        fmt::format("rank {} does not go on from the state of the same step as rank 0; call "
+                    "sotto.load_state_dict on every rank, with the states of one step",
+                    other));
+  }
+
  private:
+  static AveragerOptions agreed(HookOptions& options) {
+    options.averager.agreed = fmt::format("check_replicas {}", options.check_replicas);
+    return std::move(options.averager);
+  }
+
   static std::vector<Parameter> describe(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
     std::vector<Parameter> all;
     for (const auto& [name, tensor] : parameters) all.push_back({name, memory_shape(tensor), type_of(tensor, name)});
@@ -135,6 +159,7 @@ class Hook::Impl {
 
   void fill(Job& job, c10d::GradBucket& bucket) {
     job.index = bucket.getIndex();
+    job.last = bucket.isLast();
     job.buffer = bucket.getBufferRef();
     if (job.buffer.layout() != at::kStrided)
       throw ConfigError("sparse gradients cannot be compressed; make them dense");
@@ -175,28 +200,46 @@ class Hook::Impl {
 
   // All below: on our thread.
   void work(Job& job) {
-    active_.push_back(&job);
+    active_.push_back(job.future);
+    const bool last = job.last;  // once its means are there, the job is no longer ours
     if (!error_) {
       try {
         if (job.index == 0) start_step();
         if (job.copied) job.copied->synchronize();
         for (const Job::Piece& piece : job.pieces) receive(job, piece);
         averager_.run(finished_);
+        if (last) check_complete();
         return;
       } catch (const std::exception& error) {
         averager_.communicator().give_up(error.what());
         error_ = for_torch(std::current_exception());
       }
     }
-    for (Job* open : active_) {
-      if (!open->future->completed()) open->future->setError(error_);
+    for (const auto& open : active_) {
+      if (!open->completed()) open->setError(error_);
     }
+    active_.clear();
   }
 
   void start_step() {
     active_.erase(active_.begin(), active_.end() - 1);
+    std::ranges::fill(job_of_, nullptr);
+    if (!std::exchange(stepped_, true)) check_step(stepping);
     averager_.start_step();
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
+  }
+
+  // What does not come with DDP's last bucket never comes, and would be waited for without end.
+  void check_complete() const {
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (job_of_[i] == nullptr) missing.push_back(parameters_[i].first);
+    }
+    if (missing.empty()) return;
+    throw ConfigError(
+        fmt::format("DDP does not reduce {}: frozen when DistributedDataParallel was made, or added since; make "
+                    "it anew, and call sotto.compress again",
+                    fmt::join(missing, ", ")));
   }
 
   void receive(Job& job, const Job::Piece& piece) {
@@ -224,7 +267,7 @@ class Hook::Impl {
       const at::Tensor values = tensor.detach().cpu().contiguous();
       hash.add(sha256_hex({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()}));
     }
-    if (const int other = averager_.first_to_differ(hash.value()); other >= 0) {
+    if (const int other = first_to_differ(averager_.communicator(), hash.value()); other >= 0) {
       throw NumericError(
           fmt::format("rank {} has other parameters than rank 0 at the start of step {}", other, averager_.step()));
     }
@@ -234,9 +277,10 @@ class Hook::Impl {
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
   mutable Averager averager_;
   std::unordered_map<c10::TensorImpl*, std::size_t> index_of_;
-  std::vector<std::unique_ptr<Job>> jobs_;  // by DDP's bucket index; the thread of backward's
-  std::vector<Job*> active_;                // of this step
-  std::vector<Job*> job_of_;                // by parameter
+  std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index; the thread of backward's
+  std::vector<c10::intrusive_ptr<Future>> active_;  // of this step
+  std::vector<Job*> job_of_;                        // by parameter; null: its gradient did not come yet
+  bool stepped_ = false;
   std::function<void(std::size_t)> finished_;
   std::exception_ptr error_;   // for good
   mutable CommThread thread_;  // last: it ends before what its work uses
@@ -292,7 +336,22 @@ void Hook::load(std::uint64_t step, const StateValues& values, bool memories_onl
     restore(step, values, memories_only);
   } catch (...) {
     restore(step_before, before, false);
+    refuse();
     throw;
+  }
+  try {
+    impl_->check_step(loading);
+  } catch (...) {
+    restore(step_before, before, false);
+    throw;
+  }
+}
+
+void Hook::refuse() {
+  impl_->idle();
+  try {
+    impl_->check_step(refusing);
+  } catch (const Error&) {  // why this rank refuses is told by the caller
   }
 }
 

@@ -45,9 +45,11 @@ class Hook {
   // Between steps.
   StateValues state() const;
   std::uint64_t step() const;
-  // As state() gave it, of this identity; or, with `memories_only`, only its memories: all else begins anew. FileError
-  // leaves nothing changed.
+  // Collective. As state() gave it, of this identity; or, with `memories_only`, only its memories: all else begins
+  // anew. FileError, and ConfigError where the ranks' steps differ or a rank refuses, leave nothing changed.
   void load(std::uint64_t step, const StateValues& values, bool memories_only);
+  // In place of load(), on a rank whose state cannot be loaded.
+  void refuse();
 
   // Registers the hook, which keeps `hook` alive. std::exception when DDP has another one already.
   static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);

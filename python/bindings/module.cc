@@ -1,6 +1,8 @@
 // The extension module sotto._C: what the Python package is made of. It takes and gives plain values, and lets other
 // Python threads run during everything that takes long.
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -10,12 +12,14 @@
 #include <cstring>
 #include <optional>
 
+#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"
 #include "python/bindings/tensor_codec.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/process_group.h"
 #include "sotto/core/error.h"
+#include "sotto/core/hash.h"
 #include "sotto/core/version.h"
 #include "sotto/kernels/vector.h"
 
@@ -75,6 +79,12 @@ py::bytes encode(TensorCodec& codec, const at::Tensor& tensor, std::uint64_t see
 
 at::Tensor decode(const TensorCodec& codec, const py::buffer& data, std::size_t limit) {
   const py::buffer_info info = data.request();
+  py::ssize_t step = info.itemsize;
+  for (auto d = static_cast<std::size_t>(info.ndim); d-- > 0; step *= info.shape[d]) {
+    if (info.shape[d] > 1 && info.strides[d] != step) {
+      throw ConfigError("the bytes to decode do not lie one after the other; decode(bytes(data)) copies them");
+    }
+  }
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(info.ptr),
                                          static_cast<std::size_t>(info.size * info.itemsize));
   const py::gil_scoped_release released;
@@ -109,11 +119,21 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
 // A new tensor with the result, on the CPU.
 at::Tensor aggregate(const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
                      const std::string& aggregator, std::uint64_t seed, double timeout) {
+  const auto communicator = over_process_group(*group, milliseconds(timeout));
+  // Before any check, so that what one rank would refuse is an error of all of them.
+  Hash hash;
+  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
+                       op, codec, aggregator, seed, static_cast<int>(tensor.layout())));
+  if (const int other = first_to_differ(*communicator, hash.value()); other >= 0) {
+    throw ConfigError(
+        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
+                    "codec, aggregator and seed must be the same on all ranks",
+                    other));
+  }
   const auto type = type_of(tensor.scalar_type());
   if (!type || tensor.layout() != at::kStrided) {
     throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
   }
-  const auto communicator = over_process_group(*group, milliseconds(timeout));
   if (op != "avg" && op != "sum" && op != "min" && op != "max") {
     throw ConfigError("op is one of avg, sum, min, max; not " + op);
   }
@@ -243,9 +263,15 @@ py::dict state(const Hook& hook) {
 
 void load(Hook& hook, std::uint64_t step, const py::dict& state, bool memories_only) {
   StateValues values;
-  for (const auto& [key, value] : state) {
-    const auto name = key.cast<std::string>();
-    values.emplace(name, from_python(name, value));
+  try {
+    for (const auto& [key, value] : state) {
+      const auto name = key.cast<std::string>();
+      values.emplace(name, from_python(name, value));
+    }
+  } catch (...) {
+    const py::gil_scoped_release released;
+    hook.refuse();
+    throw;
   }
   const py::gil_scoped_release released;
   hook.load(step, values, memories_only);
@@ -274,6 +300,7 @@ PYBIND11_MODULE(_C, module) {
       .def("step", &Hook::step, Released())
       .def("stats", &stats)
       .def("state", &state)
-      .def("load", &load);
+      .def("load", &load)
+      .def("refuse", &Hook::refuse, Released());
   module.def("attach", &attach, Released());
 }

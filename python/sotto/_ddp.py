@@ -110,9 +110,11 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
-        phases = [(int(step), str(sentence), aggregator) for step, sentence in schedule or ()]
+        phases = [(step, sentence, aggregator) for step, sentence in schedule or ()]
+        if not all(type(step) is int and isinstance(sentence, str) for step, sentence, _ in phases):
+            raise TypeError
     except (TypeError, ValueError):
-        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence)") from None
+        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence), the step a whole number") from None
     steps = [step for step, _, _ in phases]
     if not steps or steps[0] != 0 or any(b <= a for a, b in zip(steps, steps[1:])):
         raise ConfigError(f"schedule={schedule!r}: the first phase begins at step 0, each other later than the one before")
@@ -201,8 +203,21 @@ def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Seq
     of the new one: each memory becomes the mean of the old ones, so that what the ranks together still owe to the mean
     gradient is unchanged. All else begins anew: warm starts, choices of "auto", and what owners in scatter_reduce hold
     back of the second encoding.
+
+    Collective: every rank calls it, between the same steps, with the state of the same step. What one rank refuses is an
+    error on all, and changes nothing on any.
     """
     hook = _hook(ddp)
+    try:
+        step, values, memories_only = _chosen(hook, state)
+    except Exception:
+        hook.refuse()
+        raise
+    hook.load(step, values, memories_only)
+
+
+def _chosen(hook: _C.Hook, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, Any], bool]:
+    """Of all that was given: the step, the values for this rank, and whether they are memories only."""
     if isinstance(state, Mapping):
         _check(hook, state)
         if state["ranks"] != hook.ranks():
@@ -211,8 +226,9 @@ def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Seq
                 "the memories hold over them, give a list of the states of all old ranks")
         if state["rank"] != hook.rank():
             raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {hook.rank()}")
-        hook.load(state["step"], dict(state["values"]), False)
-        return
+        return state["step"], dict(state["values"]), False
+    if not isinstance(state, Sequence):
+        raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
     states = list(state)
     for one in states:
         _check(hook, one)
@@ -221,10 +237,10 @@ def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Seq
     if not states or ranks != list(range(states[0]["ranks"])) or len({one["step"] for one in states}) != 1:
         raise ConfigError(f"these are the states of ranks {ranks}; wanted are those of all ranks of a job, of one step")
     if len(states) == hook.ranks():
-        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]), False)
-        return
+        return states[0]["step"], dict(states[hook.rank()]["values"]), False
     memories = [name for name in states[0]["values"] if name.partition("/")[2].startswith("memory.")]
-    hook.load(states[0]["step"], {name: _mean(name, [one["values"].get(name) for one in states]) for name in memories}, True)
+    means = {name: _mean(name, [one["values"].get(name) for one in states]) for name in memories}
+    return states[0]["step"], means, True
 
 
 def _check(hook: _C.Hook, state: Mapping[str, Any]) -> None:

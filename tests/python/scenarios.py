@@ -264,14 +264,14 @@ def not_finite(nonfinite):
 def again_after_an_error():
     ddp = sotto.compress(make(), "none", timeout=20)
     x, y = batch(0)
+    raised = ""
     try:
         (ddp(x).sum() * (math.inf if dist.get_rank() == 0 else 1)).backward()
-    except sotto.Error:
-        pass
+    except sotto.Error as error:
+        raised = type(error).__name__
     with ddp.no_sync():
         pass
-    sotto.stats(ddp)
-    return "stats work"
+    return [raised, sotto.stats(ddp).steps]
 
 
 def stalls(timeout):
@@ -298,6 +298,45 @@ def differently():
     return sotto.compress(make(), "none" if dist.get_rank() == 0 else "qsgd") is None
 
 
+def differently_checked():
+    return sotto.compress(make(), "none", check_replicas=dist.get_rank()) is None
+
+
+def not_reduced(how):
+    """A parameter that is trainable when DDP is compressed, but was not there, or frozen, when DDP was made."""
+    net = Net()
+    net.hidden.weight.requires_grad_(how != "unfrozen")
+    ddp = DDP(net)
+    net.hidden.weight.requires_grad_(True)
+    if how == "added":
+        net.added = nn.Linear(2, 2)
+    sotto.compress(ddp, "ef | topk(0.1)")
+    loss_of(ddp, 0).backward()
+
+
+def aggregates_differently(what):
+    """Rank 1 does something else."""
+    usual = {"shape": 1000, "type": "float32", "op": "avg", "codec": "none", "aggregator": "auto", "seed": 0}
+    other = {"shape": 500, "type": "float16", "op": "sum", "codec": "qsgd(4)", "aggregator": "gather", "seed": 1}
+    how = usual | ({what: other[what]} if dist.get_rank() == 1 else {})
+    tensor = torch.ones(how.pop("shape"), dtype=getattr(torch, how.pop("type")))
+    sotto.aggregate(tensor, **how)
+
+
+def load_on_some(ranks, steps):
+    """Only these ranks load a state, that of so many steps; then all go on."""
+    old = sotto.compress(make(), schedule=[(0, "none"), (2, "ef | topk(0.1)")])
+    states = []
+    for step in range(3):
+        states.append(sotto.state_dict(old))
+        train(old, 1, first=step)
+    # A rank that waits for others must not wait in DDP's own broadcast.
+    ddp = sotto.compress(make(broadcast_buffers=False), schedule=[(0, "none"), (2, "ef | topk(0.1)")], timeout=60)
+    if dist.get_rank() in ranks:
+        sotto.load_state_dict(ddp, states[steps[dist.get_rank()]])
+    train(ddp, 1)
+
+
 def bad_calls():
     said = {}
 
@@ -321,6 +360,7 @@ def bad_calls():
     expect("schedule start", lambda: sotto.compress(net, schedule=[(3, "none")]))
     expect("schedule later", lambda: sotto.compress(net, schedule=[(0, "none"), (5, "tokp")]))
     expect("schedule drops", lambda: sotto.compress(net, schedule=[(0, "ef | topk(0.1)"), (5, "none")]))
+    expect("schedule fraction", lambda: sotto.compress(net, schedule=[(0, "none"), (2.7, "int8")]))
     expect("rule unused", lambda: sotto.compress(net, "none", rules={"*.wieght": "int8"}))
     expect("rules all", lambda: sotto.compress(net, "none", rules={"*": "int8"}))
     expect("nonfinite", lambda: sotto.compress(net, "none", nonfinite="ignore"))

@@ -1,5 +1,7 @@
 """Errors of one rank end the step on all, as exceptions of backward that say who and when."""
 
+import pytest
+
 
 def test_a_gradient_that_is_not_finite(pair):
     other, bad = pair.ask("not_finite", nonfinite="raise")
@@ -20,7 +22,7 @@ def test_not_finite_as_ddp_has_it(pair):
 
 
 def test_a_failed_module_can_be_looked_at(pair):
-    assert pair.values("again_after_an_error") == ["stats work"] * 2
+    assert pair.values("again_after_an_error") == [["NumericError", 0], ["CommError", 0]]
 
 
 def test_a_rank_that_stalls(start_ranks):
@@ -43,6 +45,24 @@ def test_ranks_that_compress_differently(pair):
         assert "rank 1 compresses another model than rank 0, or in another way" in str(failed)
 
 
+def test_ranks_that_check_differently(pair):
+    for failed in pair.ask("differently_checked"):
+        assert failed.kinds[0] == "ConfigError" and "or in another way" in str(failed)
+
+
+@pytest.mark.parametrize(("how", "missing"), [("unfrozen", "hidden.weight"), ("added", "added.weight, added.bias")])
+def test_parameters_that_ddp_does_not_reduce(pair, how, missing):
+    for failed in pair.ask("not_reduced", how=how):
+        assert "ConfigError" in failed.kinds or "CommError" in failed.kinds
+        assert f"DDP does not reduce {missing}: " in str(failed)
+
+
+@pytest.mark.parametrize("what", ["shape", "type", "op", "codec", "aggregator", "seed"])
+def test_ranks_that_aggregate_differently(pair, what):
+    for failed in pair.ask("aggregates_differently", what=what):
+        assert failed.kinds[0] == "ConfigError" and "rank 1 aggregates another tensor than rank 0" in str(failed)
+
+
 def test_bad_calls(pair):
     wanted = {
         "no ddp": "wants a DistributedDataParallel module, not Net",
@@ -56,6 +76,7 @@ def test_bad_calls(pair):
         "schedule start": "begins at step 0",
         "schedule later": "did you mean `topk`?",
         "schedule drops": "write `ef | f32`",
+        "schedule fraction": "the step a whole number",
         "rule unused": "'*.wieght' applies to no parameter",
         "rules all": "none is left",
         "nonfinite": "one of raise, propagate",

@@ -28,8 +28,14 @@ def test_other_numbers_of_ranks(saved, trio, start_ranks):
 
 def test_the_state_of_another_rank_is_refused(pair, saved):
     refused = pair.ask("resume", first=3, steps=0, folder=saved, rank=0)
-    assert isinstance(refused[0], str)
+    assert refused[0].kinds[0] == "ConfigError" and "rank 1 does not go on from the state" in str(refused[0])
     assert refused[1].kinds[0] == "ConfigError" and "the state is that of rank 0, and this is rank 1" in str(refused[1])
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [([0], [1, 1]), ([0], [0, 0]), ([1], [1, 1]), ([0, 1], [0, 1])])
+def test_ranks_that_load_differently(pair, ranks, steps):
+    for failed in pair.ask("load_on_some", ranks=ranks, steps=steps):
+        assert "ConfigError" in failed.kinds and "does not go on from the state of the same step" in str(failed)
 
 
 def test_damaged_states_are_refused(pair):

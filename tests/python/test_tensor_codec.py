@@ -45,6 +45,17 @@ def test_random_numbers_come_from_seed_and_step(package):
     assert len(set(messages)) == 3
 
 
+def test_bytes_that_lie_apart_are_refused(package):
+    codec = package.Codec("int8")
+    data = codec.encode(torch.randn(1000))
+    apart = bytearray(2 * len(data))
+    apart[::2] = data
+    for view in (memoryview(data)[::-1], memoryview(apart)[::2]):
+        with pytest.raises(package.ConfigError, match="do not lie one after the other"):
+            codec.decode(view)
+    assert torch.equal(codec.decode(bytes(memoryview(apart)[::2])), codec.decode(memoryview(data)))
+
+
 @pytest.mark.parametrize("sentence", ["qsgd(4)", "topk(0.1) | f16 | zstd"])
 def test_wrong_bytes_are_wire_errors(package, sentence):
     codec = package.Codec(sentence)
