@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -32,5 +34,29 @@ void for_chunks(std::size_t n, std::size_t chunk, Run run) {
     begin += count * size;
   }
 }
+
+// What transforms of chunks have in common: they are orthonormal, and parts are cut between chunks.
+class ChunkTransform : public Transform {
+ public:
+  std::string sentence() const final { return record_options(name_, options_); }
+  // An atom a coefficient, and a coefficient in the place of each element.
+  Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
+    return {piece.range.size(), 1, 0, piece.first};
+  }
+  Contract contract(const Layout& /*layout*/) const final {
+    return {.kind = Contract::Kind::rounding,
+            .input = Contract::Input::model,
+            .grain = Contract::Grain::block,
+            .block = chunk()};
+  }
+
+ protected:
+  ChunkTransform(std::string_view name, const ChunkOptions& options) : name_(name), options_(options) {}
+  std::size_t chunk() const { return static_cast<std::size_t>(options_.chunk); }
+
+ private:
+  std::string_view name_;
+  ChunkOptions options_;
+};
 
 }  // namespace sotto

@@ -16,14 +16,11 @@ std::size_t place(std::size_t j, std::size_t size) { return j % 2 == 0 ? j / 2 :
 }  // namespace
 
 Dct::Dct(const DctOptions& options)
-    : options_(options),
-      chunk_(static_cast<std::size_t>(options.chunk)),
-      spectrum_(chunk_),
-      cosines_(chunk_ / 2 + 1),
-      sines_(chunk_ / 2 + 1),
-      coefficients_((chunk_ + 1) * spectrum_.batch()) {}
-
-Atoms Dct::atoms(const Layout&, const Piece& piece) const { return {piece.range.size(), 1, 0, piece.first}; }
+    : ChunkTransform("dct", options),
+      spectrum_(chunk()),
+      cosines_(chunk() / 2 + 1),
+      sines_(chunk() / 2 + 1),
+      coefficients_((chunk() + 1) * spectrum_.batch()) {}
 
 void Dct::use_tables(std::size_t size) const {
   if (tabled_ == size) return;
@@ -38,7 +35,7 @@ void Dct::use_tables(std::size_t size) const {
 void Dct::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values,
                   std::span<float> /*energies: the rows*/, std::span<float> rows) {
   const std::size_t batch = spectrum_.batch();
-  for_chunks(values.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = std::sqrt(2 / static_cast<float>(size));
@@ -67,7 +64,7 @@ void Dct::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
                       float scale, std::span<float> out) const {
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 1);
-  for_chunks(out.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     use_tables(size);
     const float first_factor = 1 / std::sqrt(static_cast<float>(size));
     const float factor = 1 / std::sqrt(2 * static_cast<float>(size));
@@ -96,13 +93,6 @@ void Dct::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
       }
     }
   });
-}
-
-Contract Dct::contract(const Layout&) const {
-  return {.kind = Contract::Kind::rounding,
-          .input = Contract::Input::model,
-          .grain = Contract::Grain::block,
-          .block = chunk_};
 }
 
 }  // namespace sotto

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "sotto/codec/stage.h"
 #include "sotto/codec/transform/chunks.h"
 #include "sotto/codec/transform/spectrum.h"
 
@@ -14,24 +13,19 @@ struct DctOptions : ChunkOptions {
 
 // The discrete cosine transform (type II, orthonormal) of chunks: what neighbours have in common meets in few
 // coefficients (Ahmed, Natarajan, Rao, 1974).
-class Dct final : public Transform {
+class Dct final : public ChunkTransform {
  public:
   using Options = DctOptions;
   explicit Dct(const DctOptions& options);
 
-  std::string sentence() const override { return record_options("dct", options_); }
-  Atoms atoms(const Layout& layout, const Piece& piece) const override;
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                    std::span<const float> rows, float scale, std::span<float> out) const override;
-  Contract contract(const Layout& layout) const override;
 
  private:
   void use_tables(std::size_t size) const;
 
-  DctOptions options_;
-  std::size_t chunk_;
   mutable Spectrum spectrum_;
   mutable std::size_t tabled_ = 0;
   mutable std::vector<float> cosines_, sines_;  // of pi k / 2n

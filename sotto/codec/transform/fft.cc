@@ -18,21 +18,20 @@ float weight(std::size_t k, std::size_t size) {
 
 }  // namespace
 
-Fft::Fft(const FftOptions& options)
-    : options_(options), chunk_(static_cast<std::size_t>(options.chunk)), spectrum_(chunk_) {}
+Fft::Fft(const FftOptions& options) : ChunkTransform("fft", options), spectrum_(chunk()) {}
 
 Atoms Fft::atoms(const Layout&, const Piece& piece) const {
   std::size_t count = 0;
-  for_chunks(piece.range.size(), chunk_,
+  for_chunks(piece.range.size(), chunk(),
              [&](std::size_t, std::size_t size, std::size_t chunks) { count += chunks * frequencies(size); });
-  return {count, 2, 0, piece.first / chunk_ * frequencies(chunk_)};
+  return {count, 2, 0, piece.first / chunk() * frequencies(chunk())};
 }
 
 void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values, std::span<float> energies,
                   std::span<float> rows) {
   const std::size_t batch = spectrum_.batch();
   std::size_t atom = 0;
-  for_chunks(values.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     for (std::size_t done = 0; done < count; done += batch) {
       const std::size_t used = std::min(batch, count - done);
       if (used < batch) spectrum_.clear(size);
@@ -60,7 +59,7 @@ void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 2);
   std::size_t first = 0;  // number of the batch's first atom
-  for_chunks(out.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     for (std::size_t done = 0; done < count; done += batch) {
       const std::size_t used = std::min(batch, count - done);
       const std::size_t end = first + used * frequencies(size);
@@ -81,13 +80,6 @@ void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
       }
     }
   });
-}
-
-Contract Fft::contract(const Layout&) const {
-  return {.kind = Contract::Kind::rounding,
-          .input = Contract::Input::model,
-          .grain = Contract::Grain::block,
-          .block = chunk_};
 }
 
 }  // namespace sotto

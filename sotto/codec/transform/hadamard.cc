@@ -20,14 +20,11 @@ float with_sign(float value, std::size_t number) {
 
 }  // namespace
 
-Hadamard::Hadamard(const HadamardOptions& options)
-    : options_(options), chunk_(static_cast<std::size_t>(options.chunk)), lanes_(chunk_ * lanes) {}
-
-Atoms Hadamard::atoms(const Layout&, const Piece& piece) const { return {piece.range.size(), 1, 0, piece.first}; }
+Hadamard::Hadamard(const HadamardOptions& options) : ChunkTransform("hadamard", options), lanes_(chunk() * lanes) {}
 
 void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
                        std::span<float> /*energies: the rows*/, std::span<float> rows) {
-  for_chunks(values.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     const float factor = 1 / std::sqrt(static_cast<float>(size));
     for (std::size_t done = 0; done < count; done += lanes) {
       const std::size_t used = std::min(lanes, count - done);
@@ -50,7 +47,7 @@ void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::s
 void Hadamard::add_inverse(const Layout&, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) const {
   RowWalk walk(selected, rows, 1);
-  for_chunks(out.size(), chunk_, [&](std::size_t begin, std::size_t size, std::size_t count) {
+  for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     const float factor = 1 / std::sqrt(static_cast<float>(size));
     for (std::size_t done = 0; done < count; done += lanes) {
       const std::size_t used = std::min(lanes, count - done);
@@ -70,13 +67,6 @@ void Hadamard::add_inverse(const Layout&, const Piece& piece, std::span<const st
       }
     }
   });
-}
-
-Contract Hadamard::contract(const Layout&) const {
-  return {.kind = Contract::Kind::rounding,
-          .input = Contract::Input::model,
-          .grain = Contract::Grain::block,
-          .block = chunk_};
 }
 
 }  // namespace sotto

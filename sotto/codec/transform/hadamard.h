@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "sotto/codec/stage.h"
 #include "sotto/codec/transform/chunks.h"
 
 namespace sotto {
@@ -14,22 +13,17 @@ struct HadamardOptions : ChunkOptions {
 // Walsh-Hadamard coefficients of chunks, after random signs: orthonormal, and it spreads what is large over all of a
 // chunk, which brings quantisers close to their best (Suresh et al., ICML 2017). The signs are those of the element's
 // number in its segment, the same for ever, so that a message need not say them.
-class Hadamard final : public Transform {
+class Hadamard final : public ChunkTransform {
  public:
   using Options = HadamardOptions;
   explicit Hadamard(const HadamardOptions& options);
 
-  std::string sentence() const override { return record_options("hadamard", options_); }
-  Atoms atoms(const Layout& layout, const Piece& piece) const override;
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                    std::span<const float> rows, float scale, std::span<float> out) const override;
-  Contract contract(const Layout& layout) const override;
 
  private:
-  HadamardOptions options_;
-  std::size_t chunk_;
   mutable std::vector<float> lanes_;
 };
 

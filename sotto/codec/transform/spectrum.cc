@@ -9,8 +9,7 @@
 namespace sotto {
 
 Spectrum::Spectrum(std::size_t largest)
-    : largest_(largest),
-      re_(largest * lanes),
+    : re_(largest * lanes),
       im_(largest * lanes),
       coefficient_re_((largest / 2 + 1) * 2 * lanes),
       coefficient_im_((largest / 2 + 1) * 2 * lanes),

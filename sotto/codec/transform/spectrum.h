@@ -9,7 +9,7 @@ namespace sotto {
 // as its real and one as its imaginary part.
 class Spectrum {
  public:
-  explicit Spectrum(std::size_t largest);
+  explicit Spectrum(std::size_t largest);  // of the chunks
 
   std::size_t batch() const { return 2 * lanes; }  // chunks at once
   // Sample j of chunk c, for j < size; coefficient k of chunk c, for k <= size / 2. REQUIRES c < batch().
@@ -24,7 +24,6 @@ class Spectrum {
   static constexpr std::size_t lanes = 16;
   void use_tables(std::size_t size);
 
-  std::size_t largest_;
   std::size_t tabled_ = 0;
   std::vector<float> re_, im_, coefficient_re_, coefficient_im_, cosines_, sines_;
 };
