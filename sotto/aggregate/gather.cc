@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 
@@ -22,13 +23,10 @@ class SentMessage final : public Sent {
 
 class Gather final : public Aggregator {
  public:
-  explicit Gather(AggregatorParts parts) : parts_(std::move(parts)) {
-    std::size_t agreed = 0;
+  explicit Gather(AggregatorParts parts) : parts_(std::move(parts)), encoder_(parts_.codec) {
     for (const BucketPlan& plan : parts_.buckets) {
       rooms_.push_back(parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
-      agreed = std::max(agreed, parts_.codec->agreed_count(plan.layout));
     }
-    agreed_.resize(agreed);
   }
 
   std::string_view name() const override { return "gather"; }
@@ -37,15 +35,9 @@ class Gather final : public Aggregator {
     const Range whole{0, bucket.values.size()};
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket);
-    const auto agreed = std::span(agreed_).first(parts_.codec->agreed_count(*bucket.layout));
-    if (!agreed.empty()) {
-      parts_.codec->propose(prepared, agreed);
-      phases.encode += timer.lap();
-      communicator.all_reduce(agreed, ReduceOp::max);
-      phases.network += timer.lap();
-    }
-    parts_.codec->encode(prepared, key, agreed, {&whole, 1}, {&own_, 1});
     phases.encode += timer.lap();
+    encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, phases);
+    timer.lap();
 
     const int ranks = communicator.size();
     round_.clear();
@@ -82,9 +74,9 @@ class Gather final : public Aggregator {
   }
 
   AggregatorParts parts_;
+  Encoder encoder_;
   std::vector<std::size_t> rooms_;  // for the largest message of each bucket
   Message own_;
-  std::vector<float> agreed_;
   Round round_;
 };
 

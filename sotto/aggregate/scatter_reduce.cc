@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sotto/aggregate/chunks.h"
+#include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/codec/scratch.h"
 #include "sotto/core/hash.h"
@@ -31,9 +32,10 @@ class ScatterReduce final : public Aggregator {
  public:
   explicit ScatterReduce(AggregatorParts parts)
       : parts_(std::move(parts)),
+        encoder_(parts_.codec),
         mean_codec_(make_codec("scatter_reduce", parts_.codec->sentence())),
+        mean_encoder_(mean_codec_),
         own_(static_cast<std::size_t>(parts_.ranks)) {
-    std::size_t agreed = 0;
     std::size_t owned = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       Cut& cut = cuts_.emplace_back();
@@ -44,13 +46,10 @@ class ScatterReduce final : public Aggregator {
       for (const Range chunk : cut.chunks) {
         const Layout& layout = cut.layouts.emplace_back(chunk_layout(plan.layout, chunk));
         cut.mean_rooms.push_back(mean_codec_->max_bytes(layout, {0, layout.size()}));
-        agreed = std::max(agreed, mean_codec_->agreed_count(layout));
       }
       cut.error = owned;
       owned += cut.chunk().size();
-      agreed = std::max(agreed, parts_.codec->agreed_count(plan.layout));
     }
-    agreed_.resize(agreed);
     if (parts_.memory->remembers()) error_.resize(owned);
   }
 
@@ -60,15 +59,9 @@ class ScatterReduce final : public Aggregator {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket);
-    const auto agreed = std::span(agreed_).first(parts_.codec->agreed_count(*bucket.layout));
-    if (!agreed.empty()) {
-      parts_.codec->propose(prepared, agreed);
-      phases.encode += timer.lap();
-      communicator.all_reduce(agreed, ReduceOp::max);
-      phases.network += timer.lap();
-    }
-    parts_.codec->encode(prepared, key, agreed, cut.chunks, own_);
     phases.encode += timer.lap();
+    encoder_.encode(prepared, key, cut.chunks, own_, communicator, phases);
+    timer.lap();
     send_to_owners(cut, communicator);
     phases.network += timer.lap();
 
@@ -154,9 +147,7 @@ class ScatterReduce final : public Aggregator {
     const Range whole{0, mean.values.size()};
     if (whole.size() == 0) return;
     if (!error_.empty()) kernels::add(std::span(error_).subspan(cut.error, whole.size()), mean.values);
-    const auto proposed = std::span(agreed_).first(mean_codec_->agreed_count(*mean.layout));
-    if (!proposed.empty()) mean_codec_->propose(mean, proposed);  // nobody else encodes this chunk
-    mean_codec_->encode(mean, mean_key(key), proposed, {&whole, 1}, {&own_mean_, 1});
+    mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
   }
 
   // A rank encodes twice in a step: with other random numbers.
@@ -203,11 +194,12 @@ class ScatterReduce final : public Aggregator {
   }
 
   AggregatorParts parts_;
-  std::unique_ptr<Codec> mean_codec_;  // of its own, since a codec may keep state of what it encodes
-  std::vector<Cut> cuts_;              // by bucket
-  std::vector<Message> own_;           // one a chunk
+  Encoder encoder_;
+  std::shared_ptr<Codec> mean_codec_;  // of its own, since a codec may keep state of what it encodes
+  Encoder mean_encoder_;
+  std::vector<Cut> cuts_;     // by bucket
+  std::vector<Message> own_;  // one a chunk
   Message own_mean_;
-  std::vector<float> agreed_;
   std::vector<float> error_;  // what the second encoding of the own chunks left out; without a memory, nothing
   Scratch<float> sum_;
   Round round_;

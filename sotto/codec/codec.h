@@ -66,7 +66,7 @@ class Codec {
 
   // Numbers that all ranks must agree on (their maximum) before any of them encodes: a shared scale, say.
   virtual std::size_t agreed_count(const Layout&) const { return 0; }
-  virtual void propose(const Bucket&, std::span<float> /*numbers*/) {}
+  virtual void propose(const Bucket&, std::span<float> /*numbers: overwritten*/) {}
 
   // One message per part. Parts are cut at the contract's grain; one part is the whole bucket. `agreed` holds
   // agreed_count() numbers. A value that is not finite is a NumericError that names its segment.
