@@ -1,18 +1,13 @@
 #pragma once
 
 #include "sotto/codec/quantise/levels.h"
+#include "sotto/codec/quantise/side.h"
 #include "sotto/codec/stage.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 
-struct Int4Options {
-  std::int64_t block = 64;
-  bool stochastic = false;
-  void visit(OptionVisitor& v) {
-    v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
-    v.option("stochastic", stochastic, "round at random, without bias, instead of to the nearest");
-  }
+struct Int4Options : RoundingOptions {
+  Int4Options() : RoundingOptions(64) {}
 };
 
 // Linear and symmetric: -7 .. 7 times the block's largest magnitude / 7, two values a byte.

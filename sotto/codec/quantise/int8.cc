@@ -1,6 +1,5 @@
 #include "sotto/codec/quantise/int8.h"
 
-#include "sotto/codec/quantise/side.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/int8.h"
 

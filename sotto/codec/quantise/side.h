@@ -9,6 +9,7 @@
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/error.h"
+#include "sotto/core/options.h"
 #include "sotto/kernels/load.h"
 #include "sotto/kernels/reduce.h"
 
@@ -34,6 +35,17 @@ inline void check_norms(std::span<const std::byte> side, const char* what) {
     }
   }
 }
+
+// Options of int8 and int4.
+struct RoundingOptions {
+  explicit RoundingOptions(std::int64_t size) : block(size) {}
+  std::int64_t block;
+  bool stochastic = false;
+  void visit(OptionVisitor& v) {
+    v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
+    v.option("stochastic", stochastic, "round at random, without bias, instead of to the nearest");
+  }
+};
 
 // Of rounding to whole multiples of a block's largest magnitude / top, at random or to the nearest.
 inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned top, bool stochastic) {
