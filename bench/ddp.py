@@ -16,10 +16,11 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+
+from cable import Cable, CableError
 
 DDP = ["ddp fp32", "ddp fp16", "ddp powersgd"]
 MODELS = {  # batch, steps a run, of which the first are not counted, flags of sotto's data, its codecs
@@ -28,58 +29,6 @@ MODELS = {  # batch, steps a run, of which the first are not counted, flags of s
     "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
 }
 LINKS = ["loopback", "1gbit", "100mbit"]
-DEADLINE = 900  # seconds for one run
-
-
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True, timeout=30)
-
-
-class Cable:
-    """Two namespaces with an interface eth0 each."""
-
-    def __init__(self, link):
-        self.names = [f"bench{os.getpid()}{end}" for end in "ab"]
-        self.addresses = [f"10.{180 + os.getpid() % 20}.{os.getpid() // 20 % 250}.{end}" for end in (1, 2)]
-        self.link = link
-
-    def __enter__(self):
-        for name in self.names:
-            ip("netns", "add", name)
-        a, b = self.names
-        ip("link", "add", "eth0", "netns", a, "type", "veth", "peer", "name", "eth0", "netns", b)
-        for name, address in zip(self.names, self.addresses):
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "set", "eth0", "up")
-            if self.link != "loopback":
-                shape = ["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.link, "burst", "64k"]
-                subprocess.run([*shape, "latency", "50ms"], check=True, timeout=30)
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], check=False, timeout=30)
-
-    def run(self, command):
-        """The command in both namespaces, with torchrun's variables."""
-        ranks = []
-        for rank, name in enumerate(self.names):
-            environment = os.environ | {
-                "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
-                "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "MKL_NUM_THREADS": "1",
-            }  # fmt: skip
-            ranks.append(subprocess.Popen(["ip", "netns", "exec", name, *command], env=environment, text=True,
-                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))  # fmt: skip
-        try:
-            outputs = [process.communicate(timeout=DEADLINE)[0] for process in ranks]
-        finally:
-            for process in ranks:
-                process.kill()
-                process.wait()
-        for process, output in zip(ranks, outputs):
-            if process.returncode != 0:
-                sys.exit(f"{' '.join(command)}\nended with {process.returncode}:\n{output}")
 
 
 # PyTorch's side: this file again, as a rank ------------------------------------------------------------------------------
@@ -163,9 +112,9 @@ def sotto_times(cable, program, model, codec, folder):
     batch, steps, _, data, _ = MODELS[model]
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
-    cable.run([program, "train", "--model", model, *data, "--train-size", "2048", "--test-size", "16", "--batch-size", str(batch),
+    cable.run(program, "train", "--model", model, *data, "--train-size", "2048", "--test-size", "16", "--batch-size", str(batch),
                "--max-steps", str(steps + (20 if codec == "auto" else 0)), "--epochs", "1000", "--eval-freq", "1000000", "--lr", "0.01",
-               "--codec", codec, "--interface", "eth0", "--train-dir", str(run)])  # fmt: skip
+               "--codec", codec, "--interface", "eth0", "--train-dir", run)  # fmt: skip
     with open(run / "steps.csv") as rows:
         times = [float(row["step_ms"]) for row in csv.DictReader(rows) if row["rank"] == "0"]
     summary = json.loads((run / "summary.json").read_text())
@@ -176,10 +125,10 @@ def measure(cell, program, rounds):
     model, link = cell
     _, _, skipped, _, codecs = MODELS[model]
     medians, remarks = {}, {}
-    with tempfile.TemporaryDirectory() as name, Cable(link) as cable:
+    with tempfile.TemporaryDirectory() as name, Cable(None if link == "loopback" else link) as cable:
         folder = pathlib.Path(name)
         for _ in range(rounds):
-            cable.run([sys.executable, __file__, "--be-a-rank", str(folder / "times.json"), "--model", model])
+            cable.run(sys.executable, __file__, "--be-a-rank", folder / "times.json", "--model", model)
             found = json.loads((folder / "times.json").read_text())
             for codec in codecs:
                 found[f"sotto {codec}"], remarks[codec] = sotto_times(cable, program, model, codec, folder)
@@ -210,12 +159,13 @@ def main():
     program = shutil.which(arguments.sotto)
     if program is None:
         parser.error(f"--sotto {arguments.sotto}: there is no such program; build it first")
-    if os.geteuid() != 0:
-        parser.error("network namespaces need root")
     print("| contender | ms a step | lowest .. highest median of a round | of DDP fp32 |\n| --- | --- | --- | --- |")
     for model in [arguments.model] if arguments.model else MODELS:
         for link in [arguments.link] if arguments.link else LINKS:
-            measure((model, link), os.path.abspath(program), arguments.rounds)
+            try:
+                measure((model, link), os.path.abspath(program), arguments.rounds)
+            except CableError as error:
+                sys.exit(f"{model}, {link}: {error}")
 
 
 if __name__ == "__main__":

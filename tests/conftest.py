@@ -1,3 +1,5 @@
+import contextlib
+import importlib.util
 import pathlib
 import re
 
@@ -35,3 +37,17 @@ def sotto(build_dir):
     program = build_dir / "bin" / "sotto"
     assert program.exists(), f"{program} is not built"
     return program
+
+
+@pytest.fixture
+def cable(root):
+    """Two network namespaces that are joined by a cable of any rate (bench/cable.py); skips where that cannot be."""
+    spec = importlib.util.spec_from_file_location("cable", root / "bench" / "cable.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with contextlib.ExitStack() as stack:
+        try:
+            made = stack.enter_context(module.Cable())
+        except module.CableError as error:
+            pytest.skip(str(error))
+        yield made

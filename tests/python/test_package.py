@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -53,14 +52,8 @@ def test_the_example_learns_with_and_without_its_line(root, plain, environment, 
         assert loss < 0.5  # ln 10 = 2.3 in the beginning
 
 
+@pytest.mark.usefixtures("cable")  # or it is skipped
 def test_the_line_saves_bytes_on_a_cable(root, environment):
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and `ip`")
-    name = f"sottotry{os.getpid()}"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"`ip netns add` does not work here: {made.stderr.strip()}")
-    run("ip", "netns", "del", name)
     out = run(sys.executable, root / "bench" / "one_line.py", "--rate", "unshaped", "--pairs", 1, "--steps", 8, env=environment)
     fewer = float(out.splitlines()[-1].split(",")[1].split()[0])
     assert fewer > 15, out
