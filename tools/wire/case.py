@@ -1,0 +1,112 @@
+"""A golden message: a sentence, what it is given, and what becomes of that."""
+
+import numpy as np
+
+from .draws import QUANTISE, SELECT, SELECT_WITHIN, Stream
+from .floats import bits_of, f32
+from .index import index_list
+from .inputs import INPUTS, LAYOUTS
+from .message import body, bytes_of, compressed, message
+from .transform import Dct, Elements, Fft, Svd
+
+
+class Case:
+    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, zstd=False,
+                 transform=None, within=None):  # fmt: skip
+        self.name, self.sentence = name, sentence
+        self.layout = LAYOUTS[layout]
+        self.part = part or (0, 0, self.layout.size)  # number, begin, end
+        self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
+        self.input = (values or INPUTS[layout])(self.layout)
+        # Bytes of transforms depend on the rounding of sums, which their definitions leave open; not those of hadamard.
+        self.compare = "decoded" if zstd else "near" if isinstance(transform, (Dct, Fft, Svd)) else "bytes"
+
+        self.pieces = list(self.layout.pieces(*self.part[1:]))
+        self.shapes = [self.layout.segments[segment][2] for segment, _, _, _ in self.pieces]
+        flags, stretches = self.encode(quantise, select, transform or Elements(), within)
+        if zstd:
+            flags, stretches = compressed(flags, stretches)
+        self.sections = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
+        self.message = bytes_of(self.sections)
+
+    def stream(self, purpose, segment):
+        key = self.key
+        return Stream(key["seed"], purpose, key["rank"], key["step"], key["bucket"], segment)
+
+    def choose(self, select, groups, purpose):
+        """groups: (energies, segment, number of the first). Pairs (index, scale) of each."""
+        if not select:
+            return [[(i, f32(1)) for i in range(len(energies))] for energies, _, _ in groups]
+        streams = [(self.stream(purpose, segment), number, len(self.layout.segments[segment][2])) for _, segment, number in groups]
+        chosen = select([energies for energies, _, _ in groups], streams)
+        return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
+
+    def encode(self, quantise, select, transform, within):
+        """Flags and stretches of the body; sets `decoded`."""
+        atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(self.pieces, self.shapes)]
+        chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, self.pieces)], SELECT)
+        indices, first_atom = [], 0
+        for (energies, _, _), sel in zip(atoms, chosen):
+            indices += [first_atom + i for i, _ in sel]
+            first_atom += len(energies)
+
+        units = self.units(atoms, chosen, transform)
+        groups = [([v for v, _, _ in unit], self.pieces[p][0], unit[0][1] if unit else 0) for p, unit in units]
+        kept = self.choose(within, groups, SELECT_WITHIN)
+        rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]  # as decoded
+        sides, symbols, indices_within, first_float = b"", b"", [], 0
+        for (p, unit), sel in zip(units, kept):
+            stream = self.stream(QUANTISE, self.pieces[p][0])
+            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.quick(unit[sel[j][0]][1]))
+            sides, symbols = sides + side, symbols + packed
+            for (j, _), x in zip(sel, back):
+                atom, column = unit[j][2]
+                rows[p][atom][column] = x
+            indices_within += [first_float + j for j, _ in sel]
+            first_float += len(unit)
+
+        self.decoded = np.array([f32(0)] * self.layout.size)
+        for (_, lo, hi, first), shape, some in zip(self.pieces, self.shapes, rows):
+            self.decoded[lo:hi] += np.array(transform.inverse(some, hi - lo, shape, first), dtype=f32)
+        return body(sides, symbols, select and index_list(indices, first_atom), within and index_list(indices_within, first_float))
+
+    def units(self, atoms, chosen, transform):
+        """What is quantised together: (piece, its floats, each with its number within the segment and where it belongs)."""
+        units = []
+        for p, ((_, rows, first), sel) in enumerate(zip(atoms, chosen)):
+            unit, split = [], transform.split and (self.shapes[p][0] if len(self.shapes[p]) > 1 else 1)
+            for i, scale in sel:
+                width = len(rows[i])
+                row = [(v * scale if not split or c < split else v, (first + i) * width + c, (i, c)) for c, v in enumerate(rows[i])]
+                if split:
+                    units += [(p, row[:split]), (p, row[split:])]
+                else:
+                    unit += row
+            if not split:
+                units.append((p, unit))
+        return units
+
+    def text(self):
+        def rows(data, width):
+            return "\n".join(data[i : i + width] for i in range(0, len(data), width))
+
+        def floats(values):
+            words = [f"{bits_of(v):08x}" for v in values]
+            return rows("".join(w + (" " if i % 8 < 7 else "\n") for i, w in enumerate(words)), 10**9).rstrip()
+
+        segments = "".join(f"segment {n} {o} {'x'.join(map(str, s)) or '-'}\n" for n, o, s in self.layout.segments)
+        key = " ".join(str(self.key[k]) for k in ("seed", "rank", "generation", "step", "bucket"))
+        return (
+            f"# Made by tools/golden.py; floats as their bits.\nsentence {self.sentence}\n"
+            f"compare {self.compare}\n{segments}size {self.layout.size}\nkey {key}\n"
+            f"part {' '.join(map(str, self.part))}\ninput\n{floats(self.input)}\n"
+            f"message\n{rows(self.message.hex(), 64)}\ndecoded\n{floats(self.decoded)}\n"
+        )
+
+    def example(self):
+        values = " ".join(f"{float(v):g}" for v in self.input)
+        decoded = " ".join(f"{float(v):.6g}" for v in self.decoded)
+        lines = [f"{self.sentence}: {values}", ""]
+        for label, data in self.sections:
+            lines += [f"{data[i : i + 16].hex(' '):<48} {label if i == 0 else ''}".rstrip() for i in range(0, len(data), 16)]
+        return "\n".join(lines + ["", f"decoded: {decoded}"])

@@ -1,0 +1,79 @@
+"""Every golden message: at least one of each stage."""
+
+from .case import Case
+from .inputs import extreme, few_large, zeros
+from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
+                       quantise_terngrad)  # fmt: skip
+from .select import select_atomo, select_sampled, select_threshold, select_topk
+from .transform import Dct, Fft, Hadamard, Svd
+
+
+def cases():
+    qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
+    int4, terngrad = quantise_int4, quantise_terngrad
+    topk, threshold, atomo = select_topk, select_threshold, select_atomo
+    svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
+    topk_small = "topk(ratio=0.4, scope=segment)"
+    cut = (1, 7, 90)  # part 1, which cuts two segments
+    return [
+        # The worked examples of docs/wire.md.
+        Case("small-f32", "f32", quantise_f32, layout="small"),
+        Case("small-f16", "f16", quantise_f16, layout="small"),
+        Case("small-bf16", "bf16", quantise_bf16, layout="small"),
+        Case("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="small"),
+        Case("small-sign", "sign(block=0)", sign(0), layout="small"),
+        Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
+        Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
+        Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
+        Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
+        Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
+        Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
+        Case("small-atomo", "atomo(s=2, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(2, "waterfill"), layout="small"),
+        Case("small-dct", f"dct(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Dct(4)),
+        Case("small-fft", f"fft(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Fft(4)),
+        Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
+        Case("small-svd", f"{svd} | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="matrix", transform=Svd()),
+        Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, zstd=True),
+        # Several segments, padding, special values.
+        Case("f32", "f32", quantise_f32),
+        Case("f32-part", "f32", quantise_f32, part=cut),
+        Case("f16", "f16", quantise_f16),
+        Case("f16-extreme", "f16", quantise_f16, values=extreme),
+        Case("bf16", "bf16", quantise_bf16, values=extreme),
+        Case("qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max")),
+        Case("qsgd-bits1", "qsgd(bits=1, bucket=7, norm=max)", qsgd(1, 7, "max")),
+        Case("qsgd-bits8-l2", "qsgd(bits=8, bucket=20, norm=l2)", qsgd(8, 20, "l2")),
+        Case("qsgd-part", "qsgd(bits=3, bucket=512, norm=l2)", qsgd(3, 512, "l2"), part=cut),
+        Case("qsgd-extreme", "qsgd(bits=4, bucket=512, norm=l2)", qsgd(4, 512, "l2"), values=extreme),
+        Case("sign", "sign(block=0)", sign(0)),
+        Case("sign-block", "sign(block=9)", sign(9), values=extreme),
+        Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
+        Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
+        Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),
+        Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
+        Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),
+        Case("terngrad-extreme", "terngrad(clip=0)", terngrad(0), values=extreme),
+        Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
+        Case("topk", "topk(ratio=0.05, scope=segment) | f32", quantise_f32, topk(0.05, "segment")),
+        Case("topk-bitmap", "topk(ratio=0.5, scope=segment) | sign(block=0)", sign(0), topk(0.5, "segment")),
+        Case("topk-bucket", "topk(ratio=0.1, scope=bucket) | f16", quantise_f16, topk(0.1, "bucket")),
+        Case("topk-qsgd-part", "topk(ratio=0.2, scope=segment) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), topk(0.2, "segment"), part=cut),
+        Case("sampled_topk", "sampled_topk(ratio=0.07) | f32", quantise_f32, select_sampled(0.07)),
+        Case("sampled_topk-few", "sampled_topk(ratio=0.4) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
+        Case("threshold", "threshold(value=0.75, kind=relative) | bf16", quantise_bf16, threshold(0.75, "relative")),
+        Case("threshold-empty", "threshold(value=100, kind=absolute) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
+        Case("atomo", "atomo(s=5, p=waterfill, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), atomo(5, "waterfill")),
+        Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, atomo(0.2, "waterfill", 1)),
+        Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),
+        Case("atomo-extreme", "atomo(s=3, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(3, "waterfill"), values=extreme),
+        Case("dct", "dct(chunk=8) | f32", quantise_f32, transform=Dct(8)),
+        Case("dct-atomo", "dct(chunk=8) | atomo(s=5, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(5, "waterfill"), transform=Dct(8)),
+        Case("fft", "fft(chunk=16) | f32", quantise_f32, transform=Fft(16)),
+        Case("fft-topk", "fft(chunk=4) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), transform=Fft(4)),
+        Case("hadamard", "hadamard(chunk=8) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), transform=Hadamard(8)),
+        Case("hadamard-topk-part", "hadamard(chunk=2) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), part=(1, 8, 96), transform=Hadamard(2)),
+        Case("svd", f"{svd} | f32", quantise_f32, transform=Svd()),
+        Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
+        Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment) | topk(ratio=0.4, scope=segment) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),
+        Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, zstd=True),
+    ]  # fmt: skip

@@ -1,0 +1,37 @@
+"""Random numbers."""
+
+MASK = 0xFFFFFFFF
+QUANTISE, SELECT, SELECT_WITHIN = 1, 2, 9  # purposes
+
+
+def philox(counter, key):
+    """Philox4x32-10 (Salmon et al., SC 2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & MASK, (p0 >> 32) ^ c[3] ^ k[1], p0 & MASK]
+        k = [(k[0] + 0x9E3779B9) & MASK, (k[1] + 0xBB67AE85) & MASK]
+    return c
+
+
+def mix(h):
+    h ^= h >> 16
+    h = h * 0x7FEB352D & MASK
+    h ^= h >> 15
+    h = h * 0x846CA68B & MASK
+    return h ^ h >> 16
+
+
+class Stream:
+    def __init__(self, seed, purpose, rank, step, bucket, segment):
+        a = philox([step & MASK, step >> 32, bucket, segment], [seed & MASK, seed >> 32])
+        self.k0, self.k1, _, _ = philox([a[0], a[1], rank, purpose], [a[2], a[3]])
+
+    def number(self, i):
+        return mix(mix((i + self.k0) & MASK) ^ self.k1)
+
+    def quick(self, i):
+        h = (i + self.k0) & MASK
+        h = (h ^ h >> 16) * 0x7FEB352D & MASK
+        h = (h ^ h >> 15 ^ self.k1) * 0x846CA68B & MASK
+        return h ^ h >> 16

@@ -1,0 +1,58 @@
+"""What is encoded: layouts and their values."""
+
+import numpy as np
+
+from .floats import f32
+from .layout import Layout
+
+LAYOUTS = {
+    "small": Layout([("w", 0, (5,))], 5),
+    "matrix": Layout([("w", 0, (2, 3))], 6),
+    "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
+}
+
+
+def small(layout):
+    return np.array([1, -2, 0.5, 0, -0.25], dtype=f32)
+
+
+def matrix(layout):
+    return np.array([1, -2, 0.5, 0, -0.25, 3], dtype=f32)
+
+
+def mixed(layout):
+    """Values of many magnitudes with equal ones, both zeros, and a spike; padding is zero."""
+    out = np.zeros(layout.size, dtype=f32)
+    state = 12345
+    for number, lo, hi, _ in layout.pieces(0, layout.size):
+        for i in range(lo, hi):
+            state = (state * 1103515245 + 12345) % 2**31
+            out[i] = f32((state / 2**30 - 1) * 10.0 ** (state % 5 - 3))
+    out[3], out[4], out[5], out[6], out[70], out[80] = 0.0, -0.0, out[2], -out[2], 40.0, -40.0
+    return out
+
+
+def extreme(layout):
+    """Far beyond the range of half precision on both sides, and denormals."""
+    out = mixed(layout)
+    out[0:4] = [f32(1e30), f32(-1e30), f32(3.4028235e38), f32(70000)]
+    out[32] = f32(1e-45)
+    out[48] = f32(-3e-42)
+    out[64:68] = [f32(1e-9), f32(-2e-9), f32(3e-7), f32(-1e-12)]
+    out[68:103] = out[68:103] * f32(1e-9)
+    return out
+
+
+def few_large(layout):
+    """A few elements far above the others."""
+    out = mixed(layout)
+    out[64:103] = out[64:103] * f32(1e-6)
+    out[64:103:9] = f32(3)
+    return out
+
+
+def zeros(layout):
+    return np.zeros(layout.size, dtype=f32)
+
+
+INPUTS = {"small": small, "matrix": matrix, "mixed": mixed}

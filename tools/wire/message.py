@@ -1,0 +1,58 @@
+"""Messages as labelled stretches of bytes, in their order."""
+
+import struct
+import zlib
+
+from .draws import MASK
+from .layout import Hash
+
+
+def body(side, symbols, atoms=None, within=None):
+    """Flags and stretches. `atoms` and `within`: index lists, (whether it is a bitmap, bytes), of the selections there are."""
+    flags, lengths, lists = 0, [], []
+    for name, ordinal, flag, listed in (("index list", "", 1, atoms), ("second index list", "second ", 4, within)):
+        if listed:
+            bitmap, data = listed
+            flags |= flag * bitmap
+            lengths.append((f"bytes of the {name}", struct.pack("<I", len(data))))
+            lists.insert(0, (ordinal + ("bitmap" if bitmap else "gaps"), data))
+    return flags, [*lengths, ("side information", side), ("symbols", symbols), *lists]
+
+
+def bytes_of(stretches):
+    return b"".join(data for _, data in stretches)
+
+
+def zstd_rle(body):
+    """A Zstandard frame (RFC 8878) of one run-length block: all bytes of the body must be equal."""
+    assert len(set(body)) == 1 and len(body) < 256
+    block = 1 | 1 << 1 | len(body) << 3  # last block, of type RLE
+    return b"\x28\xb5\x2f\xfd" + bytes([0x20, len(body)]) + struct.pack("<I", block)[:3] + body[:1]
+
+
+def compressed(flags, stretches):
+    body = bytes_of(stretches)
+    return flags | 2, [("bytes of the body", struct.pack("<I", len(body))), ("Zstandard frame", zstd_rle(body))]
+
+
+def message(sentence, layout, part, key, flags, stretches):
+    """The header and this body. part: number, begin, end."""
+    body = bytes_of(stretches)
+    number, begin, end = part
+    contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value
+    header = [
+        ("magic", struct.pack("<H", 0x6F73)),
+        ("version", bytes([1])),
+        ("flags", bytes([flags])),
+        ("generation", struct.pack("<H", key["generation"])),
+        ("origin", struct.pack("<H", key["rank"])),
+        ("step", struct.pack("<I", key["step"])),
+        ("bucket", struct.pack("<H", key["bucket"])),
+        ("part", struct.pack("<H", number)),
+        ("elements", struct.pack("<I", end - begin)),
+        ("body bytes", struct.pack("<I", len(body))),
+        ("contract", struct.pack("<I", (contract ^ contract >> 32) & MASK)),
+    ]
+    crc = zlib.crc32(bytes_of(header) + body)
+    header.append(("CRC-32 of the 28 bytes above and of the body", struct.pack("<I", crc)))
+    return header + [(label, data) for label, data in stretches if data]

@@ -1,0 +1,139 @@
+"""Quantisers: (values, random number of value j) -> (side information, packed symbols, decoded values)."""
+
+import math
+import struct
+
+import numpy as np
+
+from .floats import bits_of, f32, float_of, lanes
+
+
+def pack_bits(symbols, width):
+    stream = 0
+    for i, symbol in enumerate(symbols):
+        stream |= symbol << (i * width)
+    return stream.to_bytes((len(symbols) * width + 7) // 8, "little")
+
+
+def blocks(values, size):
+    size = size or max(len(values), 1)
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def quantise_f32(values, _):
+    return b"", b"".join(struct.pack("<f", v) for v in values), list(values)
+
+
+def quantise_bf16(values, _):
+    packed, decoded = b"", []
+    for v in values:
+        b = bits_of(v)
+        m = b & 0x7FFFFFFF
+        m = min((m + 0x7FFF + (m >> 16 & 1)) >> 16, 0x7F7F)
+        half = b >> 31 << 15 | m
+        packed += struct.pack("<H", half)
+        decoded.append(float_of(half << 16))
+    return b"", packed, decoded
+
+
+def quantise_f16(values, _):
+    side, packed, decoded = b"", b"", []
+    for block in blocks(values, 4096):
+        most = max(abs(float(v)) for v in block)
+        shift = 0
+        if most != 0 and not 1 <= most <= 65504:
+            shift = min(14 - math.frexp(most)[1] + 1, 149)
+        side += struct.pack("<f", 2.0**-shift)
+        for v in block:
+            half = np.float16(f32(float(v) * 2.0**shift))
+            packed += half.tobytes()
+            decoded.append(f32(max(min(float(half) * 2.0**-shift, 3.4028234663852886e38), -3.4028234663852886e38)))
+    return side, packed, decoded
+
+
+class Grid:
+    """Values of magnitude up to `norm` onto whole numbers of -top .. top."""
+
+    def __init__(self, norm, top):
+        self.norm, self.top = f32(norm), f32(top)
+        self.up = f32(2.0**64 if norm < 2.0**-64 else 2.0**-64 if norm > 2.0**64 else 1)
+        self.factor = f32(0) if norm == 0 else self.top / (self.norm * self.up)
+
+    def level(self, v, number=None):
+        y = f32(v) * self.up * self.factor
+        if number is not None:
+            y += f32(number - 2**32 if number >= 2**31 else number) * f32(2.0**-32)
+            y = max(min(y, self.top), -self.top)
+        return int(np.rint(y))  # to the nearest, ties to even
+
+    def value(self, level):
+        return self.norm * (f32(level) * (f32(1) / self.top))
+
+
+def quantise_levels(bits, size, norm_of, stochastic):
+    """Blocks of values with a norm, levels of bits + 1 bits."""
+
+    def quantise(values, number):
+        side, symbols, decoded, first = b"", [], [], 0
+        for block in blocks(values, size):
+            norm = norm_of(block)
+            side += struct.pack("<f", norm)
+            grid = Grid(norm, 2**bits - 1)
+            for j, v in enumerate(block):
+                level = grid.level(v, number(first + j) if stochastic else None)
+                symbols.append(2 * level if level >= 0 else -2 * level - 1)
+                decoded.append(grid.value(level))
+            first += len(block)
+        return side, pack_bits(symbols, bits + 1), decoded
+
+    return quantise
+
+
+def most(block):
+    return max(abs(v) for v in block)
+
+
+def squares(block):
+    return lanes(float(v) * float(v) for v in block)
+
+
+def quantise_qsgd(bits, bucket, norm):
+    euclidean = lambda block: f32(min(math.sqrt(squares(block)), 3.4028234663852886e38))
+    return quantise_levels(bits, bucket, most if norm == "max" else euclidean, True)
+
+
+def quantise_int4(block, stochastic):
+    return quantise_levels(3, block, most, stochastic)
+
+
+def quantise_terngrad(clip):
+    cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
+    return quantise_levels(1, 0, cut if clip else most, True)
+
+
+def quantise_sign(block_size):
+    def quantise(values, _):
+        side, decoded = b"", []
+        for block in blocks(values, block_size):
+            mean = f32(lanes(abs(float(v)) for v in block) / len(block))
+            side += struct.pack("<f", mean)
+            decoded += [-mean if v < 0 else mean for v in block]
+        return side, pack_bits([int(v < 0) for v in values], 1), decoded
+
+    return quantise
+
+
+def quantise_int8(block_size, stochastic):
+    def quantise(values, number):
+        side, packed, decoded = b"", b"", []
+        for b, block in enumerate(blocks(values, block_size)):
+            most = max(abs(v) for v in block)
+            side += struct.pack("<f", most)
+            grid = Grid(most, 127)
+            for j, v in enumerate(block):
+                level = grid.level(v, number(b * block_size + j) if stochastic else None)
+                packed += struct.pack("<b", level)
+                decoded.append(grid.value(level))
+        return side, packed, decoded
+
+    return quantise

@@ -1,0 +1,129 @@
+"""Transforms: a piece's values -> atoms, and back."""
+
+import math
+
+import numpy as np
+
+from .draws import MASK, mix
+from .floats import f32
+
+
+class Elements:
+    """No transform: an element is an atom."""
+
+    split = 0  # floats of a row's first factor, when rows are products
+
+    def atoms(self, values, shape, first):
+        """Energies, rows, and the number of the first atom within the segment."""
+        return list(values), [[v] for v in values], first
+
+    def inverse(self, rows, count, shape, first):
+        """`count` elements that the rows, by number of their atom, stand for."""
+        return [rows[i][0] if i in rows else f32(0) for i in range(count)]
+
+
+def chunks(count, chunk):
+    begin = 0
+    while begin < count:
+        while chunk > count - begin:
+            chunk //= 2
+        yield begin, chunk
+        begin += chunk
+
+
+class Dct(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def basis(self, n):
+        k, j = np.arange(n)[:, None], np.arange(n)[None, :]
+        return np.sqrt(np.where(k == 0, 1, 2) / n) * np.cos(np.pi * k * (2 * j + 1) / (2 * n))
+
+    def atoms(self, values, shape, first):
+        out = np.zeros(len(values))
+        for begin, n in chunks(len(values), self.chunk):
+            out[begin : begin + n] = self.basis(n) @ np.float64(values[begin : begin + n])
+        return list(f32(out)), [[f32(v)] for v in out], first
+
+    def inverse(self, rows, count, shape, first):
+        out = np.array([rows[i][0] if i in rows else 0 for i in range(count)], dtype=np.float64)
+        for begin, n in chunks(count, self.chunk):
+            out[begin : begin + n] = self.basis(n).T @ out[begin : begin + n]
+        return list(f32(out))
+
+
+class Fft(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def weights(self, n):
+        k = np.arange(n // 2 + 1)
+        return np.sqrt(np.where((k == 0) | (2 * k == n), 1, 2) / n)
+
+    def atoms(self, values, shape, first):
+        rows = []
+        for begin, n in chunks(len(values), self.chunk):
+            spectrum = np.fft.rfft(np.float64(values[begin : begin + n])) * self.weights(n)
+            rows += [[f32(x.real), f32(x.imag)] for x in spectrum]
+        return [f32(math.hypot(*map(float, row))) for row in rows], rows, first // self.chunk * (self.chunk // 2 + 1)
+
+    def inverse(self, rows, count, shape, first):
+        out, atom = [], 0
+        for _, n in chunks(count, self.chunk):
+            pairs = [rows.get(atom + k, [0, 0]) for k in range(n // 2 + 1)]
+            spectrum = np.array([complex(*map(float, pair)) for pair in pairs]) / self.weights(n)
+            out += list(f32(np.fft.irfft(spectrum, n) if n > 1 else spectrum.real))
+            atom += n // 2 + 1
+        return out
+
+
+class Hadamard(Elements):
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def signed(self, value, number):
+        return -value if mix(mix((number + 0x736F7474) & MASK) ^ 0x6F736967) >> 31 else value
+
+    def transform(self, values):
+        x, half = list(values), 1
+        while half < len(x):
+            for i in range(len(x)):
+                if not i & half:
+                    x[i], x[i + half] = x[i] + x[i + half], x[i] - x[i + half]
+            half *= 2
+        return x
+
+    def atoms(self, values, shape, first):
+        out = []
+        for begin, n in chunks(len(values), self.chunk):
+            factor = f32(1) / np.sqrt(f32(n))
+            out += self.transform([self.signed(values[i], first + i) * factor for i in range(begin, begin + n)])
+        return out, [[v] for v in out], first
+
+    def inverse(self, rows, count, shape, first):
+        out = []
+        for begin, n in chunks(count, self.chunk):
+            factor = f32(1) / np.sqrt(f32(n))
+            x = self.transform([rows[i][0] * factor if i in rows else f32(0) for i in range(begin, begin + n)])
+            out += [self.signed(v, first + begin + i) for i, v in enumerate(x)]
+        return out
+
+
+class Svd(Elements):
+    """Exact, as for all matrices this small."""
+
+    def matrix(self, shape):
+        return (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
+
+    def atoms(self, values, shape, first):
+        rows, cols = self.matrix(shape)
+        self.split = rows
+        u, sigma, v = np.linalg.svd(np.float64(values).reshape(rows, cols), full_matrices=False)
+        return list(f32(sigma)), [list(f32(u[:, i])) + list(f32(sigma[i] * v[i])) for i in range(len(sigma))], 0
+
+    def inverse(self, rows, count, shape, first):
+        m, n = self.matrix(shape)
+        out = np.zeros((m, n))
+        for row in rows.values():
+            out += np.outer(np.float64(row[:m]), np.float64(row[m:]))
+        return list(f32(out.reshape(-1)))
