@@ -16,8 +16,15 @@ std::vector<std::string> all_sentences() {
                                          "sampled_topk(0.2)"};
   const std::vector<std::string> transforms{
       "dct(8)", "fft(16)", "hadamard(4)", "svd", "svd(reshape=halves)", "svd(rank=1, exact=1)"};
-  const std::vector<std::string> drawn{"atomo(3)",    "atomo(20%, p=truncate)", "atomo(20%, p=uniform)", "atomo(p=max)",
-                                       "atomo(p=l2)", "atomo(9, scope=bucket)", "atomo(2, dense=7)"};
+  const std::vector<std::string> drawn{"atomo(3, dense=0)",
+                                       "atomo(20%, p=truncate, dense=0)",
+                                       "atomo(20%, p=uniform, dense=0)",
+                                       "atomo(p=max, dense=0)",
+                                       "atomo(p=l2, dense=0)",
+                                       "atomo(9, scope=bucket, dense=0)",
+                                       "atomo(9, scope=bucket, dense=7)",
+                                       "atomo(20%, dense=7)",
+                                       "atomo(2)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",

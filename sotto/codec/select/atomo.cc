@@ -20,7 +20,6 @@ bool needs_budget(const std::string& p) { return p != "max" && p != "l2"; }
 
 std::string AtomoOptions::problem() const {
   const bool given = s != "none";
-  if (dense > 0 && scope == "bucket") return "dense is for scope=segment, where every segment has an s of its own";
   if (!needs_budget(p)) return given ? "p=" + p + " has no s: its probabilities follow from the energies alone" : "";
   if (!given) return "s is missing: how many atoms to send on average, as in atomo(s=3) or atomo(s=5%)";
   try {
@@ -78,7 +77,12 @@ double Atomo::factor(std::span<const Group> groups) {
 std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts, std::span<float> scales) {
   const bool together = options_.scope == "bucket";
-  double factor = together ? this->factor(groups) : 0;
+  double factor = 0;
+  if (together) {
+    pooled_.clear();
+    std::ranges::copy_if(groups, std::back_inserter(pooled_), [this](const Group& group) { return !is_dense(group); });
+    factor = this->factor(pooled_);
+  }
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (!together) factor = is_dense(groups[g]) ? 0 : this->factor(groups.subspan(g, 1));
@@ -127,8 +131,8 @@ Contract Atomo::contract(std::span<const std::size_t> atoms) const {
   } else {
     for (const std::size_t n : atoms) worst = std::max(worst, n > 0 ? omega(n) : 0);
   }
-  // A number of atoms is of a segment, and so is what counts as dense: pieces of it would each have their own.
-  const bool whole = options_.scope == "segment" && ((needs_budget(options_.p) && !is_share_) || options_.dense > 0);
+  // A number of atoms is of a segment: pieces of it would each have their own.
+  const bool whole = options_.scope == "segment" && needs_budget(options_.p) && !is_share_;
   return {.kind = Contract::Kind::unbiased,
           .omega = worst,
           .delta = 0,

@@ -12,7 +12,7 @@ struct AtomoOptions {
   std::string s = "none";
   std::string p = "waterfill";
   std::string scope = "segment";
-  std::int64_t dense = 0;
+  std::int64_t dense = 1024;
   void visit(OptionVisitor& v) {
     v.option("s", s, "atoms sent on average: a number above 0, or a share such as 5%; none with p=max and p=l2");
     v.option("p", p,
@@ -22,7 +22,8 @@ struct AtomoOptions {
     v.option("scope", scope,
              "s is of each segment, or of the whole bucket (of each part that scatter_reduce cuts it into)",
              {"segment", "bucket"});
-    v.option("dense", dense, "one-dimensional segments of at most so many atoms are sent whole",
+    v.option("dense", dense,
+             "one-dimensional segments of at most so many atoms, such as biases, are sent whole and beside s",
              Bounds{0, 4294967295.0});
   }
   // What no single option can be blamed for; empty when there is nothing.
@@ -49,7 +50,7 @@ class Atomo final : public Select {
  private:
   bool is_dense(const Group& group) const;
   double budget(std::size_t atoms) const;  // s of so many atoms
-  // p = min(1, factor * |e|) for atoms of these groups; not finite when an energy is not.
+  // p = min(1, factor * |e|) for atoms of these groups, none of them dense; not finite when an energy is not.
   double factor(std::span<const Group> groups);
   double omega(std::size_t atoms) const;
   std::size_t draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
@@ -59,6 +60,7 @@ class Atomo final : public Select {
   double s_ = 0;
   bool is_share_ = false;
   WaterLevel level_;
+  std::vector<Group> pooled_;  // groups that share s
 };
 
 }  // namespace sotto
