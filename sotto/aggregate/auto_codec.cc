@@ -104,10 +104,8 @@ std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call
   }
   std::vector<AutoCodec::Candidate> candidates;
   for (const char* codec : candidate_codecs) {
-    AggregatorParts own = parts;
-    const Method method = read_method(sentence.where, codec);
-    own.codec = make_codec(sentence.where, method.codec);
-    candidates.push_back({codec, make_named(sentence.where, parts.asked, std::move(own))});
+    parts.codec = make_codec(sentence.where, read_method(sentence.where, codec).codec);
+    candidates.push_back({codec, make_named(sentence.where, parts.asked, parts)});
   }
   return std::make_unique<AutoCodec>(std::move(candidates), parts.ranks, seconds_now);
 }

@@ -108,7 +108,8 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
 
 std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts) {
   if (name == "auto") return make_auto(std::move(parts));
-  return find(name, where, parts).make(std::move(parts));
+  const AggregatorEntry& entry = find(name, where, parts);
+  return entry.make(std::move(parts));
 }
 
 }  // namespace sotto

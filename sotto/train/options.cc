@@ -1,5 +1,6 @@
 #include "sotto/train/options.h"
 
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
@@ -9,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/table.h"
 #include "sotto/model/model.h"
 #include "sotto/train/capture.h"
 
@@ -22,7 +25,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("model", model, "network: see `sotto train --help`");
   data.visit(v);
   v.option("codec", codec, "what is sent of a gradient: a preset, auto, or `memory | select | quantise | code`");
-  v.option("aggregator", aggregator, "how ranks agree on the mean: auto, all_reduce, gather, scatter_reduce");
+  v.option("aggregator", aggregator,
+           fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
   v.option("algorithm", algorithm, "the order of a step: sync");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
