@@ -10,8 +10,8 @@
 
 namespace sotto::test {
 
-// Rank 0 of a group whose other ranks say what rank 0 says: no transport and no allocation. `tamper` may damage what
-// arrives, or throw.
+// Rank 0 of a group whose other ranks say what rank 0 says, one message to all: no transport and no allocation.
+// `tamper` may damage what arrives, or throw.
 class Mirror final : public Communicator {
  public:
   using Tamper = std::function<void(std::span<std::byte>)>;
@@ -22,6 +22,7 @@ class Mirror final : public Communicator {
  protected:
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     for (Recv& recv : recvs) {
+      if (sends.empty()) throw std::logic_error("a mirror says what rank 0 says, which is nothing");
       const MessageView view = MessageView::parse(sends.front().data);
       const auto body = again_.begin(recv.buffer.size());  // the room is always the same, the message is not
       if (!view.body().empty()) std::memcpy(body.data(), view.body().data(), view.body().size());
