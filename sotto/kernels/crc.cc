@@ -46,7 +46,7 @@ HWY_INLINE VB moved(VB blocks) {
   return hn::Xor(hn::CLMulLower(blocks, factor), hn::CLMulUpper(blocks, factor));
 }
 
-void fold_crc32(std::uint32_t register_, std::span<const std::byte> bytes, Folded& folded) {
+void fold_crc32(std::uint32_t state, std::span<const std::byte> bytes, Folded& folded) {
   constexpr std::size_t size = sizeof(std::uint64_t) * hn::MaxLanes(Blocks());
   constexpr std::size_t chains = 4;  // products that do not wait for each other
   constexpr std::size_t step = chains * size;
@@ -55,7 +55,7 @@ void fold_crc32(std::uint32_t register_, std::span<const std::byte> bytes, Folde
 
   VB sums[chains];
   for (std::size_t j = 0; j < chains; ++j) sums[j] = load_bytes(Blocks(), &bytes[j * size]);
-  HWY_ALIGN std::uint64_t start[hn::MaxLanes(Blocks())] = {register_};
+  HWY_ALIGN std::uint64_t start[hn::MaxLanes(Blocks())] = {state};
   sums[0] = hn::Xor(sums[0], hn::Load(Blocks(), start));
   std::size_t i = step;
   for (; i + step <= bytes.size(); i += step) {
@@ -81,8 +81,8 @@ namespace sotto::kernels {
 
 HWY_EXPORT(fold_crc32);
 
-void fold_crc32(std::uint32_t register_, std::span<const std::byte> bytes, Folded& folded) {
-  HWY_DYNAMIC_DISPATCH(fold_crc32)(register_, bytes, folded);
+void fold_crc32(std::uint32_t state, std::span<const std::byte> bytes, Folded& folded) {
+  HWY_DYNAMIC_DISPATCH(fold_crc32)(state, bytes, folded);
 }
 
 }  // namespace sotto::kernels

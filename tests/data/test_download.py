@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import pathlib
 import re
 import resource
 import socket
