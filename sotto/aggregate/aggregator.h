@@ -32,6 +32,9 @@ class Aggregator {
   // NumericError when a value is not finite.
   virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
+  // Moves what it holds back outside its memory, if anything, into the memory: before a successor, or other ranks, take
+  // over what the memory holds and nothing else.
+  virtual void retire() {}
 };
 
 // What an aggregator is built from. An aggregator that takes over from another one has the same memory and codec.
@@ -76,8 +79,11 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. The ranks are those of the
-// communicator. ConfigError, which begins with `where`, when they do not fit.
+// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. ConfigError when they do not fit,
+// which begins with `where`: "--codec" or "codec", which has "--aggregator" or "aggregator" beside it.
+std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
+                                            std::vector<BucketPlan> buckets, int rank, int ranks);
+// For the ranks of a communicator.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator);
 

@@ -60,6 +60,8 @@ class AutoAggregator final : public Aggregator {
     inner_->visit_state(visitor);
   }
 
+  void retire() override { inner_->retire(); }
+
  private:
   enum Choice : std::uint64_t { open, gather, scatter };
 

@@ -88,6 +88,21 @@ class ScatterReduce final : public Aggregator {
     mean_codec_->visit_state(mean);
   }
 
+  // The mean owes error_; a memory owes the mean what it holds divided by the ranks.
+  void retire() override {
+    if (error_.empty()) return;
+    for (const Cut& cut : cuts_) {
+      const BucketPlan& plan = parts_.buckets[static_cast<std::size_t>(cut.index)];
+      const Bucket owed{sum_.room(plan.range.size()), &plan.layout, static_cast<std::uint16_t>(cut.index)};
+      std::ranges::fill(owed.values, 0.0F);
+      const auto chunk = owed.values.subspan(cut.chunk().begin, cut.chunk().size());
+      std::ranges::copy(std::span(error_).subspan(cut.error, chunk.size()), chunk.begin());
+      kernels::scale(static_cast<float>(parts_.ranks), chunk);
+      parts_.memory->prepare(owed);  // what is not settled stays there
+    }
+    std::ranges::fill(error_, 0.0F);
+  }
+
  private:
   // How a bucket is shared out.
   struct Cut {

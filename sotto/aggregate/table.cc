@@ -37,20 +37,23 @@ const MethodEntry& method_of(const Sentence& sentence) {
   return require_entry(method_table(), "method", sentence, sentence.calls.front());
 }
 
+// The flag or argument that names the aggregator, beside the one that holds the sentence.
+std::string beside(std::string_view where) { return where.starts_with("--") ? "--aggregator" : "aggregator"; }
+
 // The entry that was asked for by name.
 const AggregatorEntry& find(std::string_view name, std::string_view where, const AggregatorParts& parts) {
   const AggregatorEntry* entry = find_entry(aggregator_table(), name);
   if (entry == nullptr) {
     if (find_entry(method_table(), name) != nullptr) {
-      throw ConfigError("--aggregator " + std::string(name) +
+      throw ConfigError(beside(where) + " " + std::string(name) +
                         ": it is a method of its own; write it in the sentence of " + std::string(where));
     }
     auto names = names_of(aggregator_table());
     names.emplace_back("auto");
-    throw ConfigError("--aggregator " + std::string(name) + ": " + unknown_name("aggregator", name, names));
+    throw ConfigError(beside(where) + " " + std::string(name) + ": " + unknown_name("aggregator", name, names));
   }
   if (const std::string reason = entry->suits(*parts.codec, parts.buckets); !reason.empty()) {
-    throw ConfigError(std::string(where) + " with --aggregator " + std::string(name) + ": " + reason);
+    throw ConfigError(std::string(where) + " with " + beside(where) + " " + std::string(name) + ": " + reason);
   }
   return *entry;
 }
@@ -90,14 +93,19 @@ void require_finite(const Bucket& bucket, const Key& key) {
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator) {
+  return make_aggregator(where, name, method, std::move(buckets), communicator.rank(), communicator.size());
+}
+
+std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
+                                            std::vector<BucketPlan> buckets, int rank, int ranks) {
   const Method parsed = read_method(where, method);
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec);
   parts.memory = make_memory(where, parsed.memory, buckets);
   parts.buckets = std::move(buckets);
-  parts.rank = communicator.rank();
-  parts.ranks = communicator.size();
-  parts.asked = choose_aggregator("--aggregator", parsed, name);
+  parts.rank = rank;
+  parts.ranks = ranks;
+  parts.asked = choose_aggregator(beside(where), parsed, name);
   if (!parsed.by_itself) {
     const std::string asked = parts.asked;
     return make_named(where, asked, std::move(parts));

@@ -33,6 +33,7 @@ std::vector<BucketPlan> sample_buckets() { return plan_buckets(sample_layout(), 
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> means;  // [rank][step]
   std::vector<test::State> states;
+  std::vector<test::State> retired;  // after retire()
   std::vector<Traffic> traffic;
 };
 
@@ -42,6 +43,7 @@ Outcome run(int ranks, const std::string& method, int steps) {
   Outcome result;
   result.means.resize(static_cast<std::size_t>(ranks));
   result.states.resize(static_cast<std::size_t>(ranks));
+  result.retired.resize(static_cast<std::size_t>(ranks));
   result.traffic.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -52,6 +54,8 @@ Outcome run(int ranks, const std::string& method, int steps) {
       result.means[rank].push_back(std::move(values));
     }
     result.states[rank] = state_of(*aggregator);
+    aggregator->retire();
+    result.retired[rank] = state_of(*aggregator);
     result.traffic[rank] = communicator.traffic();
   });
   return result;
@@ -131,6 +135,30 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
       for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4) << i;
     }
   }
+}
+
+// Then what was not applied is in the first memories alone.
+TEST(ScatterReduce, HandsItsMemoryOverWhenItRetires) {
+  const int ranks = 3;
+  const int steps = 3;
+  const Outcome result = run(ranks, "ef | topk(0.1)", steps);
+  std::vector<double> found(sample_layout().size());
+  for (const auto& mean : result.means[0]) {
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] += mean[i];
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto is_zero = [](float value) { return value == 0; };
+    EXPECT_FALSE(std::ranges::all_of(result.states[rank].floats.at("mean/error"), is_zero));
+    EXPECT_TRUE(std::ranges::all_of(result.retired[rank].floats.at("mean/error"), is_zero));
+    std::size_t at = 0;
+    for (const BucketPlan& plan : sample_buckets()) {
+      for (std::size_t i = 0; i < plan.range.size(); ++i) {
+        found[plan.range.begin + i] += result.retired[rank].floats.at("memory.ef")[at++] / static_cast<double>(ranks);
+      }
+    }
+  }
+  const auto wanted = sum_of_means(ranks, steps);
+  for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4) << i;
 }
 
 // Draws are projected on some directions, the mean itself among them; each projection's mean over `draws` must be
