@@ -18,36 +18,48 @@ constexpr std::string_view where = "codec";
 
 bool has_memory(const std::string& method) { return !read_method(where, method).memory.empty(); }
 
-// Carries memories from one aggregator to the next: all values whose name begins with "memory." and that both have.
+// Carries memories, which are vectors of floats, from aggregators to their successor: the sum of each, times a share.
 class MemoryCarrier final : public StateVisitor {
  public:
-  void turn_round() { writing_ = true; }
+  explicit MemoryCarrier(float share) : share_(share) {}
 
-  void visit(std::string_view name, std::vector<float>& values) override { carry(floats_, name, values); }
-  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override { carry(bytes_, name, bytes); }
-  void visit(std::string_view name, std::uint64_t& value) override { carry(numbers_, name, value); }
-
- private:
-  template <class Value>
-  void carry(std::map<std::string, Value, std::less<>>& kept, std::string_view name, Value& value) {
-    if (!name.starts_with("memory.")) return;
-    if (!writing_) {
-      kept.emplace(name, value);
-    } else if (const auto found = kept.find(name); found != kept.end()) {
-      value = found->second;
-    }
+  void take(Aggregator& from) {
+    from.retire();
+    from.visit_state(*this);
+  }
+  void give(Aggregator& to) {
+    giving_ = true;
+    to.visit_state(*this);
   }
 
-  bool writing_ = false;
-  std::map<std::string, std::vector<float>, std::less<>> floats_;
-  std::map<std::string, std::vector<std::uint8_t>, std::less<>> bytes_;
-  std::map<std::string, std::uint64_t, std::less<>> numbers_;
+  void visit(std::string_view name, std::vector<float>& values) override {
+    if (!name.starts_with("memory.")) return;
+    if (!giving_) {
+      auto& sum = kept_[std::string(name)];
+      sum.resize(values.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += share_ * values[i];
+    } else if (const auto found = kept_.find(name); found != kept_.end()) {
+      values = found->second;
+    }
+  }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+
+ private:
+  float share_;
+  bool giving_ = false;
+  std::map<std::string, std::vector<float>, std::less<>> kept_;
 };
+
+void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
+  ScopedState scoped(values, std::to_string(lane));
+  aggregator.visit_state(scoped);
+}
 
 }  // namespace
 
 Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
-                   std::unique_ptr<Communicator> communicator)
+                   std::shared_ptr<Communicator> communicator)
     : parameters_(std::move(parameters)),
       options_(std::move(options)),
       communicator_(std::move(communicator)),
@@ -71,7 +83,7 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
   if (const int other = first_to_differ(*communicator_, hash.value()); other >= 0) {
     throw ConfigError(fmt::format("rank {} compresses another model than rank 0, or in another way", other));
   }
-  begin_at(0);
+  begin_at(0, [this](std::size_t lane, std::size_t phase) { return make(lane, phase); });
   before_ = communicator_->traffic();
 }
 
@@ -102,9 +114,13 @@ void Averager::order_buckets() {
   }
 }
 
-std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase) const {
+std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase, int rank, int ranks) const {
   const Phase& chosen = options_.lanes[lane].phases[phase];
-  return make_aggregator(where, chosen.aggregator, chosen.method, lanes_[lane].plans, *communicator_);
+  return make_aggregator(where, chosen.aggregator, chosen.method, lanes_[lane].plans, rank, ranks);
+}
+
+std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase) const {
+  return make(lane, phase, communicator_->rank(), communicator_->size());
 }
 
 // Errors of a later phase are told at once.
@@ -128,23 +144,67 @@ std::size_t Averager::phase_at(std::size_t lane, std::uint64_t step) const {
   return static_cast<std::size_t>(next - phases.begin()) - 1;
 }
 
-void Averager::enter_phase(std::size_t lane, std::size_t phase) {
-  LaneState& state = lanes_[lane];
-  auto aggregator = make(lane, phase);
-  MemoryCarrier carrier;
-  state.aggregator->visit_state(carrier);
-  carrier.turn_round();
-  aggregator->visit_state(carrier);
-  state.aggregator = std::move(aggregator);
-  state.phase = phase;
+void Averager::enter_phases() {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    LaneState& state = lanes_[lane];
+    const std::size_t phase = phase_at(lane, step_);
+    if (phase == state.phase) continue;
+    auto next = make(lane, phase);
+    MemoryCarrier carrier(1);
+    carrier.take(*state.aggregator);
+    carrier.give(*next);
+    state.aggregator = std::move(next);
+    state.phase = phase;
+  }
 }
 
-void Averager::begin_at(std::uint64_t step) {
+// All are made before the first takes its place, so that an error changes nothing.
+void Averager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
+  std::vector<std::unique_ptr<Aggregator>> made;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane, phase_at(lane, step)));
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     lanes_[lane].phase = phase_at(lane, step);
-    lanes_[lane].aggregator = make(lane, lanes_[lane].phase);
+    lanes_[lane].aggregator = std::move(made[lane]);
   }
-  step_ = step;
+  begun_ = step_ = step;
+}
+
+StateValues Averager::state() {
+  enter_phases();  // a phase that begins with the next step is the one that load() finds there
+  StateCollector collector;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    ScopedState scoped(collector, std::to_string(lane));
+    lanes_[lane].aggregator->visit_state(scoped);
+  }
+  return collector.take();
+}
+
+void Averager::load(std::uint64_t step, const StateValues& values) {
+  StateRestorer restorer(values);
+  begin_at(step, [&](std::size_t lane, std::size_t phase) {
+    auto aggregator = make(lane, phase);
+    restore(*aggregator, lane, restorer);
+    if (lane + 1 == lanes_.size()) restorer.finish();
+    return aggregator;
+  });
+}
+
+void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
+  const auto old_ranks = static_cast<int>(states.size());
+  std::vector<StateRestorer> restorers(states.begin(), states.end());
+  begin_at(step, [&](std::size_t lane, std::size_t phase) {
+    MemoryCarrier carrier(1.0F / static_cast<float>(old_ranks));
+    for (int rank = 0; rank < old_ranks; ++rank) {
+      const auto old = make(lane, phase, rank, old_ranks);
+      StateRestorer& restorer = restorers[static_cast<std::size_t>(rank)];
+      restore(*old, lane, restorer);
+      if (lane + 1 == lanes_.size()) restorer.finish();
+      carrier.take(*old);
+    }
+    auto aggregator = make(lane, phase);
+    carrier.give(*aggregator);
+    return aggregator;
+  });
 }
 
 std::span<float> Averager::values(std::size_t parameter) {
@@ -153,10 +213,15 @@ std::span<float> Averager::values(std::size_t parameter) {
 }
 
 void Averager::start_step() {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (const std::size_t phase = phase_at(lane, step_); phase != lanes_[lane].phase) enter_phase(lane, phase);
-  }
+  enter_phases();
   communicator_->at_step(step_);
+  Hash mark;
+  mark.add(begun_);
+  mark.add(step_);
+  communicator_->agree_on(
+      mark.value(),
+      "it does not go on from the state of the same step; call sotto.load_state_dict on every rank, "
+      "with the states of one step");
   for (Turn& turn : turns_) turn.missing = turn.parameters.size();
   next_ = 0;
 }
@@ -227,13 +292,6 @@ std::string Averager::identity() const {
     }
   }
   return text;
-}
-
-void Averager::visit_state(StateVisitor& visitor) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    ScopedState scoped(visitor, std::to_string(lane));
-    lanes_[lane].aggregator->visit_state(scoped);
-  }
 }
 
 }  // namespace sotto::python

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "python/bindings/state_values.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
-#include "sotto/core/state.h"
 
 namespace sotto::python {
 
@@ -62,7 +62,7 @@ class Averager {
  public:
   // Collective. ConfigError when a method is none, when a later phase of a lane drops the memory of an earlier one
   // (what it holds would be lost), and when the ranks differ in anything.
-  Averager(std::vector<Parameter> parameters, AveragerOptions options, std::unique_ptr<Communicator> communicator);
+  Averager(std::vector<Parameter> parameters, AveragerOptions options, std::shared_ptr<Communicator> communicator);
 
   std::size_t size() const { return places_.size(); }
   const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
@@ -70,8 +70,8 @@ class Averager {
   std::span<float> values(std::size_t parameter);
   Communicator& communicator() { return *communicator_; }
 
-  // The number of completed steps, and a new one begins. A phase that begins here takes over the memory of the one
-  // before.
+  // A new step begins. A phase that begins with it takes over the memory of the one before. Ranks that do not go on
+  // from the same step of the same start or load() fail in their first exchange.
   void start_step();
   // All of the gradient of this parameter is in values().
   void arrived(std::size_t parameter);
@@ -85,10 +85,13 @@ class Averager {
   std::string methods() const;
   std::string identity() const;
 
-  // Memories and codec state, as they are before the next step. Before reading them back, begin_at() the step that they
-  // were written at, which forgets all that there was.
-  void visit_state(StateVisitor& visitor);
-  void begin_at(std::uint64_t step);
+  // Memories and codec state, as they are before the next step.
+  StateValues state();
+  // Goes on from state() before this step. FileError leaves everything as it was.
+  void load(std::uint64_t step, const StateValues& values);
+  // Goes on from the states of all ranks, in order, of a job of another size: each memory becomes the mean of the old
+  // ones, so that the mean gradient is owed what it was; all else begins anew.
+  void spread(std::uint64_t step, std::span<const StateValues> states);
 
  private:
   struct LaneState {
@@ -114,17 +117,21 @@ class Averager {
   void order_buckets();
   void check_phases(std::size_t lane) const;
   std::size_t phase_at(std::size_t lane, std::uint64_t step) const;
-  void enter_phase(std::size_t lane, std::size_t phase);
+  void enter_phases();
+  std::unique_ptr<Aggregator> make(std::size_t lane, std::size_t phase, int rank, int ranks) const;
   std::unique_ptr<Aggregator> make(std::size_t lane, std::size_t phase) const;
+  using MakeLane = std::function<std::unique_ptr<Aggregator>(std::size_t lane, std::size_t phase)>;
+  void begin_at(std::uint64_t step, const MakeLane& make_lane);
   void average(const Turn& turn);
 
   std::vector<Parameter> parameters_;
   AveragerOptions options_;
-  std::unique_ptr<Communicator> communicator_;
+  std::shared_ptr<Communicator> communicator_;
   std::vector<LaneState> lanes_;
   std::vector<Place> places_;  // by parameter
   std::vector<Turn> turns_;
-  std::size_t next_ = 0;  // turn
+  std::size_t next_ = 0;     // turn
+  std::uint64_t begun_ = 0;  // step of the start or of the last load()
   std::uint64_t step_ = 0;
   std::uint64_t dense_bytes_ = 0;  // a step
   std::uint64_t steps_ = 0;

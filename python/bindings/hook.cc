@@ -31,9 +31,6 @@ namespace {
 
 using Future = c10::ivalue::Future;
 
-// Why a rank compares its step with the others'.
-constexpr std::uint64_t stepping = 0, loading = 1, refusing = 2;
-
 DType type_of(const at::Tensor& tensor, const std::string& name) {
   switch (tensor.scalar_type()) {
     case at::kFloat: return DType::f32;
@@ -104,7 +101,7 @@ struct Job {
 class Hook::Impl {
  public:
   Impl(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
-       std::unique_ptr<Communicator> communicator)
+       std::shared_ptr<Communicator> communicator)
       : options_(std::move(options)),
         parameters_(std::move(parameters)),
         averager_(describe(parameters_), agreed(options_), std::move(communicator)),
@@ -131,18 +128,6 @@ class Hook::Impl {
   Averager& idle() const {
     thread_.wait();
     return averager_;
-  }
-
-  // Collective: whether all ranks are at the same step, for the same reason.
-  void check_step(std::uint64_t mark) const {
-    Hash hash;
-    hash.add(fmt::format("{} {}", mark, averager_.step()));
-    const int other = first_to_differ(averager_.communicator(), hash.value());
-    if (other < 0) return;
-    throw ConfigError(
-        fmt::format("rank {} does not go on from the state of the same step as rank 0; call "
-                    "sotto.load_state_dict on every rank, with the states of one step",
-                    other));
   }
 
  private:
@@ -224,7 +209,6 @@ class Hook::Impl {
   void start_step() {
     active_.erase(active_.begin(), active_.end() - 1);
     std::ranges::fill(job_of_, nullptr);
-    if (!std::exchange(stepped_, true)) check_step(stepping);
     averager_.start_step();
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
   }
@@ -280,7 +264,6 @@ class Hook::Impl {
   std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index; the thread of backward's
   std::vector<c10::intrusive_ptr<Future>> active_;  // of this step
   std::vector<Job*> job_of_;                        // by parameter; null: its gradient did not come yet
-  bool stepped_ = false;
   std::function<void(std::size_t)> finished_;
   std::exception_ptr error_;   // for good
   mutable CommThread thread_;  // last: it ends before what its work uses
@@ -304,7 +287,7 @@ class Hook::CommHook final : public c10d::CommHookInterface {
 };
 
 Hook::Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
-           std::unique_ptr<Communicator> communicator)
+           std::shared_ptr<Communicator> communicator)
     : impl_(std::make_unique<Impl>(std::move(parameters), std::move(options), std::move(communicator))) {}
 
 Hook::~Hook() = default;
@@ -316,44 +299,9 @@ int Hook::rank() const { return impl_->idle().communicator().rank(); }
 int Hook::ranks() const { return impl_->idle().communicator().size(); }
 std::uint64_t Hook::step() const { return impl_->idle().step(); }
 
-StateValues Hook::state() const {
-  StateCollector collector;
-  impl_->idle().visit_state(collector);
-  return collector.take();
-}
-
-void Hook::load(std::uint64_t step, const StateValues& values, bool memories_only) {
-  Averager& averager = impl_->idle();
-  const std::uint64_t step_before = averager.step();
-  const StateValues before = state();
-  const auto restore = [&averager](std::uint64_t at, const StateValues& from, bool memories) {
-    averager.begin_at(at);
-    StateRestorer restorer(from, memories);
-    averager.visit_state(restorer);
-    restorer.finish();
-  };
-  try {
-    restore(step, values, memories_only);
-  } catch (...) {
-    restore(step_before, before, false);
-    refuse();
-    throw;
-  }
-  try {
-    impl_->check_step(loading);
-  } catch (...) {
-    restore(step_before, before, false);
-    throw;
-  }
-}
-
-void Hook::refuse() {
-  impl_->idle();
-  try {
-    impl_->check_step(refusing);
-  } catch (const Error&) {  // why this rank refuses is told by the caller
-  }
-}
+StateValues Hook::state() const { return impl_->idle().state(); }
+void Hook::load(std::uint64_t step, const StateValues& values) { impl_->idle().load(step, values); }
+void Hook::spread(std::uint64_t step, std::span<const StateValues> states) { impl_->idle().spread(step, states); }
 
 void Hook::attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer) {
   reducer.register_comm_hook(std::make_unique<CommHook>(hook));

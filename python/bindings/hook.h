@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ class Hook {
  public:
   // Collective, for all ranks of the communicator. `parameters`: names and tensors, in the order of registration.
   Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
-       std::unique_ptr<Communicator> communicator);
+       std::shared_ptr<Communicator> communicator);
   ~Hook();
 
   AveragerStats stats() const;
@@ -45,11 +46,9 @@ class Hook {
   // Between steps.
   StateValues state() const;
   std::uint64_t step() const;
-  // Collective. As state() gave it, of this identity; or, with `memories_only`, only its memories: all else begins
-  // anew. FileError, and ConfigError where the ranks' steps differ or a rank refuses, leave nothing changed.
-  void load(std::uint64_t step, const StateValues& values, bool memories_only);
-  // In place of load(), on a rank whose state cannot be loaded.
-  void refuse();
+  // As Averager has them. The next step finds out whether all ranks did the same.
+  void load(std::uint64_t step, const StateValues& values);
+  void spread(std::uint64_t step, std::span<const StateValues> states);
 
   // Registers the hook, which keeps `hook` alive. std::exception when DDP has another one already.
   static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);

@@ -9,7 +9,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
 #include <optional>
 
 #include "python/bindings/agreement.h"
@@ -17,6 +19,7 @@
 #include "python/bindings/hook.h"
 #include "python/bindings/tensor_codec.h"
 #include "sotto/codec/contract.h"
+#include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
@@ -116,48 +119,89 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
   return dict;
 }
 
-// A new tensor with the result, on the CPU.
-at::Tensor aggregate(const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
-                     const std::string& aggregator, std::uint64_t seed, double timeout) {
-  const auto communicator = over_process_group(*group, milliseconds(timeout));
-  // Before any check, so that what one rank would refuse is an error of all of them.
-  Hash hash;
-  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
-                       op, codec, aggregator, seed, static_cast<int>(tensor.layout())));
-  if (const int other = first_to_differ(*communicator, hash.value()); other >= 0) {
-    throw ConfigError(
-        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
-                    "codec, aggregator and seed must be the same on all ranks",
-                    other));
-  }
-  const auto type = type_of(tensor.scalar_type());
-  if (!type || tensor.layout() != at::kStrided) {
+// One rank's part of aggregate(), before any message.
+struct Part {
+  at::Tensor values;  // a copy; float32 where it goes through an aggregator
+  Layout layout;
+  std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
+};
+
+Part part_of(const at::Tensor& tensor, const std::string& op, const std::string& codec, const std::string& aggregator,
+             std::uint64_t seed, const Communicator& communicator) {
+  if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
     throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
   }
   if (op != "avg" && op != "sum" && op != "min" && op != "max") {
     throw ConfigError("op is one of avg, sum, min, max; not " + op);
   }
-  if (codec == "none" && op != "avg") {
-    at::Tensor result = tensor.detach().contiguous().to(at::kCPU, tensor.scalar_type(), false, /*copy=*/true);
-    const ReduceOp reduce = op == "sum" ? ReduceOp::sum : op == "min" ? ReduceOp::min : ReduceOp::max;
-    communicator->all_reduce(bytes_of(result), *type, reduce);
-    return result;
-  }
+  const auto copy = [&tensor](at::ScalarType type) {
+    return tensor.detach().contiguous().to(at::kCPU, type, false, /*copy=*/true);
+  };
+  if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
   if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
   if (const Method method = read_method("codec", codec); !method.memory.empty()) {
     throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
                       "` out, or use sotto.compress");
   }
-  const DType floats = codec_type(tensor);
-  at::Tensor values = tensor.detach().contiguous().to(at::kCPU, at::kFloat, false, /*copy=*/true);
-  Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(values.numel()));
-  const auto all = make_aggregator("codec", aggregator, codec, {{0, 1, {0, layout.size()}, layout}}, *communicator);
-  Bucket bucket{floats_of(values), &layout, 0};
+  codec_type(tensor);
+  Part part{copy(at::kFloat), {}, nullptr};
+  part.layout = Layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
+  part.aggregator =
+      make_aggregator("codec", aggregator, codec, {{0, 1, {0, part.layout.size()}, part.layout}}, communicator);
+  require_finite({floats_of(part.values), &part.layout, 0},
+                 {seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0});
+  return part;
+}
+
+constexpr std::uint64_t refused = 0;  // in place of the hash of what a rank aggregates
+
+// What one rank refuses, before any message whose room depends on it, is an error of all.
+void agree(Communicator& communicator, std::uint64_t hash, const std::exception_ptr& refusal) {
+  const auto all = of_all_ranks(communicator, refusal ? refused : hash);
+  if (refusal) std::rethrow_exception(refusal);
+  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
+    throw ConfigError(
+        fmt::format("rank {} refuses what it was given to aggregate; its own error says why", one - all.begin()));
+  }
+  if (const int other = first_to_differ(all); other >= 0) {
+    throw ConfigError(
+        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
+                    "codec, aggregator and seed must be the same on all ranks",
+                    other));
+  }
+}
+
+// A new tensor with the result, on the CPU.
+at::Tensor aggregate(const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
+                     const std::string& aggregator, std::uint64_t seed, double timeout) {
+  const auto communicator = over_process_group(*group, milliseconds(timeout));
+  Hash hash;
+  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
+                       op, codec, aggregator, seed, static_cast<int>(tensor.layout())));
+  Part part;
+  std::exception_ptr refusal;
+  try {
+    part = part_of(tensor, op, codec, aggregator, seed, *communicator);
+  } catch (...) {
+    refusal = std::current_exception();
+  }
+  agree(*communicator, hash.value(), refusal);
+  if (!part.aggregator) {
+    const ReduceOp reduce = op == "sum" ? ReduceOp::sum : op == "min" ? ReduceOp::min : ReduceOp::max;
+    communicator->all_reduce(bytes_of(part.values), *type_of(tensor.scalar_type()), reduce);
+    return part.values;
+  }
+  Bucket bucket{floats_of(part.values), &part.layout, 0};
   Phases phases;
   const Key key{seed, static_cast<std::uint16_t>(communicator->rank()), 0, 0};
-  all->average(bucket, key, *communicator, phases);
+  part.aggregator->average(bucket, key, *communicator, phases);
   if (op == "sum") kernels::scale(static_cast<float>(communicator->size()), bucket.values);
-  return values.to(scalar_of(floats));
+  return part.values.to(tensor.scalar_type());
+}
+
+// In place of aggregate(), on a rank that cannot call it.
+void refuse_aggregate(const Group& group, double timeout) {
+  of_all_ranks(*over_process_group(*group, milliseconds(timeout)), refused);
 }
 
 // --- the hook ------------------------------------------------------------------------------------------------------
@@ -187,18 +231,25 @@ void end_released(Hook* hook) {
   delete hook;
 }
 
-std::shared_ptr<Hook> attach(c10d::Reducer& reducer, const Group& group, bool own_group,
+// Without a meeting, over a group that is ours alone.
+std::shared_ptr<Hook> attach(c10d::Reducer& reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
                              bool propagate, std::uint64_t check_replicas, double timeout) {
-  auto communicator = own_group ? over_process_group(*group, milliseconds(timeout))
-                                : beside_process_group(*group, milliseconds(timeout));
-  const std::shared_ptr<Hook> hook(
-      new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas),
-               std::move(communicator)),
-      end_released);
-  Hook::attach(hook, reducer);
-  return hook;
+  const std::shared_ptr<Communicator> communicator = meeting
+                                                         ? beside_process_group(*group, meeting, milliseconds(timeout))
+                                                         : over_process_group(*group, milliseconds(timeout));
+  try {
+    const std::shared_ptr<Hook> hook(
+        new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas),
+                 communicator),
+        end_released);
+    Hook::attach(hook, reducer);
+    return hook;
+  } catch (const std::exception& error) {
+    communicator->give_up(error.what());
+    throw;
+  }
 }
 
 py::dict stats(const Hook& hook) {
@@ -241,7 +292,13 @@ std::vector<Value> to_vector(const at::Tensor& tensor) {
 }
 
 StateValue from_python(const std::string& name, const py::handle& value) {
-  if (py::isinstance<py::int_>(value)) return value.cast<std::uint64_t>();
+  if (py::isinstance<py::int_>(value)) {
+    try {
+      return value.cast<std::uint64_t>();
+    } catch (const py::cast_error&) {
+      throw FileError("`" + name + "` in the state is " + std::string(py::str(value)) + "; wanted is a count");
+    }
+  }
   if (THPVariable_Check(value.ptr())) {
     const auto tensor = value.cast<at::Tensor>();
     if (tensor.scalar_type() == at::kFloat) return to_vector<float>(tensor);
@@ -261,20 +318,26 @@ py::dict state(const Hook& hook) {
   return dict;
 }
 
-void load(Hook& hook, std::uint64_t step, const py::dict& state, bool memories_only) {
+StateValues values_of(const py::dict& state) {
   StateValues values;
-  try {
-    for (const auto& [key, value] : state) {
-      const auto name = key.cast<std::string>();
-      values.emplace(name, from_python(name, value));
-    }
-  } catch (...) {
-    const py::gil_scoped_release released;
-    hook.refuse();
-    throw;
+  for (const auto& [key, value] : state) {
+    const auto name = key.cast<std::string>();
+    values.emplace(name, from_python(name, value));
   }
+  return values;
+}
+
+void load(Hook& hook, std::uint64_t step, const py::dict& state) {
+  const StateValues values = values_of(state);
   const py::gil_scoped_release released;
-  hook.load(step, values, memories_only);
+  hook.load(step, values);
+}
+
+void spread(Hook& hook, std::uint64_t step, const std::vector<py::dict>& states) {
+  std::vector<StateValues> values;
+  for (const py::dict& state : states) values.push_back(values_of(state));
+  const py::gil_scoped_release released;
+  hook.spread(step, values);
 }
 
 }  // namespace
@@ -292,6 +355,7 @@ PYBIND11_MODULE(_C, module) {
       .def("encode", &encode)
       .def("decode", &decode);
   module.def("aggregate", &aggregate, Released());
+  module.def("refuse_aggregate", &refuse_aggregate, Released());
 
   py::class_<Hook, std::shared_ptr<Hook>>(module, "Hook")
       .def("identity", &Hook::identity, Released())
@@ -301,6 +365,9 @@ PYBIND11_MODULE(_C, module) {
       .def("stats", &stats)
       .def("state", &state)
       .def("load", &load)
-      .def("refuse", &Hook::refuse, Released());
+      .def("spread", &spread);
+  py::class_<sotto::Meeting, std::shared_ptr<sotto::Meeting>>(module, "Meeting")
+      .def(py::init([](const Group& group) { return sotto::meet(*group); }), Released())
+      .def("give_up", &sotto::Meeting::give_up, Released());
   module.def("attach", &attach, Released());
 }

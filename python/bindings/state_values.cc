@@ -6,8 +6,6 @@
 
 namespace sotto::python {
 
-bool is_memory(std::string_view name) { return name.substr(name.find('/') + 1).starts_with("memory."); }
-
 template <class Value>
 const Value& StateRestorer::take(std::string_view name) {
   const auto found = values_.find(name);
@@ -20,7 +18,6 @@ const Value& StateRestorer::take(std::string_view name) {
 
 template <class Vector>
 void StateRestorer::restore(std::string_view name, Vector& into) {
-  if (!wanted(name)) return;
   const auto& from = take<Vector>(name);
   if (!into.empty() && into.size() != from.size()) {
     throw FileError(fmt::format("`{}` in the state has {} values where {} belong", name, from.size(), into.size()));
@@ -30,9 +27,7 @@ void StateRestorer::restore(std::string_view name, Vector& into) {
 
 void StateRestorer::visit(std::string_view name, std::vector<float>& values) { restore(name, values); }
 void StateRestorer::visit(std::string_view name, std::vector<std::uint8_t>& bytes) { restore(name, bytes); }
-void StateRestorer::visit(std::string_view name, std::uint64_t& value) {
-  if (wanted(name)) value = take<std::uint64_t>(name);
-}
+void StateRestorer::visit(std::string_view name, std::uint64_t& value) { value = take<std::uint64_t>(name); }
 
 void StateRestorer::finish() const {
   for (const auto& [name, value] : values_) {

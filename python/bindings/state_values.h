@@ -30,14 +30,11 @@ class StateCollector final : public StateVisitor {
   StateValues values_;
 };
 
-// Whether a value of a lane ("0/memory.ef") belongs to its memory.
-bool is_memory(std::string_view name);
-
-// Puts collected values back: all, or those of memories only. FileError when one is missing, of another kind, or of
+// Puts collected values back. FileError when one is missing, of another kind, or of
 // another length than the vector that it is put into (an empty vector takes any length).
 class StateRestorer final : public StateVisitor {
  public:
-  StateRestorer(const StateValues& values, bool memories_only) : values_(values), memories_only_(memories_only) {}
+  explicit StateRestorer(const StateValues& values) : values_(values) {}
 
   void visit(std::string_view name, std::vector<float>& values) override;
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;
@@ -51,10 +48,8 @@ class StateRestorer final : public StateVisitor {
   const Value& take(std::string_view name);
   template <class Vector>
   void restore(std::string_view name, Vector& into);
-  bool wanted(std::string_view name) const { return !memories_only_ || is_memory(name); }
 
   const StateValues& values_;
-  bool memories_only_;
   std::set<std::string, std::less<>> taken_;
 };
 

@@ -9,10 +9,8 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-from sotto import _C
+from sotto import _C, _check
 from sotto._errors import ConfigError
-
-DEFAULT_TIMEOUT = 1800.0  # seconds, as torch.distributed has it
 
 
 class Contract(NamedTuple):
@@ -37,7 +35,7 @@ class Codec:
     """
 
     def __init__(self, sentence: str) -> None:
-        self._codec = _C.TensorCodec(sentence)
+        self._codec = _C.TensorCodec(_check.sentence("sentence", sentence))
 
     @property
     def sentence(self) -> str:
@@ -54,7 +52,7 @@ class Codec:
         matrix also depends on the matrix of that shape before it, where it begins. NumericError when a value is
         not finite, ConfigError for tensors of other types.
         """
-        return self._codec.encode(tensor, seed, step)
+        return self._codec.encode(_check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
 
     def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
         """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
@@ -62,23 +60,15 @@ class Codec:
         WireError when these are not bytes that a Codec of this sentence made, or when they announce more than `limit`
         elements: a few bytes may stand for a huge tensor, and bytes from outside may say anything.
         """
-        return self._codec.decode(data, limit)
+        return self._codec.decode(_check.buffer(data), _check.whole("limit", limit))
 
     def contract(self, shape: Sequence[int]) -> Contract:
         """What this codec promises for tensors of this shape."""
-        return Contract(**self._codec.contract(list(shape)))
+        return Contract(**self._codec.contract(_check.shape(shape)))
 
     def ratio(self, tensor: torch.Tensor) -> float:
         """How many times smaller than the tensor its message is, all headers included."""
-        return tensor.numel() * tensor.element_size() / len(self.encode(tensor))
-
-
-def seconds(timeout: float | timedelta | None) -> float:
-    value = DEFAULT_TIMEOUT if timeout is None else timeout
-    value = value.total_seconds() if isinstance(value, timedelta) else float(value)
-    if not 0 < value < 1e9:
-        raise ConfigError(f"timeout={timeout}: wants a positive number of seconds")
-    return value
+        return _check.tensor(tensor).numel() * tensor.element_size() / len(self.encode(tensor))
 
 
 def aggregate(
@@ -98,13 +88,20 @@ def aggregate(
     codec "none" also take float64, int32, int64 and uint8. `seed` is that of stochastic codecs: give each call another.
 
     Messages go over the group itself, on the calling thread, so nothing else may use it meanwhile. It must be able to
-    send tensors of the CPU (Gloo, MPI); those of a device are copied. CommError after `timeout` (30 minutes), or when a
-    rank is lost.
+    send tensors of the CPU (Gloo, MPI); those of a device are copied. What one rank refuses (an argument, a value that is
+    not finite) is an error of all. CommError after `timeout` (30 minutes), or when a rank is lost.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise ConfigError("sotto.aggregate needs torch.distributed.init_process_group(...) first")
     group = dist.group.WORLD if group is None else group
     if not isinstance(group, dist.ProcessGroup):
         raise ConfigError(f"group={group!r}: this rank is no member of it, or it is no process group")
-    result = _C.aggregate(tensor, op, group, codec, aggregator, seed, seconds(timeout))
-    return result.to(tensor.device)
+    try:
+        limit = _check.seconds(timeout)
+        how = (_check.text("op", op, "one of avg, sum, min, max"), group, _check.sentence("codec", codec),
+               _check.aggregator(aggregator), _check.whole("seed", seed), limit)
+        _check.tensor(tensor)
+    except ConfigError:
+        _C.refuse_aggregate(group, _check.DEFAULT_TIMEOUT)
+        raise
+    return _C.aggregate(tensor, *how).to(tensor.device)

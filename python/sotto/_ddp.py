@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,8 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from sotto import _C
-from sotto._codec import seconds
+from sotto import _C, _check
 from sotto._errors import ConfigError, FileError
 
 FORMAT = 1
@@ -35,7 +35,6 @@ def compress(
     nonfinite: str = "raise",
     check_replicas: int = 0,
     timeout: float | timedelta | None = None,
-    group: dist.ProcessGroup | None = None,
 ) -> DistributedDataParallel:
     """From now on `ddp` averages its gradients compressed; returns `ddp`.
 
@@ -55,37 +54,55 @@ def compress(
     nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": it becomes
         NaN on every rank, as in DDP, and changes no memory: for torch.amp.GradScaler.
     check_replicas: every so many steps compare the parameters of all ranks by hash; NumericError when they differ.
-    timeout: of each exchange (30 minutes).
-    group: a process group of the same ranks that nobody else uses and that can send from the CPU, for the messages.
-        Default: new Gloo connections between the ranks of ddp.process_group, made through its store; for MPI, which has
-        none, a new group.
+    timeout: of each exchange, and for all ranks to come here (30 minutes).
+
+    Messages go over Gloo connections of their own between the ranks of ddp.process_group, made through its store and on its
+    network devices; for MPI, which has no store, over a new group. Inputs may be uneven: `with ddp.join():` works, and a
+    rank that has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and goes on
+    sending what its memory holds. Its parameters are old until all have ended, so check_replicas does not go with it.
 
     Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, naming who and which
-    step. After such an error the module cannot go on.
+    step. After such an error the module cannot go on. What one rank refuses here is a CommError on the others, which names
+    it; then all may call again.
     """
-    if not isinstance(ddp, DistributedDataParallel):
-        raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
-    if ddp in _hooks:
-        raise ConfigError("this module is compressed already")
-    if getattr(ddp, "_comm_hooks", None):
-        raise ConfigError("this module has a communication hook already; DDP takes one only")
-    if nonfinite not in ("raise", "propagate"):
-        raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
-    for name, value in (("start_after", start_after), ("check_replicas", check_replicas), ("seed", seed)):
-        if not isinstance(value, int) or not 0 <= value < 1 << 63:
-            raise ConfigError(f"{name}={value!r}: wants a whole number, not negative")
-    if not 0 < bucket_mb <= 2048:
-        raise ConfigError(f"bucket_mb={bucket_mb}: in (0, 2048]")
-    parameters = _parameters(ddp)
-    phases = _phases(codec, schedule, start_after, aggregator)
-    lanes = _lanes([name for name, _ in parameters], phases, rules or {})
-    over, own = ddp.process_group, False
-    if group is not None or dist.get_backend(over) == "mpi":
-        over, own = _own_group(over, group), True
-    _hooks[ddp] = _C.attach(
-        ddp.reducer, over, own, parameters, lanes, seed, max(4, int(bucket_mb * (1 << 20))), nonfinite == "propagate",
-        check_replicas, seconds(timeout))
+    with _meeting(ddp) as (group, meeting):
+        if not isinstance(ddp, DistributedDataParallel):
+            raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
+        if ddp in _hooks:
+            raise ConfigError("this module is compressed already")
+        if getattr(ddp, "_comm_hooks", None):
+            raise ConfigError("this module has a communication hook already; DDP takes one only")
+        if nonfinite not in ("raise", "propagate"):
+            raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
+        bucket_bytes = max(4, int(_check.number("bucket_mb", bucket_mb, 0, 2048) * (1 << 20)))
+        parameters = _parameters(ddp)
+        phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
+        lanes = _lanes([name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
+        _hooks[ddp] = _C.attach(
+            ddp.reducer, group, meeting, parameters, lanes, _check.whole("seed", seed), bucket_bytes,
+            nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.seconds(timeout))
     return ddp
+
+
+@contextlib.contextmanager
+def _meeting(ddp: DistributedDataParallel) -> Iterator[tuple[dist.ProcessGroup | None, _C.Meeting | None]]:
+    """The group whose ranks are to be connected, and where they meet for that, if not in a group of their own.
+
+    Before any check, so that all ranks make their meetings in the same order; what one of them raises within ends the
+    wait of the others.
+    """
+    group = ddp.process_group if isinstance(ddp, DistributedDataParallel) else dist.group.WORLD
+    meeting = None
+    if group is not None and dist.get_backend(group) == "mpi":
+        group = dist.new_group(dist.get_process_group_ranks(group), backend="mpi")
+    elif group is not None:
+        meeting = _C.Meeting(group)
+    try:
+        yield group, meeting
+    except Exception as error:
+        if meeting is not None:
+            meeting.give_up(str(error))
+        raise
 
 
 def _parameters(ddp: DistributedDataParallel) -> list[tuple[str, torch.Tensor]]:
@@ -106,12 +123,12 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
         dense = [(0, "none", "auto")] if start_after > 0 else []
-        return [*dense, (start_after, codec, aggregator)]
+        return [*dense, (start_after, _check.sentence("codec", codec), aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
         phases = [(step, sentence, aggregator) for step, sentence in schedule or ()]
-        if not all(type(step) is int and isinstance(sentence, str) for step, sentence, _ in phases):
+        if not all(type(step) is int and step < 1 << 63 and isinstance(sentence, str) for step, sentence, _ in phases):
             raise TypeError
     except (TypeError, ValueError):
         raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence), the step a whole number") from None
@@ -135,17 +152,6 @@ def _lanes(names: list[str], phases: list[tuple[int, str, str]],
         raise ConfigError("rules apply to all parameters, so that none is left for the codec")
     lanes = [(found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
     return [*lanes, (members[-1], phases)]
-
-
-def _own_group(over: dist.ProcessGroup, group: dist.ProcessGroup | None) -> dist.ProcessGroup:
-    ranks = dist.get_process_group_ranks(over)
-    if group is None:
-        return dist.new_group(ranks, backend="mpi")
-    if not isinstance(group, dist.ProcessGroup) or dist.get_process_group_ranks(group) != ranks:
-        raise ConfigError("group: must have the ranks of ddp.process_group, in the same order")
-    if group is over:
-        raise ConfigError("group: must be another one than ddp.process_group, which DDP itself uses")
-    return group
 
 
 def _hook(ddp: DistributedDataParallel) -> _C.Hook:
@@ -200,63 +206,48 @@ def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Seq
 
     It must be this rank's of a job with the same parameters, codecs, seed and number of ranks; ConfigError says what
     differs. To go on with another number of ranks, give the states of all ranks of the old job, as a list, to every rank
-    of the new one: each memory becomes the mean of the old ones, so that what the ranks together still owe to the mean
-    gradient is unchanged. All else begins anew: warm starts, choices of "auto", and what owners in scatter_reduce hold
-    back of the second encoding.
+    of the new one: each memory becomes the mean of the old ones, with what owners in scatter_reduce held back of the second
+    encoding, so that what the ranks together still owe to the mean gradient is unchanged. All else begins anew: warm
+    starts, and choices of "auto".
 
-    Collective: every rank calls it, between the same steps, with the state of the same step. What one rank refuses is an
-    error on all, and changes nothing on any.
+    Every rank calls it, between the same steps, with the state of the same step: where they do not, the next backward is a
+    CommError on all. A state that is refused changes nothing.
     """
     hook = _hook(ddp)
-    try:
-        step, values, memories_only = _chosen(hook, state)
-    except Exception:
-        hook.refuse()
-        raise
-    hook.load(step, values, memories_only)
-
-
-def _chosen(hook: _C.Hook, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, Any], bool]:
-    """Of all that was given: the step, the values for this rank, and whether they are memories only."""
     if isinstance(state, Mapping):
-        _check(hook, state)
+        _check_state(hook, state)
         if state["ranks"] != hook.ranks():
             raise ConfigError(
                 f"the state is that of one of {state['ranks']} ranks, and there are {hook.ranks()} now; to spread what "
                 "the memories hold over them, give a list of the states of all old ranks")
         if state["rank"] != hook.rank():
             raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {hook.rank()}")
-        return state["step"], dict(state["values"]), False
+        hook.load(state["step"], dict(state["values"]))
+        return
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
-    states = list(state)
-    for one in states:
-        _check(hook, one)
-    states.sort(key=lambda one: one["rank"])
-    ranks = [one["rank"] for one in states]
-    if not states or ranks != list(range(states[0]["ranks"])) or len({one["step"] for one in states}) != 1:
-        raise ConfigError(f"these are the states of ranks {ranks}; wanted are those of all ranks of a job, of one step")
+    for one in state:
+        _check_state(hook, one)
+    states = sorted(state, key=lambda one: one["rank"])
+    said = [(one["rank"], one["ranks"], one["step"]) for one in states]
+    if not states or said != [(rank, len(states), states[0]["step"]) for rank in range(len(states))]:
+        raise ConfigError(f"these are the states of ranks {[rank for rank, _, _ in said]}; wanted are those of all ranks of "
+                          "a job, of one step")
     if len(states) == hook.ranks():
-        return states[0]["step"], dict(states[hook.rank()]["values"]), False
-    memories = [name for name in states[0]["values"] if name.partition("/")[2].startswith("memory.")]
-    means = {name: _mean(name, [one["values"].get(name) for one in states]) for name in memories}
-    return states[0]["step"], means, True
+        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
+    else:
+        hook.spread(states[0]["step"], [dict(one["values"]) for one in states])
 
 
-def _check(hook: _C.Hook, state: Mapping[str, Any]) -> None:
+def _check_state(hook: _C.Hook, state: Mapping[str, Any]) -> None:
     wanted = {"sotto": int, "identity": str, "rank": int, "ranks": int, "step": int, "values": Mapping}
-    if not isinstance(state, Mapping) or any(not isinstance(state.get(key), kind) for key, kind in wanted.items()):
+    if (not isinstance(state, Mapping)
+            or any(not isinstance(state.get(key), kind) or isinstance(state[key], bool) for key, kind in wanted.items())
+            or not all(isinstance(name, str) for name in state["values"]) or not 0 <= state["step"] < 1 << 32):
         raise FileError("this is not the result of sotto.state_dict, or it was damaged")
     if state["sotto"] != FORMAT:
         raise FileError(f"the state is of format {state['sotto']}; this version reads {FORMAT}")
     if state["identity"] != hook.identity():
         lines = zip(state["identity"].splitlines() + [""], hook.identity().splitlines() + [""])
-        old, new = next((a, b) for a, b in lines if a != b)
+        old, new = next(((a, b) for a, b in lines if a != b), ("", ""))
         raise ConfigError(f"the state belongs to another compression: `{old.strip()}` there, `{new.strip()}` here")
-
-
-def _mean(name: str, values: list[Any]) -> torch.Tensor:
-    first = values[0]
-    if any(not isinstance(v, torch.Tensor) or not v.is_floating_point() or v.shape != first.shape for v in values):
-        raise FileError(f"`{name}` is no tensor of floats, or not of one size in all states")
-    return torch.stack([value.double() for value in values]).mean(0).float()

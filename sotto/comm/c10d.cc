@@ -41,8 +41,11 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
   return std::string(what.substr(0, 160));
 }
 
-// Messages of ours on a group of somebody else are told from theirs by this tag ("so").
-constexpr int tag = 0x736F;
+// Messages of ours on a group of somebody else are told from theirs by this tag ("so"). Those of ranks whose marks
+// differ must not meet, since their rooms may not fit: the mark is part of the tag, which MPI wants below 2^15.
+constexpr int plain_tag = 0x736F;
+constexpr int mark_tag = plain_tag + 1;
+int tag_of(std::uint64_t mark) { return mark_tag + 1 + static_cast<int>(mark % 3000); }
 
 class C10dCommunicator final : public Communicator {
  public:
@@ -54,11 +57,11 @@ class C10dCommunicator final : public Communicator {
         group_name_(std::move(group)),
         name_("gloo"),
         tensor_(1),
-        waiters_(static_cast<std::size_t>(size)) {
+        peers_(static_cast<std::size_t>(size)) {
     try {
       group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting_->section(group_name_), rank, size, settings_);
     } catch (const std::exception& error) {
-      fail("connect", -1, plain_reason(error.what(), deadline()));
+      fail_because("connect", -1, plain_reason(error.what(), deadline()));
     }
   }
 
@@ -69,15 +72,22 @@ class C10dCommunicator final : public Communicator {
         polled_(name_ != "gloo"),
         group_(std::move(group)),
         tensor_(1),
-        waiters_(static_cast<std::size_t>(size())) {}
+        peers_(static_cast<std::size_t>(size())) {}
 
   std::string_view name() const override { return name_; }
+
+  void agree_on(std::uint64_t mark, std::string_view otherwise) override {
+    mark_ = mark;
+    otherwise_ = otherwise;
+    tag_ = tag_of(mark);
+    for (Peer& peer : peers_) peer.told = peer.asked = false;
+  }
 
   // Others learn of it by the closed connections, and the reason from the store.
   void give_up(const std::string& reason) override {
     if (failed()) return;  // they know
     note(-1, reason);
-    if (meeting_) meeting_->report(rank(), reason);
+    if (meeting_) meeting_->give_up(reason);
     hang_up();
   }
 
@@ -85,6 +95,12 @@ class C10dCommunicator final : public Communicator {
   struct Pending {
     c10::intrusive_ptr<c10d::Work> work;
     int peer = 0;
+    Recv* recv = nullptr;  // what a receive fills; null: a mark
+  };
+  struct Peer {
+    std::unique_ptr<CommThread> waiter;  // made when first needed
+    std::uint64_t mark = 0;              // the last that came
+    bool told = true, asked = true;      // of marks, since agree_on()
   };
   struct Failure {
     int peer = 0;
@@ -94,20 +110,19 @@ class C10dCommunicator final : public Communicator {
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
     until_ = Clock::now() + deadline();
-    recvs_ = recvs;
-    for (const Recv& recv : recvs) start_receive(recv);
+    for (Recv& recv : recvs) start_receive(recv);
     const bool several = recvs.size() > 1 && !polled_;
     if (several) wait_on_threads();
     for (const Send& send : sends) start_send(send);
     if (several) {
       join_threads();
     } else {
-      for (std::size_t i = 0; i < incoming_.size(); ++i) receive(i);
+      for (const Pending& recv : incoming_) receive(recv);
     }
     for (const Pending& send : outgoing_) finish(send);
     incoming_.clear();
     outgoing_.clear();
-    if (failure_) report();
+    if (failure_) fail_because(operation(), failure_->peer, failure_->reason);
   }
 
   std::unique_ptr<Communicator> do_clone() override {
@@ -122,10 +137,18 @@ class C10dCommunicator final : public Communicator {
     return tensor_;
   }
 
-  void start_receive(const Recv& recv) {
+  Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
+
+  // The first message in a direction since agree_on() has a mark before it.
+  void start_receive(Recv& recv) {
     if (failed()) return;
     try {
-      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, tag), recv.peer});
+      if (!std::exchange(of(recv.peer).asked, true)) {
+        const auto room = std::as_writable_bytes(std::span(&of(recv.peer).mark, 1));
+        incoming_.push_back({group_->recv(tensor_of(room), recv.peer, mark_tag), recv.peer, nullptr});
+        traffic_.bytes_received += room.size();
+      }
+      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, tag_), recv.peer, &recv});
     } catch (const std::exception& error) {
       note(recv.peer, error.what());
     }
@@ -139,7 +162,13 @@ class C10dCommunicator final : public Communicator {
     if (failed()) return;
     if (send.not_before >= until_) return note(send.peer, "timed out");
     try {
-      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, tag), send.peer});
+      if (!std::exchange(of(send.peer).told, true)) {
+        const auto mark = std::as_bytes(std::span(&mark_, 1));
+        outgoing_.push_back({group_->send(tensor_of(mark), send.peer, mark_tag), send.peer});
+        traffic_.bytes_sent += mark.size();
+        ++traffic_.messages_sent;
+      }
+      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, tag_), send.peer});
     } catch (const std::exception& error) {
       note(send.peer, error.what());
     }
@@ -149,11 +178,11 @@ class C10dCommunicator final : public Communicator {
   // waited for by a thread a peer: then each notes its own time of arrival, and the first peer that is lost ends all.
   void wait_on_threads() {
     left_ = incoming_.size();
-    for (std::size_t i = 0; i < incoming_.size(); ++i) {
-      auto& waiter = waiters_[static_cast<std::size_t>(incoming_[i].peer)];
+    for (const Pending& recv : incoming_) {
+      auto& waiter = of(recv.peer).waiter;
       if (!waiter) waiter = std::make_unique<CommThread>();
-      waiter->post([this, i] {
-        receive(i);
+      waiter->post([this, &recv] {
+        receive(recv);
         const std::lock_guard lock(mutex_);
         if (--left_ == 0) changed_.notify_all();
       });
@@ -170,8 +199,13 @@ class C10dCommunicator final : public Communicator {
     changed_.wait(lock, [this] { return left_ == 0; });
   }
 
-  void receive(std::size_t i) {
-    if (finish(incoming_[i])) recvs_[i].arrived = Clock::now();
+  void receive(const Pending& pending) {
+    if (!finish(pending)) return;
+    if (pending.recv != nullptr) {
+      pending.recv->arrived = Clock::now();
+    } else if (of(pending.peer).mark != mark_) {
+      note(pending.peer, otherwise_);
+    }
   }
 
   bool finish(const Pending& pending) {
@@ -213,11 +247,10 @@ class C10dCommunicator final : public Communicator {
     if (meeting_) group_.reset();
   }
 
-  [[noreturn]] void report() {
-    const auto& [peer, reason] = *failure_;
-    const std::string cause = meeting_ ? meeting_->report(peer, failure(operation(), peer, reason)) : "";
+  [[noreturn]] void fail_because(std::string_view operation, int peer, const std::string& reason) {
+    const std::string cause = meeting_ ? meeting_->report(peer, failure(operation, peer, reason)) : "";
     hang_up();
-    fail(operation(), peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
+    fail(operation, peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
   }
 
   std::shared_ptr<Meeting> meeting_;  // with settings and name, of connections of our own; null: of somebody else's
@@ -231,14 +264,17 @@ class C10dCommunicator final : public Communicator {
   std::vector<at::Tensor> tensor_;
   std::vector<Pending> incoming_;
   std::vector<Pending> outgoing_;
-  std::span<Recv> recvs_;
   Clock::time_point until_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t left_ = 0;                              // receives that a thread still waits for
-  std::optional<Failure> failure_;                    // for good: ranks that lost one message no longer fit together
-  std::vector<std::unique_ptr<CommThread>> waiters_;  // by peer, made when first needed
+  std::size_t left_ = 0;            // receives that a thread still waits for
+  std::optional<Failure> failure_;  // for good: ranks that lost one message no longer fit together
+
+  std::uint64_t mark_ = 0;
+  std::string_view otherwise_;
+  int tag_ = plain_tag;
+  std::vector<Peer> peers_;  // last: its threads end before what they use
 };
 
 // Gloo writes to its sockets without MSG_NOSIGNAL, so that a peer's death would kill this process too.
@@ -286,13 +322,19 @@ std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std:
   return std::make_unique<C10dCommunicator>(std::move(backend), deadline);
 }
 
-std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline) {
-  ignore_broken_pipes();
+std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group) {
   const auto store = group.getStore();
   if (!store) {
     throw ConfigError(fmt::format("the process group ({}) has no store, through which connections could be made",
                                   group.getBackendName()));
   }
+  return std::make_shared<Meeting>(store, group.getRank(), group.getSize());
+}
+
+std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::shared_ptr<Meeting> meeting,
+                                                   std::chrono::milliseconds deadline) {
+  ignore_broken_pipes();
+  meeting->wait_for_all(deadline);
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
   for (const auto& device : group.getDeviceTypes()) {
     if (!gloo) gloo = c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(group.getBackend(device.type()));
@@ -302,9 +344,7 @@ std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, st
   if (gloo) settings->devices = gloo->getOptions()->devices;
   settings->timeout = deadline;
   settings->threads = 1;
-  auto meeting = std::make_shared<Meeting>(store, group.getRank(), group.getSize());
-  std::string name = meeting->next_name("beside");
-  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), std::move(name), group.getRank(),
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", group.getRank(),
                                             group.getSize());
 }
 

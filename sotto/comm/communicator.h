@@ -85,6 +85,11 @@ class Communicator {
   // the backend can (Gloo); elsewhere at their deadline.
   virtual void give_up(const std::string& reason);
 
+  // What all ranks must have in common from now on: where a peer's mark is another one, the next message to or from it
+  // is an error on both sides, which says `otherwise` (a literal). 8 bytes beside that message, and no round, where the
+  // backend can tell (c10d); elsewhere nothing.
+  virtual void agree_on(std::uint64_t mark, std::string_view otherwise);
+
   const Traffic& traffic() const { return traffic_; }
   // Put into errors from now on.
   void at_step(std::uint64_t step) { step_ = step; }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,12 +61,18 @@ std::vector<std::string> keys_of_all(std::string_view what, int size) {
 }
 
 std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+// "PEER ERROR", as a rank that failed leaves it.
+std::pair<int, std::string> read_report(const std::string& text) {
+  return {std::stoi(text), text.substr(text.find(' ') + 1)};
+}
 
 // Talking to a store whose server is stopped or unreachable can block for ever: such work gets a thread of its own,
 // which is left alone when it takes longer than `limit`.
 template <class Work>
 void at_most(std::chrono::milliseconds limit, Work work) {
-  std::packaged_task<void()> task([work = std::move(work)] {
+  std::packaged_task<void()> task([work = std::move(work)]() mutable {
     try {
       work();
     } catch (const std::exception&) {  // the store is gone: as good as no answer
@@ -99,7 +106,7 @@ Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
   const auto until = Clock::now() + deadline;
   auto store = open_store(world.host, world.port, serves_, deadline);
   store_ = c10::make_intrusive<c10d::PrefixStore>(world.prefix, std::move(store));
-  wait_for_all(until, deadline);
+  wait_until(until, deadline);
 }
 
 Meeting::Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
@@ -107,20 +114,37 @@ Meeting::Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
       size_(size),
       owned_(false),
       serves_(false),
-      store_(c10::make_intrusive<c10d::PrefixStore>("sotto", std::move(store))) {}
+      place_("the process group's store"),
+      store_(c10::make_intrusive<c10d::PrefixStore>("sotto", std::move(store))) {
+  try {
+    store_ = section(next_name("meeting"));
+  } catch (const std::exception&) {
+    throw CommError(fmt::format("rank {}: {} does not answer; has the rank that serves it ended?", rank_, place_));
+  }
+}
 
-void Meeting::wait_for_all(Clock::time_point until, std::chrono::milliseconds deadline) const {
+void Meeting::wait_until(Clock::time_point until, std::chrono::milliseconds deadline) {
   const auto keys = keys_of_all("here", size_);
   try {
     store_->set(keys[static_cast<std::size_t>(rank_)], bytes("1"));
-    if (appears(*store_, keys, until)) return;
+    for (;; std::this_thread::sleep_for(5ms)) {
+      if (store_->check({"failed"})) {
+        const std::string who = text_of(store_->get("failed"));
+        const auto [peer, error] = read_report(text_of(store_->get("failed/" + who)));
+        throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, error));
+      }
+      if (store_->check(keys)) return;
+      if (Clock::now() >= until) break;
+    }
     std::vector<int> missing;
     for (int rank = 0; rank < size_; ++rank) {
       if (!store_->check({key("here", rank)})) missing.push_back(rank);
     }
-    throw CommError(fmt::format("rank {}: {} {} did not come within {:g} s at {}", rank_,
-                                missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "), seconds(deadline),
-                                place_));
+    const std::string error =
+        fmt::format("rank {}: {} {} did not come within {:g} s at {}", rank_, missing.size() == 1 ? "rank" : "ranks",
+                    fmt::join(missing, ", "), seconds(deadline), place_);
+    give_up(error);  // who comes yet need not wait
+    throw CommError(error);
   } catch (const CommError&) {
     throw;
   } catch (const std::exception&) {
@@ -151,16 +175,19 @@ std::string Meeting::report(int peer, const std::string& error) {
     std::string cause;
   };
   const auto answer = std::make_shared<Answer>();
-  at_most(1s, [store = store_, rank = rank_, size = size_, peer, error, answer] {
+  at_most(3s, [store = store_, rank = rank_, size = size_, peer, error, answer]() mutable {
+    if (peer < 0) {
+      peer = appears(*store, {"failed"}, Clock::now() + 500ms) ? std::stoi(text_of(store->get("failed"))) : rank;
+    }
     store->set(key("failed", rank), bytes(fmt::format("{} {}", peer, error)));
+    store->set("failed", bytes(std::to_string(rank)));
     int next = peer;
     for (int hop = 0; hop < size && next != rank; ++hop) {
       if (!appears(*store, {key("failed", next)}, Clock::now() + 500ms)) return;
-      const auto text = store->get(key("failed", next));
-      const std::string said(text.begin(), text.end());
-      next = std::stoi(said);
+      std::string said;
+      std::tie(next, said) = read_report(text_of(store->get(key("failed", next))));
       const std::lock_guard lock(answer->mutex);
-      answer->cause = said.substr(said.find(' ') + 1);
+      answer->cause = said;
     }
   });
   const std::lock_guard lock(answer->mutex);

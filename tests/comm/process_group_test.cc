@@ -11,6 +11,7 @@
 
 #include "laws.h"
 #include "processes.h"
+#include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
 #include "sotto/core/error.h"
 
@@ -67,6 +68,7 @@ class ProcessGroups : public testing::Test {
 
   // As torch.distributed makes them. `body` on every rank.
   void run(int ranks, bool polled, const std::function<void(c10d::ProcessGroup&)>& body) const {
+    std::filesystem::remove(file_);  // of a run before
     const auto all = run_processes(ranks, limit, [&](int rank) {
       const auto store = c10::make_intrusive<c10d::FileStore>(file_, ranks);
       auto options = c10d::ProcessGroupGloo::Options::create(30s);
@@ -100,8 +102,8 @@ void check_laws(Communicator& communicator) {
 
 TEST_F(ProcessGroups, LawsHoldBesideAGlooGroup) {
   run(3, false, [](c10d::ProcessGroup& group) {
-    const auto first = beside_process_group(group, 30s);
-    const auto second = beside_process_group(group, 30s);
+    const auto first = beside_process_group(group, meet(group), 30s);
+    const auto second = beside_process_group(group, meet(group), 30s);
     check_laws(*first);
     check_laws(*second);
   });
@@ -114,7 +116,7 @@ TEST_F(ProcessGroups, MessagesGoOverAGroupThatIsWaitedFor) {
     communicator->all_reduce(data);
     if (data.back() != 3.0F || communicator->name() != "gloo") throw std::runtime_error("not the sum");
     EXPECT_THROW(communicator->clone(), std::logic_error);
-    check_laws(*beside_process_group(group, 30s));
+    check_laws(*beside_process_group(group, meet(group), 30s));
   });
 }
 
@@ -132,7 +134,7 @@ TEST_F(ProcessGroups, MessagesGoOverAGroupThatIsPolled) {
 
 TEST_F(ProcessGroups, WhoGivesUpEndsTheOthersWithItsReason) {
   run(3, false, [](c10d::ProcessGroup& group) {
-    const auto communicator = beside_process_group(group, 600s);
+    const auto communicator = beside_process_group(group, meet(group), 600s);
     communicator->at_step(17);
     communicator->barrier();
     if (communicator->rank() == 1) communicator->give_up("the dog ate the gradient");
@@ -148,10 +150,91 @@ TEST_F(ProcessGroups, WhoGivesUpEndsTheOthersWithItsReason) {
   });
 }
 
+// What body() throws must be a CommError that says this, and not that.
+void expect_failure(const std::function<void()>& body, const std::string& said, const std::string& unsaid) {
+  try {
+    body();
+  } catch (const CommError& error) {
+    const std::string text = error.what();
+    if (text.find(said) == text.npos || text.find(unsaid) != text.npos) throw;
+    return;
+  }
+  throw std::runtime_error("no error that says " + said);
+}
+
+TEST_F(ProcessGroups, AMeetingKnowsNothingOfAnEarlierOne) {
+  run(2, false, [](c10d::ProcessGroup& group) {
+    auto first = beside_process_group(group, meet(group), 600s);
+    first->barrier();
+    if (group.getRank() == 1) first->give_up("the dog ate the gradient");
+    auto second = beside_process_group(group, meet(group), 600s);
+    second->barrier();
+    if (group.getRank() == 1) return second.reset();
+    expect_failure([&] { second->barrier(); }, "closed", "the dog");
+  });
+}
+
+TEST_F(ProcessGroups, WhoGivesUpBeforeTheyMeetEndsTheWaitOfAll) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    const auto meeting = meet(group);
+    if (group.getRank() == 1) {
+      meeting->give_up("no cable");
+    } else {
+      expect_failure([&] { beside_process_group(group, meeting, 600s); }, "rank 1 gave up: no cable", "time");
+    }
+    check_laws(*beside_process_group(group, meet(group), 600s));
+  });
+}
+
+TEST_F(ProcessGroups, WhoGivesUpWhileOthersConnectIsNamed) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    expect_failure(
+        [&] {
+          const auto communicator = beside_process_group(group, meet(group), 600s);
+          if (group.getRank() == 1) communicator->give_up("no cable");
+          communicator->barrier();
+        },
+        "no cable", "timed out");
+  });
+}
+
+TEST_F(ProcessGroups, WhoNeverComesIsNamed) {
+  run(2, false, [](c10d::ProcessGroup& group) {
+    const auto meeting = meet(group);
+    const auto after = meet(group);
+    if (group.getRank() == 0) {
+      expect_failure([&] { meeting->wait_for_all(200ms); }, "rank 0: rank 1 did not come within 0.2 s", "gave up");
+    } else {
+      after->wait_for_all(600s);
+      expect_failure([&] { meeting->wait_for_all(600s); }, "rank 0 gave up: rank 0: rank 1 did not come", "600");
+    }
+    if (group.getRank() == 0) after->wait_for_all(600s);
+  });
+}
+
+// Over messages of several sizes, so that one that met another would not fit.
+TEST_F(ProcessGroups, RanksThatDoNotAgreeEndEachOther) {
+  for (const int ranks : {2, 3}) {
+    run(ranks, false, [](c10d::ProcessGroup& group) {
+      const auto communicator = beside_process_group(group, meet(group), 600s);
+      std::vector<float> data(100000, 1.0F);
+      for (const std::uint64_t step : {7U, 8U}) {
+        communicator->agree_on(step, "it slept");
+        communicator->barrier();
+        communicator->all_reduce(data);
+      }
+      if (data.back() != static_cast<float>(group.getSize() * group.getSize())) throw std::runtime_error("not the sum");
+      const std::size_t size = group.getRank() == 0 ? 100000 : 100;
+      communicator->agree_on(group.getRank() == 0 ? 9 : 8, "it slept");
+      expect_failure([&] { communicator->all_reduce(std::span(data).first(size)); }, "it slept", "timed out");
+    });
+  }
+}
+
 TEST_F(ProcessGroups, WhatAGroupLacksIsSaid) {
   const auto bare = c10::make_intrusive<c10d::ProcessGroup>(0, 1);
   EXPECT_THROW(over_process_group(*bare, 1s), ConfigError);
-  EXPECT_THROW(beside_process_group(*bare, 1s), ConfigError);
+  EXPECT_THROW(meet(*bare), ConfigError);
 }
 
 }  // namespace

@@ -110,11 +110,16 @@ def conservation(steps, **options):
         applied = applied + flat(p.grad for p in ddp.parameters())
         dense = dense + flat(p.grad for p in plain.parameters())
     held = sotto.state_dict(ddp)["values"]
-    memory = [value for name, value in sorted(held.items()) if name.endswith("/memory.ef")]
-    pending = torch.cat(memory).double().sum() if memory else torch.zeros((), dtype=torch.double)
+    pending = torch.tensor(owed(held, dist.get_world_size()))
     dist.all_reduce(pending)
-    return {"applied": applied.sum().item(), "dense": dense.sum().item(), "pending": pending.item() / dist.get_world_size(),
+    return {"applied": applied.sum().item(), "dense": dense.sum().item(), "pending": pending.item(),
             "changed": (applied - dense).norm().item(), "methods": sotto.stats(ddp).methods.splitlines()}
+
+
+def owed(values, ranks):
+    """What one rank's state owes to the mean gradient, summed over the elements."""
+    return sum(value.double().sum().item() / (ranks if name.endswith("/memory.ef") else 1)
+               for name, value in values.items() if name.endswith(("/memory.ef", "/mean/error")))
 
 
 def replicas(codec, dtype, **options):
@@ -211,6 +216,23 @@ def resume_on_other_ranks(folder, old_ranks):
     assert mean.abs().max() > 0
     train(ddp, 2, first=3)
     return {"difference": (now["values"][name] - mean).abs().max().item(), "refused": refused, "step": now["step"]}
+
+
+def save_states(folder, steps, **options):
+    ddp = sotto.compress(make(), **options)
+    train(ddp, steps)
+    torch.save(sotto.state_dict(ddp), f"{folder}/rank{dist.get_rank()}")
+
+
+def spread_states(folder, old_ranks, **options):
+    """What the old ranks owed, each part of it, and what this rank of the new ones does."""
+    states = [torch.load(f"{folder}/rank{rank}", weights_only=True)["values"] for rank in range(old_ranks)]
+    parts = [sum(value.double().sum().item() for state in states for name, value in state.items() if name.endswith(end))
+             for end in ("/memory.ef", "/mean/error")]
+    ddp = sotto.compress(make(), **options)
+    sotto.load_state_dict(ddp, [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)])
+    values = sotto.state_dict(ddp)["values"]
+    return {"was": [parts[0] / old_ranks, parts[1]], "is": owed(values, dist.get_world_size())}
 
 
 def damaged_states():
@@ -337,6 +359,60 @@ def load_on_some(ranks, steps):
     train(ddp, 1)
 
 
+def load_late(ranks, at, of, **options):
+    """Only these ranks load a state, that of step `of`, after `at` steps; then all go on."""
+    ddp = sotto.compress(make(broadcast_buffers=False), timeout=600, **options)
+    states = []
+    for step in range(at):
+        train(ddp, 1, first=step)
+        states.append(sotto.state_dict(ddp))
+    if dist.get_rank() in ranks:
+        sotto.load_state_dict(ddp, states[of - 1])
+    train(ddp, 1, first=at)
+
+
+def refused_on_one(what):
+    """Rank 1 calls with something that cannot be used: what each rank is told. Then all call again."""
+    wrong = {"rules": {"rules": {"nope": "int8"}}, "codec": {"codec": "tokp"}, "type": {"seed": "3"},
+             "timeout": {"timeout": 1e-6}, "float64": {}, "no ddp": {}}[what]
+    bad = dist.get_rank() == 1
+    ddp = make("float64" if bad and what == "float64" else "float32")
+    module = ddp.module if bad and what == "no ddp" else ddp
+    said = ""
+    try:
+        sotto.compress(module, **({"codec": "int8", "timeout": 600} | (wrong if bad else {})))
+    except sotto.Error as error:
+        said = f"{type(error).__name__}: {error}"
+    ddp = sotto.compress(make(), "int8", timeout=600)
+    train(ddp, 2)
+    return [said, digest(ddp)]
+
+
+def aggregate_refused_on_one(what):
+    """The same."""
+    tensor, how = torch.ones(1000), {"codec": "int8", "timeout": 600}
+    if dist.get_rank() == 1:
+        tensor = {"nan": tensor * math.nan, "list": [1.0], "sparse": tensor.to_sparse()}.get(what, tensor)
+        how |= {"op": {"op": 3}, "timeout": {"timeout": 0}}.get(what, {})
+    said = ""
+    try:
+        sotto.aggregate(tensor, **how)
+    except sotto.Error as error:
+        said = f"{type(error).__name__}: {error}"
+    return [said, sotto.aggregate(torch.ones(3), "sum").tolist()]
+
+
+def uneven(codec, **options):
+    """Rank r has r more batches than rank 0. The parameters with our codec, and those of DDP alone."""
+    ours, theirs = make(), make()
+    sotto.compress(ours, codec, **options)
+    for ddp in (ours, theirs):
+        optimiser = torch.optim.SGD(ddp.parameters(), 0.1)
+        with ddp.join():
+            train(ddp, 3 + 2 * dist.get_rank(), optimiser=optimiser)
+    return [digest(ours), digest(theirs), sotto.stats(ours).steps]
+
+
 def bad_calls():
     said = {}
 
@@ -367,7 +443,15 @@ def bad_calls():
     expect("start_after", lambda: sotto.compress(net, "none", start_after=-1))
     expect("bucket", lambda: sotto.compress(net, "none", bucket_mb=0))
     expect("timeout", lambda: sotto.compress(net, "none", timeout=0))
-    expect("group", lambda: sotto.compress(net, "none", group=dist.group.WORLD))
+    expect("short timeout", lambda: sotto.compress(net, "none", timeout=0.0005))
+    expect("timeout type", lambda: sotto.compress(net, "none", timeout="long"))
+    expect("codec type", lambda: sotto.compress(net, 5))
+    expect("aggregator type", lambda: sotto.compress(net, "int8", aggregator=None))
+    expect("unknown aggregator", lambda: sotto.compress(net, "int8", aggregator="gahter"))
+    expect("bucket type", lambda: sotto.compress(net, "none", bucket_mb="4"))
+    expect("seed type", lambda: sotto.compress(net, "none", seed=1.5))
+    expect("rules type", lambda: sotto.compress(net, "none", rules=["*.bias"]))
+    expect("rule type", lambda: sotto.compress(net, "none", rules={"*.bias": 3}))
     sotto.compress(net, "none")
     expect("twice", lambda: sotto.compress(net, "none"))
     hooked = make()
@@ -378,6 +462,9 @@ def bad_calls():
     sparse = DDP(nn.Sequential(nn.Embedding(10, 4, sparse=True), nn.Linear(4, 4)))
     expect("sparse", lambda: sotto.compress(sparse, "none"))
     expect("op", lambda: sotto.aggregate(torch.ones(3), "mul"))
+    expect("op type", lambda: sotto.aggregate(torch.ones(3), 3))
+    expect("no tensor", lambda: sotto.aggregate([1.0]))
+    expect("aggregate by", lambda: sotto.aggregate(torch.ones(3), codec="int8", aggregator="xx"))
     expect("op and codec", lambda: sotto.aggregate(torch.ones(3), "max", codec="qsgd"))
     expect("memory", lambda: sotto.aggregate(torch.ones(3), codec="ef | topk(0.5)"))
     expect("type", lambda: sotto.aggregate(torch.ones(3, dtype=torch.bool)))

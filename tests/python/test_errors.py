@@ -63,6 +63,26 @@ def test_ranks_that_aggregate_differently(pair, what):
         assert failed.kinds[0] == "ConfigError" and "rank 1 aggregates another tensor than rank 0" in str(failed)
 
 
+@pytest.mark.parametrize(("what", "why"), [
+    ("rules", "'nope' applies to no parameter"), ("codec", "did you mean `topk`"), ("type", "seed='3': wants"),
+    ("timeout", "timeout=1e-06: wants"), ("float64", "of type Double"), ("no ddp", "wants a DistributedDataParallel"),
+])
+def test_what_one_rank_refuses(pair, what, why):
+    """Ends the call on all, at once, with its reason; then they can call again."""
+    (other, first), (refused, second) = pair.values("refused_on_one", what=what)
+    assert refused.startswith("ConfigError: ") and why in refused
+    assert other.startswith("CommError: ") and "rank 1" in other and why in other
+    assert first == second
+
+
+@pytest.mark.parametrize("what", ["nan", "list", "sparse", "op", "timeout"])
+def test_what_one_rank_does_not_aggregate(pair, what):
+    (other, *first), (refused, *second) = pair.values("aggregate_refused_on_one", what=what)
+    assert refused.startswith("NumericError: " if what == "nan" else "ConfigError: ")
+    assert other.startswith("ConfigError: rank 1 refuses")
+    assert first == second == [[2.0] * 3]
+
+
 def test_bad_calls(pair):
     wanted = {
         "no ddp": "wants a DistributedDataParallel module, not Net",
@@ -83,12 +103,23 @@ def test_bad_calls(pair):
         "start_after": "not negative",
         "bucket": "bucket_mb=0",
         "timeout": "timeout=0",
-        "group": "another one than ddp.process_group",
+        "short timeout": "timeout=0.0005: wants seconds from 0.001",
+        "timeout type": "timeout='long': wants seconds",
+        "codec type": "codec=5: wants a sentence",
+        "aggregator type": "aggregator=None: wants a name",
+        "unknown aggregator": "aggregator gahter: unknown aggregator `gahter`",
+        "bucket type": "bucket_mb='4': wants a number",
+        "seed type": "seed=1.5: wants a whole number",
+        "rules type": "rules=['*.bias']: wants a mapping",
+        "rule type": "rules['*.bias']=3: wants a sentence",
         "twice": "compressed already",
         "other hook": "hook already",
         "double": "of type Double",
         "sparse": "makes sparse gradients",
         "op": "op is one of avg, sum, min, max",
+        "op type": "op=3: wants one of avg, sum, min, max",
+        "no tensor": "tensor: wants a torch.Tensor that has values, not list [1.0]",
+        "aggregate by": "aggregator xx: unknown aggregator `xx`",
         "op and codec": 'goes with codec="none" alone',
         "memory": "leave `ef` out",
         "type": "cannot be aggregated",
@@ -98,3 +129,4 @@ def test_bad_calls(pair):
         assert said.keys() == wanted.keys()
         for name, text in wanted.items():
             assert text in said[name], name
+            assert "--" not in said[name], name

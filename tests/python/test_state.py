@@ -18,6 +18,21 @@ def test_a_resume_is_exact(pair, saved, start_ranks):
     assert straight != pair.values("straight", steps=5)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_resume_where_a_phase_begins(pair, tmp_path, steps):
+    pair.values("save", steps=steps, folder=str(tmp_path))
+    assert pair.values("resume", first=steps, steps=5 - steps, folder=str(tmp_path)) == pair.values("straight", steps=5)
+
+
+def test_what_is_owed_stays_owed_on_other_ranks(trio, pair, tmp_path):
+    how = {"codec": "ef | topk(0.05)", "aggregator": "scatter_reduce"}
+    trio.values("save_states", folder=str(tmp_path), steps=3, **how)
+    found = pair.values("spread_states", folder=str(tmp_path), old_ranks=3, **how)
+    for part in found[0]["was"]:
+        assert abs(part) > 1e-3
+    assert sum(rank["is"] for rank in found) == pytest.approx(sum(found[0]["was"]), abs=1e-5)
+
+
 def test_other_numbers_of_ranks(saved, trio, start_ranks):
     for size, job in ((1, start_ranks(1)), (3, trio)):
         for found in job.values("resume_on_other_ranks", folder=saved, old_ranks=2):
@@ -27,15 +42,24 @@ def test_other_numbers_of_ranks(saved, trio, start_ranks):
 
 
 def test_the_state_of_another_rank_is_refused(pair, saved):
-    refused = pair.ask("resume", first=3, steps=0, folder=saved, rank=0)
-    assert refused[0].kinds[0] == "ConfigError" and "rank 1 does not go on from the state" in str(refused[0])
-    assert refused[1].kinds[0] == "ConfigError" and "the state is that of rank 0, and this is rank 1" in str(refused[1])
+    _, refused = pair.ask("resume", first=3, steps=0, folder=saved, rank=0)
+    assert refused.kinds[0] == "ConfigError" and "the state is that of rank 0, and this is rank 1" in str(refused)
 
 
-@pytest.mark.parametrize(("ranks", "steps"), [([0], [1, 1]), ([0], [0, 0]), ([1], [1, 1]), ([0, 1], [0, 1])])
+@pytest.mark.parametrize(("ranks", "steps"), [([0], [1, 1]), ([1], [1, 1]), ([0, 1], [0, 1])])
 def test_ranks_that_load_differently(pair, ranks, steps):
     for failed in pair.ask("load_on_some", ranks=ranks, steps=steps):
-        assert "ConfigError" in failed.kinds and "does not go on from the state of the same step" in str(failed)
+        assert failed.kinds[0] == "CommError" and "does not go on from the state of the same step" in str(failed)
+
+
+@pytest.mark.parametrize("how", [
+    {"codec": "none", "of": 3}, {"codec": "ef | topk(0.1)", "of": 3}, {"codec": "ef | topk(0.1)", "of": 1},
+    {"codec": "ef | topk(0.1)", "of": 3, "nonfinite": "propagate"},
+    {"schedule": [[0, "none"], [2, "ef | topk(0.1)"]], "of": 1},
+], ids=str)
+def test_ranks_that_load_later(trio, how):
+    for failed in trio.ask("load_late", ranks=[1], at=3, **how):
+        assert failed.kinds[0] == "CommError" and "does not go on from the state of the same step" in str(failed)
 
 
 def test_damaged_states_are_refused(pair):

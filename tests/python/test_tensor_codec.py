@@ -1,5 +1,6 @@
 """sotto.Codec and sotto.aggregate: single tensors."""
 
+import re
 import threading
 
 import pytest
@@ -93,10 +94,22 @@ def test_bad_calls(package):
             codec.encode(tensor)
     with pytest.raises(package.NumericError, match="not finite"):
         codec.encode(torch.tensor([1.0, torch.nan]))
-    with pytest.raises(TypeError):
-        codec.encode([1.0, 2.0])
-    with pytest.raises(TypeError):
-        codec.decode("text")
+    x = torch.ones(3)
+    for call, said in (
+        (lambda: package.Codec(None), "sentence=None: wants a sentence"),
+        (lambda: codec.encode([1.0, 2.0]), "wants a torch.Tensor that has values, not list"),
+        (lambda: codec.encode(x.to("meta")), "not a tensor without data"),
+        (lambda: codec.encode(x, seed=-1), "seed=-1: wants a whole number"),
+        (lambda: codec.encode(x, step=1 << 33), "below 2**32"),
+        (lambda: codec.decode("text"), "data: wants bytes, a bytearray or a memoryview, not str"),
+        (lambda: codec.decode(None), "not NoneType"),
+        (lambda: codec.decode(b"", limit=-1), "limit=-1: wants"),
+        (lambda: codec.contract((-5,)), "wants sizes"),
+        (lambda: codec.contract((1 << 40, 1 << 40)), "wants sizes"),
+        (lambda: codec.contract(5), "shape=5: wants sizes"),
+    ):
+        with pytest.raises(package.ConfigError, match=re.escape(said)):
+            call()
     with pytest.raises(package.ConfigError, match="init_process_group"):
         package.aggregate(torch.ones(3))
 

@@ -1,0 +1,75 @@
+"""Checks of arguments: what cannot be used is a ConfigError that names the argument and says what is wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+
+from sotto._errors import ConfigError
+
+DEFAULT_TIMEOUT = 1800.0  # seconds, as torch.distributed has it
+
+
+def text(name: str, value: Any, wanted: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{name}={value!r}: wants {wanted}")
+    return value
+
+
+def sentence(name: str, value: Any) -> str:
+    return text(name, value, 'a sentence, such as "topk(0.01) | qsgd(4)"')
+
+
+def aggregator(value: Any) -> str:
+    return text("aggregator", value, 'a name, such as "auto" or "gather"')
+
+
+def whole(name: str, value: Any, bits: int = 63) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << bits:
+        raise ConfigError(f"{name}={value!r}: wants a whole number, not negative and below 2**{bits}")
+    return value
+
+
+def number(name: str, value: Any, above: float, most: float) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not above < value <= most:
+        raise ConfigError(f"{name}={value!r}: wants a number above {above:g}, at most {most:g}")
+    return value
+
+
+def seconds(timeout: float | timedelta | None) -> float:
+    value = DEFAULT_TIMEOUT if timeout is None else timeout
+    value = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.001 <= value <= 1e9:
+        raise ConfigError(f"timeout={timeout!r}: wants seconds from 0.001 to 1e9, or a timedelta")
+    return float(value)
+
+
+def tensor(value: Any) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor) or value.is_meta:
+        what = "a tensor without data" if isinstance(value, torch.Tensor) else f"{type(value).__name__} {value!r:.80}"
+        raise ConfigError(f"tensor: wants a torch.Tensor that has values, not {what}")
+    return value
+
+
+def shape(value: Any) -> list[int]:
+    sizes = list(value) if isinstance(value, Sequence) else None
+    if sizes is None or not all(type(n) is int and n >= 0 for n in sizes) or math.prod(sizes) >= 1 << 48:
+        raise ConfigError(f"shape={value!r}: wants sizes, as tensor.shape has them")
+    return sizes
+
+
+def buffer(data: Any) -> memoryview:
+    try:
+        return memoryview(data)
+    except TypeError:
+        raise ConfigError(f"data: wants bytes, a bytearray or a memoryview, not {type(data).__name__}") from None
+
+
+def sentences(rules: Any) -> dict[str, str]:
+    if not isinstance(rules, Mapping) or not all(isinstance(pattern, str) for pattern in rules):
+        raise ConfigError(f"rules={rules!r}: wants a mapping of patterns to sentences, such as {{\"*.bias\": \"none\"}}")
+    return {pattern: sentence(f"rules[{pattern!r}]", rules[pattern]) for pattern in rules}
