@@ -1,27 +1,22 @@
 #pragma once
 
-#include "sotto/codec/stage.h"
+#include "sotto/codec/quantise/cast.h"
 
 namespace sotto {
 
 // bfloat16: the upper half of a float, rounded to nearest even; saturated at 3.39e38 rather than infinite.
-class BF16 final : public Quantise, private LinearForm {
+class BF16 final : public Cast {
  public:
   using Options = NoOptions;
   explicit BF16(const NoOptions&) {}
 
   std::string sentence() const override { return "bf16"; }
-  unsigned width() const override { return 16; }
-  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
-  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
-                   std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
-  const LinearForm* linear() const override { return this; }
 
  private:
   DType type() const override { return DType::bf16; }
-  bool write(std::span<const float> values, float scale, std::span<std::byte> out) const override;
+  void convert(std::span<const float> values, float scale, std::span<std::byte> out) const override;
   void add(std::span<const std::byte> in, float scale, std::span<float> out) const override;
 };
 
