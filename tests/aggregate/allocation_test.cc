@@ -41,7 +41,9 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
       given[static_cast<std::size_t>(rank)].push_back(test::sample_gradient(layout, rank, step));
     }
   }
-  for (const auto& [method, name] : methods) {
+  for (const auto& pair : methods) {
+    const auto& method = pair.first;
+    const auto& name = pair.second;
     std::size_t counted = 0;
     run_threads(3, 60s, [&](Communicator& communicator, Mailbox&) {
       const auto aggregator = make_aggregator("test", name, method, buckets, communicator);

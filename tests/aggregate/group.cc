@@ -1,6 +1,7 @@
 #include "tests/aggregate/group.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace sotto::test {
 namespace {
@@ -70,6 +71,26 @@ State state_of(Aggregator& aggregator) {
 void restore(Aggregator& aggregator, const State& state) {
   Restorer restorer(state);
   aggregator.visit_state(restorer);
+}
+
+bool resumes(int ranks, const std::string& aggregator, const std::string& method,
+             const std::vector<BucketPlan>& buckets) {
+  std::atomic<bool> same = true;
+  run_threads(ranks, std::chrono::seconds(20), [&](Communicator& communicator, Mailbox&) {
+    const auto whole = make_aggregator("test", aggregator, method, buckets, communicator);
+    const auto resumed = make_aggregator("test", aggregator, method, buckets, communicator);
+    for (int step = 0; step < 5; ++step) {
+      auto values = sample_gradient(sample_layout(), communicator.rank(), step);
+      auto again = values;
+      average_all(*whole, buckets, values, step, communicator);
+      if (step == 1) restore(*resumed, state_of(*whole));
+      if (step <= 1) continue;
+      average_all(*resumed, buckets, again, step, communicator);
+      if (values != again) same = false;
+    }
+    if (state_of(*whole) != state_of(*resumed)) same = false;
+  });
+  return same;
 }
 
 void replace_body(std::span<std::byte> buffer, const std::function<void(std::span<std::byte>)>& change) {

@@ -10,6 +10,7 @@
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
+#include "tests/support/message_of.h"
 
 namespace sotto::test {
 
@@ -30,6 +31,9 @@ struct State {
 };
 State state_of(Aggregator& aggregator);
 void restore(Aggregator& aggregator, const State& state);
+// Whether an aggregator that gets the state of another one after two steps goes on as that one, to the last bit.
+bool resumes(int ranks, const std::string& aggregator, const std::string& method,
+             const std::vector<BucketPlan>& buckets);
 
 // Another communicator, of which the exchanges of this rank can be spoilt: `after` is told the number of each exchange
 // since the last reset() and what arrived, and may damage it or throw.
@@ -56,15 +60,5 @@ class Spoilt final : public Communicator {
 
 // The message of this buffer with another body, sealed as its sender would.
 void replace_body(std::span<std::byte> buffer, const std::function<void(std::span<std::byte>)>& change);
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace sotto::test

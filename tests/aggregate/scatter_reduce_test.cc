@@ -280,24 +280,10 @@ TEST(ScatterReduce, SendsWhatTheFormulaSays) {
 }
 
 TEST(ScatterReduce, ResumesToTheSameBits) {
-  const Layout layout = sample_layout();
   const auto buckets = sample_buckets();
   for (const char* method : {"ef | topk(0.1)", "ef | qsgd(bits=4)", "qsgd(bits=2)", "ef | sign(block=64) | zstd"}) {
     for (const int ranks : {1, 3, 4}) {
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
-        const auto whole = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
-        const auto resumed = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
-        for (int step = 0; step < 4; ++step) {
-          auto values = sample_gradient(layout, communicator.rank(), step);
-          auto same = values;
-          average_all(*whole, buckets, values, step, communicator);
-          if (step == 1) test::restore(*resumed, state_of(*whole));
-          if (step <= 1) continue;
-          average_all(*resumed, buckets, same, step, communicator);
-          EXPECT_EQ(values, same) << method << ", step " << step;
-        }
-        EXPECT_EQ(state_of(*whole), state_of(*resumed)) << method;
-      });
+      EXPECT_TRUE(test::resumes(ranks, "scatter_reduce", method, buckets)) << method << " on " << ranks;
     }
   }
 }

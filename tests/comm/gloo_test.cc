@@ -73,16 +73,6 @@ void expect_success(const std::vector<Ended>& all) {
     EXPECT_EQ(all[rank].status, 0) << "rank " << rank << ": " << all[rank].error;
 }
 
-void check_laws(Communicator& communicator) {
-  for (const Law& law : laws()) {
-    try {
-      law.check(communicator);
-    } catch (const std::exception& error) {
-      throw std::runtime_error(std::string(law.name) + ": " + error.what());
-    }
-  }
-}
-
 class GlooLaws : public Gloo, public testing::WithParamInterface<int> {};
 
 TEST_P(GlooLaws, Hold) { expect_success(run(GetParam(), 30s, check_laws)); }

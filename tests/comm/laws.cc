@@ -342,4 +342,14 @@ constexpr std::array table{
 
 std::span<const Law> laws() { return table; }
 
+void check_laws(Communicator& communicator) {
+  for (const Law& law : laws()) {
+    try {
+      law.check(communicator);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(std::string(law.name) + ": " + error.what());
+    }
+  }
+}
+
 }  // namespace sotto

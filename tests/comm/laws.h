@@ -14,5 +14,7 @@ struct Law {
   void (*check)(Communicator& communicator);
 };
 std::span<const Law> laws();
+// All of them, one after the other; what is thrown says which one does not hold.
+void check_laws(Communicator& communicator);
 
 }  // namespace sotto

@@ -90,16 +90,6 @@ class ProcessGroups : public testing::Test {
   std::string file_ = std::filesystem::temp_directory_path() / ("sotto-groups-" + std::to_string(::getpid()));
 };
 
-void check_laws(Communicator& communicator) {
-  for (const Law& law : laws()) {
-    try {
-      law.check(communicator);
-    } catch (const std::exception& error) {
-      throw std::runtime_error(std::string(law.name) + ": " + error.what());
-    }
-  }
-}
-
 TEST_F(ProcessGroups, LawsHoldBesideAGlooGroup) {
   run(3, false, [](c10d::ProcessGroup& group) {
     const auto first = beside_process_group(group, meet(group), 30s);

@@ -9,10 +9,12 @@
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/options.h"
 #include "sotto/train/recorder.h"
+#include "tests/support/message_of.h"
 
 namespace sotto {
 namespace {
 namespace fs = std::filesystem;
+using test::message_of;
 
 class TempFolder {
  public:
@@ -28,16 +30,6 @@ class TempFolder {
 };
 
 void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Checkpoint, FindsWholeOnesAscendingAndRemovesPartialOnes) {
   const TempFolder temp;
