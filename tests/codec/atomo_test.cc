@@ -37,6 +37,7 @@ std::vector<double> truncated_probabilities(const std::vector<float>& energies, 
   double sum = 0;
   for (const float e : energies) sum += std::abs(double{e});
   std::vector<double> p;
+  p.reserve(energies.size());
   for (const float e : energies) p.push_back(std::min(1.0, s * std::abs(double{e}) / sum));
   return p;
 }
