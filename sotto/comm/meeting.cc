@@ -130,7 +130,7 @@ void Meeting::wait_until(Clock::time_point until, std::chrono::milliseconds dead
     for (;; std::this_thread::sleep_for(5ms)) {
       if (store_->check({"failed"})) {
         const std::string who = text_of(store_->get("failed"));
-        const auto [peer, error] = read_report(text_of(store_->get("failed/" + who)));
+        const std::string error = read_report(text_of(store_->get("failed/" + who))).second;
         throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, error));
       }
       if (store_->check(keys)) return;
