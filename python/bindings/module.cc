@@ -1,30 +1,24 @@
 // The extension module sotto._C: what the Python package is made of. It takes and gives plain values, and lets other
 // Python threads run during everything that takes long.
 #include <ATen/ops/empty.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include <algorithm>
 #include <cstring>
-#include <exception>
-#include <optional>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"
+#include "python/bindings/tensor_aggregate.h"
 #include "python/bindings/tensor_codec.h"
+#include "python/bindings/tensor_types.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
 #include "sotto/core/error.h"
-#include "sotto/core/hash.h"
 #include "sotto/core/version.h"
-#include "sotto/kernels/vector.h"
 
 namespace sotto::python {
 namespace {
@@ -37,37 +31,6 @@ std::chrono::milliseconds milliseconds(double seconds) {
 }
 
 // --- whole tensors -------------------------------------------------------------------------------------------------
-
-std::span<float> floats_of(const at::Tensor& tensor) { return {tensor.data_ptr<float>(), tensor.nbytes() / 4}; }
-std::span<std::byte> bytes_of(const at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
-}
-
-std::optional<DType> type_of(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat: return DType::f32;
-    case at::kHalf: return DType::f16;
-    case at::kBFloat16: return DType::bf16;
-    case at::kDouble: return DType::f64;
-    case at::kInt: return DType::i32;
-    case at::kLong: return DType::i64;
-    case at::kByte: return DType::u8;
-    default: return std::nullopt;
-  }
-}
-
-at::ScalarType scalar_of(DType type) {
-  if (type == DType::f16) return at::kHalf;
-  return type == DType::bf16 ? at::kBFloat16 : at::kFloat;
-}
-
-DType codec_type(const at::Tensor& tensor) {
-  const auto type = type_of(tensor.scalar_type());
-  if (tensor.layout() == at::kStrided && (type == DType::f32 || type == DType::f16 || type == DType::bf16))
-    return *type;
-  throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) +
-                    " cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16");
-}
 
 py::bytes encode(TensorCodec& codec, const at::Tensor& tensor, std::uint64_t seed, std::uint32_t step) {
   std::vector<std::byte> bytes;
@@ -117,91 +80,6 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
   dict["linear"] = contract.linear;
   dict["text"] = describe(contract);
   return dict;
-}
-
-// One rank's part of aggregate(), before any message.
-struct Part {
-  at::Tensor values;  // a copy; float32 where it goes through an aggregator
-  Layout layout;
-  std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
-};
-
-Part part_of(const at::Tensor& tensor, const std::string& op, const std::string& codec, const std::string& aggregator,
-             std::uint64_t seed, const Communicator& communicator) {
-  if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
-    throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
-  }
-  if (op != "avg" && op != "sum" && op != "min" && op != "max") {
-    throw ConfigError("op is one of avg, sum, min, max; not " + op);
-  }
-  const auto copy = [&tensor](at::ScalarType type) {
-    return tensor.detach().contiguous().to(at::kCPU, type, false, /*copy=*/true);
-  };
-  if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
-  if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
-  if (const Method method = read_method("codec", codec); !method.memory.empty()) {
-    throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
-                      "` out, or use sotto.compress");
-  }
-  codec_type(tensor);
-  Part part{copy(at::kFloat), {}, nullptr};
-  part.layout = Layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
-  part.aggregator =
-      make_aggregator("codec", aggregator, codec, {{0, 1, {0, part.layout.size()}, part.layout}}, communicator);
-  require_finite({floats_of(part.values), &part.layout, 0},
-                 {seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0});
-  return part;
-}
-
-constexpr std::uint64_t refused = 0;  // in place of the hash of what a rank aggregates
-
-// What one rank refuses, before any message whose room depends on it, is an error of all.
-void agree(Communicator& communicator, std::uint64_t hash, const std::exception_ptr& refusal) {
-  const auto all = of_all_ranks(communicator, refusal ? refused : hash);
-  if (refusal) std::rethrow_exception(refusal);
-  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
-    throw ConfigError(
-        fmt::format("rank {} refuses what it was given to aggregate; its own error says why", one - all.begin()));
-  }
-  if (const int other = first_to_differ(all); other >= 0) {
-    throw ConfigError(
-        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
-                    "codec, aggregator and seed must be the same on all ranks",
-                    other));
-  }
-}
-
-// A new tensor with the result, on the CPU.
-at::Tensor aggregate(const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
-                     const std::string& aggregator, std::uint64_t seed, double timeout) {
-  const auto communicator = over_process_group(*group, milliseconds(timeout));
-  Hash hash;
-  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
-                       op, codec, aggregator, seed, static_cast<int>(tensor.layout())));
-  Part part;
-  std::exception_ptr refusal;
-  try {
-    part = part_of(tensor, op, codec, aggregator, seed, *communicator);
-  } catch (...) {
-    refusal = std::current_exception();
-  }
-  agree(*communicator, hash.value(), refusal);
-  if (!part.aggregator) {
-    const ReduceOp reduce = op == "sum" ? ReduceOp::sum : op == "min" ? ReduceOp::min : ReduceOp::max;
-    communicator->all_reduce(bytes_of(part.values), *type_of(tensor.scalar_type()), reduce);
-    return part.values;
-  }
-  Bucket bucket{floats_of(part.values), &part.layout, 0};
-  Phases phases;
-  const Key key{seed, static_cast<std::uint16_t>(communicator->rank()), 0, 0};
-  part.aggregator->average(bucket, key, *communicator, phases);
-  if (op == "sum") kernels::scale(static_cast<float>(communicator->size()), bucket.values);
-  return part.values.to(tensor.scalar_type());
-}
-
-// In place of aggregate(), on a rank that cannot call it.
-void refuse_aggregate(const Group& group, double timeout) {
-  of_all_ranks(*over_process_group(*group, milliseconds(timeout)), refused);
 }
 
 // --- the hook ------------------------------------------------------------------------------------------------------
@@ -354,8 +232,20 @@ PYBIND11_MODULE(_C, module) {
       .def("contract", &contract)
       .def("encode", &encode)
       .def("decode", &decode);
-  module.def("aggregate", &aggregate, Released());
-  module.def("refuse_aggregate", &refuse_aggregate, Released());
+  module.def(
+      "aggregate",
+      [](const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
+         const std::string& aggregator, std::uint64_t seed, double timeout) {
+        const auto communicator = sotto::over_process_group(*group, milliseconds(timeout));
+        return aggregate(tensor, {op, codec, aggregator, seed}, *communicator);
+      },
+      Released());
+  module.def(
+      "refuse_aggregate",
+      [](const Group& group, double timeout) {
+        refuse_aggregate(*sotto::over_process_group(*group, milliseconds(timeout)));
+      },
+      Released());
 
   py::class_<Hook, std::shared_ptr<Hook>>(module, "Hook")
       .def("identity", &Hook::identity, Released())

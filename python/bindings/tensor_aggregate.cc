@@ -1,0 +1,100 @@
+#include "python/bindings/tensor_aggregate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+
+#include "python/bindings/agreement.h"
+#include "python/bindings/tensor_types.h"
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto::python {
+namespace {
+
+// One rank's part of aggregate(), before any message.
+struct Part {
+  at::Tensor values;  // a copy; float32 where it goes through an aggregator
+  Layout layout;
+  std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
+};
+
+Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
+  const auto& [op, codec, aggregator, seed] = how;
+  if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
+    throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
+  }
+  if (op != "avg" && op != "sum" && op != "min" && op != "max") {
+    throw ConfigError("op is one of avg, sum, min, max; not " + op);
+  }
+  const auto copy = [&tensor](at::ScalarType type) {
+    return tensor.detach().contiguous().to(at::kCPU, type, false, /*copy=*/true);
+  };
+  if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
+  if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
+  if (const Method method = read_method("codec", codec); !method.memory.empty()) {
+    throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
+                      "` out, or use sotto.compress");
+  }
+  codec_type(tensor);
+  Part part{copy(at::kFloat), {}, nullptr};
+  part.layout = Layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
+  part.aggregator =
+      make_aggregator("codec", aggregator, codec, {{0, 1, {0, part.layout.size()}, part.layout}}, communicator);
+  require_finite({floats_of(part.values), &part.layout, 0}, key);
+  return part;
+}
+
+constexpr std::uint64_t refused = 0;  // in place of the hash of what a rank aggregates
+
+// What one rank refuses, before any message whose room depends on it, is an error of all.
+void agree(Communicator& communicator, std::uint64_t hash, const std::exception_ptr& refusal) {
+  const auto all = of_all_ranks(communicator, refusal ? refused : hash);
+  if (refusal) std::rethrow_exception(refusal);
+  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
+    throw ConfigError(
+        fmt::format("rank {} refuses what it was given to aggregate; its own error says why", one - all.begin()));
+  }
+  if (const int other = first_to_differ(all); other >= 0) {
+    throw ConfigError(
+        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
+                    "codec, aggregator and seed must be the same on all ranks",
+                    other));
+  }
+}
+
+}  // namespace
+
+at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communicator& communicator) {
+  Hash hash;
+  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
+                       how.op, how.codec, how.aggregator, how.seed, static_cast<int>(tensor.layout())));
+  const Key key{how.seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0};
+  Part part;
+  std::exception_ptr refusal;
+  try {
+    part = part_of(tensor, how, key, communicator);
+  } catch (...) {
+    refusal = std::current_exception();
+  }
+  agree(communicator, hash.value(), refusal);
+  if (!part.aggregator) {
+    const ReduceOp reduce = how.op == "sum" ? ReduceOp::sum : how.op == "min" ? ReduceOp::min : ReduceOp::max;
+    communicator.all_reduce(bytes_of(part.values), *type_of(tensor.scalar_type()), reduce);
+    return part.values;
+  }
+  Bucket bucket{floats_of(part.values), &part.layout, 0};
+  Phases phases;
+  part.aggregator->average(bucket, key, communicator, phases);
+  if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), bucket.values);
+  return part.values.to(tensor.scalar_type());
+}
+
+void refuse_aggregate(Communicator& communicator) { of_all_ranks(communicator, refused); }
+
+}  // namespace sotto::python
