@@ -9,6 +9,7 @@
 #include <span>
 
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/reduce.h"
 #include "sotto/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,12 +49,24 @@ class LaneSum {
   VD sums_[vectors] = {};
 };
 
+// The sum of of(chunk, where it begins) over the chunks of reduce.h.
+template <class Of>
+HWY_INLINE double sum_of_chunks(std::span<const float> values, Of of) {
+  double sum = 0;
+  for (std::size_t begin = 0; begin < values.size(); begin += sum_chunk) {
+    sum += of(values.subspan(begin, values.size() - begin < sum_chunk ? values.size() - begin : sum_chunk), begin);
+  }
+  return sum;
+}
+
 template <class Term>
 double lane_sum(std::span<const float> values, Term term) {
-  LaneSum sum;
-  const std::size_t whole = values.size() / LaneSum::count * LaneSum::count;
-  for (std::size_t i = 0; i < whole; i += LaneSum::count) sum.add(&values[i], term);
-  return sum.finish(values.subspan(whole), term);
+  return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
+    LaneSum sum;
+    const std::size_t whole = chunk.size() / LaneSum::count * LaneSum::count;
+    for (std::size_t i = 0; i < whole; i += LaneSum::count) sum.add(&chunk[i], term);
+    return sum.finish(chunk.subspan(whole), term);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

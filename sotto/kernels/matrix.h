@@ -36,7 +36,7 @@ void add_outer(float scale, ConstVectors left, ConstVectors right, std::size_t r
 // 1e-6 of its length) becomes the first unit vector that does not; a zero vector when they span everything already.
 void orthonormalise(Vectors vectors, std::size_t length);
 
-// The sum of a[i] * b[i] in doubles, 16 lanes as in reduce.h. REQUIRES the same length.
+// The sum of a[i] * b[i] in doubles, in 16 lanes as in a chunk of reduce.h. REQUIRES the same length.
 double dot(std::span<const float> a, std::span<const float> b);
 
 }  // namespace sotto::kernels

@@ -58,18 +58,20 @@ template <class Term>
 Spread spread_of(std::span<const float> values, Term term) {
   // Block by block, so that the second look finds the values in the cache; blocks are whole rounds of the lanes.
   constexpr std::size_t block = 2048;
-  LaneSum sum;
   Spread spread;
-  std::size_t i = 0;
-  for (; i + LaneSum::count <= values.size(); i += LaneSum::count) {
-    if (i % block == 0) {
-      const auto part = values.subspan(i, std::min(block, values.size() - i));
-      spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
+  spread.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
+    LaneSum sum;
+    std::size_t i = 0;
+    for (; i + LaneSum::count <= chunk.size(); i += LaneSum::count) {
+      if (i % block == 0) {
+        const auto part = chunk.subspan(i, std::min(block, chunk.size() - i));
+        spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
+      }
+      sum.add(&chunk[i], term);
     }
-    sum.add(&values[i], term);
-  }
-  if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(values.subspan(i)));
-  spread.sum = sum.finish(values.subspan(i), term);
+    if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(chunk.subspan(i)));
+    return sum.finish(chunk.subspan(i), term);
+  });
   return spread;
 }
 

@@ -6,9 +6,11 @@
 
 namespace sotto::kernels {
 
-// Sums are made in 16 lanes of doubles: element i goes to lane i % 16, and the lanes are folded 8 onto 8, 4 onto 4, 2
-// onto 2, 1 onto 1. So the result is the same on every machine; it cannot overflow, and is not finite just when an
-// element is not.
+// Sums are of doubles, chunk by chunk: in a chunk, element i goes to lane i % 16 of 16, and the lanes are folded 8 onto
+// 8, 4 onto 4, 2 onto 2, 1 onto 1; the sums of the chunks are added in their order. So the result is the same on every
+// machine, and on several threads that take chunks each; it cannot overflow, and is not finite just when an element is
+// not.
+inline constexpr std::size_t sum_chunk = 65536;
 double sum_abs(std::span<const float> values);
 double sum_squares(std::span<const float> values);
 

@@ -20,7 +20,7 @@ struct Magnitude {
   double operator()(double x) const { return x < 0 ? -x : x; }
 };
 
-double pack_signs(std::span<const float> values, std::span<std::byte> out) {
+double pack_chunk(std::span<const float> values, std::span<std::byte> out) {
   LaneSum sum;
   std::size_t i = 0;
   for (; i + step <= values.size(); i += step) {
@@ -41,6 +41,12 @@ double pack_signs(std::span<const float> values, std::span<std::byte> out) {
     out[(i + j) / 8] |= static_cast<std::byte>(static_cast<unsigned>(rest[j] < 0.0F) << (j % 8));
   }
   return sum.finish(rest, Magnitude());
+}
+
+double pack_signs(std::span<const float> values, std::span<std::byte> out) {
+  return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t begin) {
+    return pack_chunk(chunk, out.subspan(begin / 8, (chunk.size() + 7) / 8));
+  });
 }
 
 void add_signs(std::span<const std::byte> in, std::size_t first, float magnitude, std::span<float> out) {

@@ -291,12 +291,38 @@ TEST(Targets, PackedBits) {
 // The lanes of reduce.h, one value after the other.
 template <class Term>
 double reference_sum(std::span<const float> values, Term term) {
-  std::array<double, 16> lane{};
-  for (std::size_t i = 0; i < values.size(); ++i) lane[i % 16] += term(static_cast<double>(values[i]));
-  for (std::size_t half = 8; half > 0; half /= 2) {
-    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  double sum = 0;
+  for (std::size_t begin = 0; begin < values.size(); begin += sum_chunk) {
+    std::array<double, 16> lane{};
+    const std::size_t end = std::min(begin + sum_chunk, values.size());
+    for (std::size_t i = begin; i < end; ++i) lane[i % 16] += term(static_cast<double>(values[i]));
+    for (std::size_t half = 8; half > 0; half /= 2) {
+      for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+    }
+    sum += lane[0];
   }
-  return lane[0];
+  return sum;
+}
+
+TEST(Targets, SumsOfSeveralChunks) {
+  on_every_target([] {
+    for (const std::size_t count : {sum_chunk, sum_chunk + 1, 2 * sum_chunk, 2 * sum_chunk + 3001}) {
+      const auto values = numbers(count, count);
+      const double sum = reference_sum(values, [](double x) { return std::abs(x); });
+      const double squares = reference_sum(values, [](double x) { return x * x; });
+      std::vector<std::byte> bits((count + 7) / 8);
+      EXPECT_EQ(sum_abs(values), sum);
+      EXPECT_EQ(sum_squares(values), squares);
+      EXPECT_EQ(spread_abs(values).sum, sum);
+      EXPECT_EQ(spread_squares(values).sum, squares);
+      EXPECT_EQ(spread_abs(values).max_abs_bits, max_abs_bits(values));
+      EXPECT_EQ(pack_signs(values, bits), sum);
+      for (const std::size_t i : {std::size_t{0}, sum_chunk - 1, sum_chunk, count - 1}) {
+        if (i < count)
+          EXPECT_EQ((std::to_integer<unsigned>(bits[i / 8]) >> (i % 8)) & 1U, values[i] < 0 ? 1U : 0U) << i;
+      }
+    }
+  });
 }
 
 TEST(Targets, SumsAndSigns) {

@@ -8,7 +8,12 @@ f32 = np.float32
 
 
 def lanes(terms):
-    """The sum of doubles in 16 lanes, folded by halves."""
+    """The sum of doubles in chunks of 65536, each in 16 lanes that are folded by halves."""
+    terms = list(terms)
+    return sum((chunk_sum(terms[i : i + 65536]) for i in range(0, len(terms), 65536)), 0.0)
+
+
+def chunk_sum(terms):
     lane = [0.0] * 16
     for i, term in enumerate(terms):
         lane[i % 16] += float(term)
