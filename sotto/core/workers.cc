@@ -1,0 +1,136 @@
+#include "sotto/core/workers.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+thread_local bool within_task = false;
+
+// Runs follow each other quickly, and waking a thread takes longer than most pauses between them: so a little time
+// passes before one sleeps. Ranks share the cores, hence yield().
+template <class Ready>
+void linger(Ready ready) {
+  const auto until = Clock::now() + std::chrono::microseconds(50);
+  while (!ready() && Clock::now() < until) std::this_thread::yield();
+}
+
+}  // namespace
+
+// What is said of tasks changes under the mutex; a task is claimed without it. A thread takes part in a run while it is
+// among `taking_part_`, which the caller, who takes part in any case, waits for: so nobody waits for a thread that
+// wakes up too late.
+class Workers::Pool {
+ public:
+  explicit Pool(int others) {
+    try {
+      for (int i = 0; i < others; ++i) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error& error) {
+      end();
+      throw ConfigError(std::to_string(others + 1) + " threads: that many cannot be started (" + error.what() + ")");
+    }
+  }
+  ~Pool() { end(); }
+
+  void run(std::size_t count, AnyTask task) {
+    {
+      const std::lock_guard lock(mutex_);
+      task_ = task;
+      count_ = count;
+      next_ = 0;
+    }
+    offered_.notify_all();
+    take_part(task, count);
+    linger([this] { return taking_part_ == 0; });
+    std::unique_lock lock(mutex_);
+    left_.wait(lock, [this] { return taking_part_ == 0; });
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  bool is_open() const { return next_ < count_; }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (!ending_) {
+      if (is_open()) {
+        ++taking_part_;
+        const AnyTask task = task_;
+        const std::size_t count = count_;
+        lock.unlock();
+        take_part(task, count);
+        lock.lock();
+        if (--taking_part_ == 0) left_.notify_one();
+        lock.unlock();
+        linger([this] { return is_open() || ending_; });
+        lock.lock();
+        continue;
+      }
+      offered_.wait(lock, [this] { return is_open() || ending_; });
+    }
+  }
+
+  void take_part(AnyTask task, std::size_t count) {
+    within_task = true;
+    for (std::size_t i = next_++; i < count; i = next_++) {
+      try {
+        task.call(task.object, i);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_ || i < failed_) {
+          error_ = std::current_exception();
+          failed_ = i;
+        }
+        next_ = count;  // whatever is below i has begun
+      }
+    }
+    within_task = false;
+  }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    offered_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable offered_, left_;
+  AnyTask task_{};
+  std::atomic<std::size_t> count_ = 0;
+  std::atomic<std::size_t> next_ = 0;  // the task to be claimed next
+  std::atomic<int> taking_part_ = 0;   // without the caller
+  std::atomic<bool> ending_ = false;
+  std::size_t failed_ = 0;  // the task that threw `error_`
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+};
+
+Workers::Workers(int threads, std::size_t grain) : threads_(threads), grain_(grain) {
+  if (threads < 1 || grain < 1)
+    throw std::logic_error("Workers: at least one thread, and tasks of at least an element");
+  if (threads > 1) pool_ = std::make_unique<Pool>(threads - 1);
+}
+
+Workers::~Workers() = default;
+
+void Workers::run(std::size_t count, AnyTask task) {
+  if (pool_ && count > 1 && !within_task) return pool_->run(count, task);
+  for (std::size_t i = 0; i < count; ++i) task.call(task.object, i);
+}
+
+}  // namespace sotto

@@ -1,0 +1,121 @@
+#include "sotto/core/workers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sotto {
+namespace {
+
+class Threads : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, Threads, ::testing::Values(1, 2, 3, 5));
+
+TEST_P(Threads, RunEveryTaskOnce) {
+  Workers workers(GetParam());
+  EXPECT_EQ(workers.threads(), GetParam());
+  for (const std::size_t count : {0, 1, 2, 3, 4, 1000}) {
+    std::vector<int> done(count);
+    workers.run(count, [&](std::size_t i) { ++done[i]; });
+    EXPECT_EQ(done, std::vector<int>(count, 1));
+  }
+}
+
+TEST_P(Threads, SeeWhatWasWrittenBeforeAndAreSeenAfter) {
+  Workers workers(GetParam());
+  std::vector<std::size_t> values(100, 1);
+  for (std::size_t round = 0; round < 300; ++round) {
+    workers.run(values.size(), [&](std::size_t i) { values[i] = 2 * values[i] % 1000003 + i; });
+    for (std::size_t& value : values) ++value;
+  }
+  std::vector<std::size_t> expected(100, 1);
+  for (std::size_t round = 0; round < 300; ++round) {
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = 2 * expected[i] % 1000003 + i + 1;
+  }
+  EXPECT_EQ(values, expected);
+}
+
+TEST_P(Threads, CutStretchesAsAsked) {
+  Workers workers(GetParam());
+  for (const std::size_t count : {0, 1, 6, 7, 8, 100}) {
+    std::vector<int> seen(count);
+    workers.run_stretches(count, 7, [&](std::size_t begin, std::size_t end) {
+      EXPECT_EQ(begin % 7, 0U);
+      EXPECT_EQ(end, std::min(begin + 7, count));
+      for (std::size_t i = begin; i < end; ++i) ++seen[i];
+    });
+    EXPECT_EQ(seen, std::vector<int>(count, 1));
+  }
+}
+
+// Whatever the order in which they fail, and nothing is the worse for it.
+TEST_P(Threads, PassOnTheExceptionOfTheFirstTask) {
+  Workers workers(GetParam());
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> ended = 0;
+    try {
+      workers.run(200, [&](std::size_t i) {
+        if (i == 17) std::this_thread::yield();
+        if (i >= 17 && i % 2 == 1) throw std::runtime_error(std::to_string(i));
+        ++ended;
+      });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "17");
+    }
+    EXPECT_GE(ended, 17);
+    EXPECT_LT(ended, 150);
+    std::atomic<int> sum = 0;
+    workers.run(10, [&](std::size_t i) { sum += static_cast<int>(i); });
+    EXPECT_EQ(sum, 45);
+  }
+}
+
+TEST_P(Threads, RunWithinATaskOnTheThreadOfTheTask) {
+  Workers workers(GetParam());
+  std::vector<std::vector<std::size_t>> order(20);
+  workers.run(order.size(), [&](std::size_t i) {
+    const auto outer = std::this_thread::get_id();
+    workers.run(10, [&](std::size_t j) {
+      EXPECT_EQ(std::this_thread::get_id(), outer);
+      order[i].push_back(j);
+    });
+  });
+  for (const auto& inner : order) EXPECT_EQ(inner, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_P(Threads, EndWithoutHavingWorked) {
+  for (int i = 0; i < 50; ++i) const Workers workers(GetParam());
+}
+
+// Tasks that wait for each other: they end only if as many threads are at work.
+TEST_P(Threads, WorkAtTheSameTime) {
+  Workers workers(GetParam());
+  const int threads = GetParam();
+  std::atomic<int> begun = 0;
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  workers.run(static_cast<std::size_t>(threads), [&](std::size_t) {
+    {
+      const std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    }
+    ++begun;
+    while (begun < threads) std::this_thread::yield();
+  });
+  EXPECT_EQ(ids.size(), static_cast<std::size_t>(threads));
+  EXPECT_TRUE(ids.contains(std::this_thread::get_id()));
+}
+
+TEST(Workers, NeedAThreadAndAGrain) {
+  EXPECT_THROW(Workers(0), std::logic_error);
+  EXPECT_THROW(Workers(2, 0), std::logic_error);
+}
+
+}  // namespace
+}  // namespace sotto
