@@ -1,12 +1,15 @@
-// Speed of codecs on one thread, message assembly and checks included: verified first, then timed. Medians of --repeats
-// runs; memcpy of the same input is timed between them, and speeds are also given as multiples of it. Without
-// sentences: those that have a bar, and whether they reach it.
+// Speed of codecs, message assembly and checks included: verified first, then timed. Medians of --repeats runs; memcpy
+// of the same input is timed between them, and speeds are also given as multiples of it. Without sentences: those that
+// have a bar, and whether they reach it. With --threads N: a second table, how many times as fast they are on N threads
+// as on one, both in turns; the bar is for two.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +21,8 @@
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+#include "sotto/core/workers.h"
 
 namespace {
 
@@ -26,6 +31,7 @@ using namespace sotto;
 struct Arguments {
   std::int64_t elements = 25'000'000;
   std::int64_t repeats = 9;
+  std::int64_t threads = 1;
   std::vector<std::string> samples;
   std::vector<std::string> files;
   std::vector<std::string> sentences;
@@ -45,14 +51,16 @@ Arguments parse(int argc, char** argv) {
       arguments.elements = parse_int(name, value, Bounds{1, 1e9});
     } else if (name == "--repeats") {
       arguments.repeats = parse_int(name, value, Bounds{1, 1000});
+    } else if (name == "--threads") {
+      arguments.threads = parse_int(name, value, Bounds{1, 256});
     } else if (name == "--sample") {
       arguments.samples.emplace_back(value);
     } else if (name == "--file") {
       arguments.files.emplace_back(value);
     } else {
       throw ConfigError(std::string(name) +
-                        " is unknown; there are --elements N, --repeats N, --sample NAME, --file "
-                        "GRADIENT (both several times) and sentences");
+                        " is unknown; there are --elements N, --repeats N, --threads N, --sample NAME, "
+                        "--file GRADIENT (both several times) and sentences");
     }
   }
   if (arguments.samples.empty() && arguments.files.empty()) arguments.samples = {"gaussian", "student"};
@@ -159,6 +167,62 @@ void run_on(const Input& input, const Arguments& arguments) {
   }
 }
 
+// A number with "of BAR ok" behind it.
+std::string gain(double times, double bar) {
+  return fmt::format("{:>5.2f}x of {:.1f} {:<6}", times, bar, times >= bar ? "ok" : "MISSED");
+}
+
+// Seconds of a copy that all threads share.
+double copy_seconds(Workers& workers, std::span<const float> from, std::span<float> to) {
+  Timer timer;
+  const std::size_t share = from.size() / static_cast<std::size_t>(workers.threads()) + 1;
+  workers.run_stretches(from.size(), share, [&](std::size_t begin, std::size_t end) {
+    std::copy(from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end),
+              to.begin() + static_cast<std::ptrdiff_t>(begin));
+  });
+  return timer.seconds();
+}
+
+double copy_gain(const Input& input, Workers& several, std::int64_t repeats) {
+  Workers one(1);
+  std::vector<float> to(input.values.size());
+  std::vector<double> gains;
+  for (std::int64_t repeat = -1; repeat < repeats; ++repeat) {
+    const double alone = copy_seconds(one, input.values, to);
+    const double gain = alone / copy_seconds(several, input.values, to);
+    if (repeat >= 0) gains.push_back(gain);
+  }
+  const auto middle = gains.begin() + static_cast<std::ptrdiff_t>(gains.size() / 2);
+  std::nth_element(gains.begin(), middle, gains.end());
+  return *middle;
+}
+
+void compare_threads_on(const Input& input, const Arguments& arguments) {
+  constexpr double bar = 1.7;
+  const auto workers = std::make_shared<Workers>(static_cast<int>(arguments.threads));
+  const auto repeats = static_cast<int>(arguments.repeats);
+  for (const Row& row : rows(arguments, input)) {
+    const auto one = make_codec("codec", row.sentence);
+    const auto several = make_codec("codec", row.sentence, workers);
+    const std::array<Codec*, 2> both{one.get(), several.get()};
+    const auto m = measure(both, input.layout, input.values, repeats);
+    fmt::print("{:<9} | {:<43} | {:>7.2f} | {:>7.2f} | {:<20} | {:>7.2f} | {:>7.2f} | {:<20} | {:>5.2f}x\n", input.name,
+               row.sentence, m[0].encode_gbps, m[1].encode_gbps, gain(m[1].encode_gbps / m[0].encode_gbps, bar),
+               m[0].decode_gbps, m[1].decode_gbps, gain(m[1].decode_gbps / m[0].decode_gbps, bar),
+               copy_gain(input, *workers, arguments.repeats));
+    std::fflush(stdout);
+  }
+}
+
+void compare_threads(const Arguments& arguments) {
+  fmt::print("\n1 and {} threads in turns, GB/s, encode and then decode-add; memcpy by as many threads\n",
+             arguments.threads);
+  fmt::print("{:<9} | {:<43} | {:>7} | {:>7} | {:<20} | {:>7} | {:>7} | {:<20} | {:>6}\n", "input", "codec", "1", "N",
+             "encode, N over 1", "1", "N", "decode-add, N over 1", "memcpy");
+  for (const std::string& sample : arguments.samples) compare_threads_on(make_input(arguments, sample), arguments);
+  for (const std::string& path : arguments.files) compare_threads_on(read_input(path), arguments);
+}
+
 void run(const Arguments& arguments) {
   fmt::print("commit {}, {}, {}, 1 thread, medians of {} repeats\n", SOTTO_COMMIT, processor(), SOTTO_COMPILER,
              arguments.repeats);
@@ -166,6 +230,7 @@ void run(const Arguments& arguments) {
              "encode GB/s, of memcpy", "decode-add GB/s, of memcpy", "bytes/el", "rel. error", "memcpy");
   for (const std::string& sample : arguments.samples) run_on(make_input(arguments, sample), arguments);
   for (const std::string& path : arguments.files) run_on(read_input(path), arguments);
+  if (arguments.threads > 1) compare_threads(arguments);
 }
 
 }  // namespace

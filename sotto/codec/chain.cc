@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "sotto/codec/contract.h"
 #include "sotto/core/error.h"
@@ -27,20 +28,38 @@ std::string joined_sentence(const Stages& stages) {
   return sentence;
 }
 
-// So many values can be quantised at a time as if they were alone: about what a cache holds, or all.
-std::size_t slice_for(const Quantise& quantise) {
-  constexpr std::size_t whole = std::numeric_limits<std::size_t>::max() / 2;
-  constexpr std::size_t wanted = 16384;
+// So many values are quantised at a time as if they were alone: about what a cache holds, of whole blocks whose symbols
+// are whole bytes.
+std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
+  const std::size_t wanted = std::min<std::size_t>(16384, grain);
   const Contract contract = quantise.contract(wanted);
-  if (contract.grain != Contract::Grain::element && contract.grain != Contract::Grain::block) return whole;
-  const std::size_t step = std::lcm(contract.block, std::size_t{8});  // whole blocks, whose symbols are whole bytes
+  const std::size_t step = std::lcm(contract.block, std::size_t{8});
   return std::max<std::size_t>(wanted / step, 1) * step;
+}
+
+bool has_one_block(const Quantise& quantise) {
+  const Contract::Grain grain = quantise.contract(1).grain;
+  return grain != Contract::Grain::element && grain != Contract::Grain::block;
 }
 
 }  // namespace
 
-Chain::Chain(Stages stages)
-    : stages_(std::move(stages)), sentence_(joined_sentence(stages_)), slice_(slice_for(*stages_.quantise)) {}
+Chain::Chain(Stages stages, std::shared_ptr<Workers> workers)
+    : stages_(std::move(stages)),
+      sentence_(joined_sentence(stages_)),
+      workers_(std::move(workers)),
+      one_block_(has_one_block(*stages_.quantise)),
+      slice_(slice_for(*stages_.quantise, workers_->grain())),
+      stretch_((workers_->grain() + slice_ - 1) / slice_ * slice_) {
+  const auto use = [this](Stage* stage) {
+    if (stage != nullptr) stage->use(workers_);
+  };
+  use(stages_.transform.get());
+  use(stages_.select.get());
+  use(stages_.within.get());
+  use(stages_.quantise.get());
+  use(stages_.code.get());
+}
 
 Contract Chain::contract(const Layout& layout) const {
   const Plan plan = this->plan(layout, {0, layout.size()});
@@ -123,6 +142,7 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
 // What no message of this layout will exceed, however many atoms it selects.
 void Chain::reserve_decoding(const Plan& plan) const {
   units_.reserve(plan.units);
+  cuts_.reserve(plan.values / stretch_ + 2);
   if (stages_.code) coded_.room(plan.max_body);
   if (in_place()) return;
   indices_.room(plan.most);
@@ -135,6 +155,7 @@ void Chain::reserve_decoding(const Plan& plan) const {
 
 void Chain::reserve(const Plan& plan) {
   reserve_decoding(plan);
+  crcs_.reserve(plan.values / stretch_ + 2);
   const std::size_t groups = stages_.within ? plan.units : slots_.size();
   groups_.reserve(groups);
   counts_.reserve(groups);
@@ -166,6 +187,30 @@ void Chain::cut_units() const {
       add(slot.atoms.width - slot.atoms.split);
     }
   }
+}
+
+// Stretches are cut between units, and within one at multiples of `slice`; each has `stretch_` values or more, but the
+// last.
+void Chain::cut_stretches(std::size_t slice) const {
+  cuts_.clear();
+  std::size_t room = 0;  // for values of the stretch at hand
+  Cut cut;
+  for (; cut.unit < units_.size(); ++cut.unit) {
+    const std::size_t count = units_[cut.unit].sent;
+    for (cut.begin = 0; cut.begin < count;) {
+      if (room == 0) {
+        cuts_.push_back(cut);
+        room = stretch_;
+      }
+      const std::size_t size = std::min(count - cut.begin, (room + slice - 1) / slice * slice);
+      cut.begin += size;
+      room -= std::min(room, size);
+    }
+    cut.side += stages_.quantise->side_bytes(count);
+    cut.packed += stages_.quantise->packed_bytes(count);
+  }
+  cut.begin = 0;
+  cuts_.push_back(cut);
 }
 
 std::size_t Chain::values_in_slots() const { return slots_.empty() ? 0 : slots_.back().value + slots_.back().values(); }

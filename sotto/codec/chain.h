@@ -24,7 +24,8 @@ struct Stages {
 // messages.
 class Chain final : public Codec {
  public:
-  explicit Chain(Stages stages);
+  // Its work is shared out to these threads.
+  explicit Chain(Stages stages, std::shared_ptr<Workers> workers = std::make_shared<Workers>(1));
 
   const std::string& sentence() const override { return sentence_; }
   Contract contract(const Layout& layout) const override;
@@ -78,6 +79,16 @@ class Chain final : public Codec {
   struct Sections {  // of a body
     std::span<const std::byte> side, packed;
   };
+  // Where a stretch of the floats of all units begins, which one thread quantises or decodes: with number `begin` of a
+  // unit. `side` and `packed` are where the sections of that unit begin.
+  struct Cut {
+    std::size_t unit = 0, begin = 0, side = 0, packed = 0;
+  };
+  // What a stretch has of one unit: which of its values, and where their sections are.
+  struct Share {
+    const Unit* unit = nullptr;
+    Range values, side, packed;
+  };
 
   [[noreturn]] static void throw_not_finite(const std::string& segment, const Key& key);
   const LinearForm* linear() const;
@@ -86,6 +97,9 @@ class Chain final : public Codec {
   void reserve(const Plan& plan);
   void reserve_decoding(const Plan& plan) const;
   void cut_units() const;
+  void cut_stretches(std::size_t slice) const;
+  template <class Visit>
+  void visit_shares(std::size_t stretch, Visit visit) const;
   std::size_t values_in_slots() const;  // floats of all that was selected, or of all rows
 
   void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
@@ -94,6 +108,8 @@ class Chain final : public Codec {
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
+  std::uint32_t quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                               std::span<std::byte> packed);
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t size);
 
@@ -102,20 +118,23 @@ class Chain final : public Codec {
   Sections read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const;
   void read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const;
   void read_selected_within(std::span<const std::byte> index, IndexCode code) const;
-  template <class Visit>
-  void for_units(const Sections& sections, Visit visit) const;
   void decode_units(const Sections& sections, float scale) const;
   void check_rows() const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
 
   Stages stages_;
   std::string sentence_;
-  std::size_t slice_;  // values that the quantiser is given at a time: of whole blocks and whole bytes
+  std::shared_ptr<Workers> workers_;
+  bool one_block_;       // all values of a unit share their side information, and are quantised at once
+  std::size_t slice_;    // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
+  std::size_t stretch_;  // the fewest values of a stretch
 
   // Of the message at hand; kept so that a step after the first allocates nothing.
   mutable std::vector<Piece> pieces_;
   mutable std::vector<Slot> slots_;
   mutable std::vector<Unit> units_;
+  mutable std::vector<Cut> cuts_;    // of all stretches, and where the last one ends
+  std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   mutable std::vector<std::size_t> counts_, limits_;
   std::vector<Group> groups_;
   Scratch<float> energies_, scales_, rows_;
@@ -126,5 +145,27 @@ class Chain final : public Codec {
   mutable Scratch<std::uint32_t> atoms_;
   mutable Scratch<std::byte> coded_;
 };
+
+// visit(share) for what a stretch has of one unit after the other.
+template <class Visit>
+void Chain::visit_shares(std::size_t stretch, Visit visit) const {
+  const Quantise& quantise = *stages_.quantise;
+  const Cut& end = cuts_[stretch + 1];
+  for (Cut at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
+       ++at.unit, at.begin = 0) {
+    const Unit& unit = units_[at.unit];
+    const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
+    const std::size_t side = one_block_ ? 0 : quantise.side_bytes(values.begin);
+    const std::size_t packed = at.packed + quantise.packed_bytes(values.begin);
+    if (values.size() > 0) {
+      visit(Share{&unit,
+                  values,
+                  {at.side + side, at.side + side + quantise.side_bytes(values.size())},
+                  {packed, packed + quantise.packed_bytes(values.size())}});
+    }
+    at.side += quantise.side_bytes(unit.sent);
+    at.packed += quantise.packed_bytes(unit.sent);
+  }
+}
 
 }  // namespace sotto

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "sotto/codec/chain.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/reduce.h"
@@ -14,6 +15,11 @@
 
 namespace sotto {
 namespace {
+
+template <class T>
+std::span<T> part_of(std::span<T> all, Range range) {
+  return all.subspan(range.begin, range.size());
+}
 
 // What is left of the last byte behind `bits` bits must be zero.
 void check_padding(std::span<const std::byte> packed, std::size_t bits) {
@@ -63,7 +69,7 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, std::uint8_t f
 
 void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
   const auto room = indices_.room(plan.most);
-  const auto indices = room.first(read_indices(index, code, plan.atoms, room));
+  const auto indices = room.first(read_indices(*workers_, index, code, plan.atoms, room));
   auto next = indices.begin();
   std::size_t value = 0;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -83,7 +89,7 @@ void Chain::read_selected(std::span<const std::byte> index, IndexCode code, cons
 void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {
   const std::size_t count = values_in_slots();
   const auto room = within_.room(count);
-  const auto within = room.first(read_indices(index, code, count, room));
+  const auto within = room.first(read_indices(*workers_, index, code, count, room));
   auto next = within.begin();
   for (Unit& unit : units_) {
     const auto begin = next;
@@ -110,9 +116,13 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   reserve_decoding(plan);
   const auto body = (header.flags & flag_coded) != 0 ? decompress(message.body(), plan) : message.body();
   const auto sections = read_body(body, header.flags, plan);
-  for_units(sections, [this](const Unit& unit, auto side, auto packed) {
-    check_padding(packed, unit.sent * stages_.quantise->width());
-    stages_.quantise->check(side, packed);
+  cut_stretches(slice_);
+  workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
+    visit_shares(stretch, [&](const Share& share) {
+      const auto packed = part_of(sections.packed, share.packed);
+      check_padding(packed, share.values.size() * stages_.quantise->width());
+      stages_.quantise->check(part_of(sections.side, share.side), packed);
+    });
   });
   if (stages_.transform) {
     decode_units(sections, 1);
@@ -127,8 +137,11 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
   if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
   const auto sections = open(message, *out.layout, part);
   if (in_place()) {
-    for_units(sections, [&](const Unit& unit, auto side, auto packed) {
-      stages_.quantise->add_decoded(side, packed, scale, out.values.subspan(unit.value, unit.sent));
+    workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
+      visit_shares(stretch, [&](const Share& share) {
+        stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
+                                      part_of(out.values.subspan(share.unit->value), share.values));
+      });
     });
     return;
   }
@@ -136,31 +149,22 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
-// visit(unit, side, packed)
-template <class Visit>
-void Chain::for_units(const Sections& sections, Visit visit) const {
-  ByteReader side(sections.side);
-  ByteReader packed(sections.packed);
-  for (const Unit& unit : units_) {
-    const auto its_side = side.take(stages_.quantise->side_bytes(unit.sent), "side information");
-    visit(unit, its_side, packed.take(stages_.quantise->packed_bytes(unit.sent), "symbols"));
-  }
-}
-
 // Into values_, times `scale`.
 void Chain::decode_units(const Sections& sections, float scale) const {
   const auto values = values_.room(values_in_slots());
-  std::ranges::fill(values, 0.0F);
-  for_units(sections, [&](const Unit& unit, auto side, auto packed) {
-    if (!stages_.within) {
-      stages_.quantise->add_decoded(side, packed, scale, values.subspan(unit.value, unit.count));
-      return;
-    }
-    const auto kept = kept_values_.room(unit.sent);
-    std::ranges::fill(kept, 0.0F);
-    stages_.quantise->add_decoded(side, packed, scale, kept);
-    kernels::scatter_add(kept, within_.room(unit.kept + unit.sent).subspan(unit.kept), 0, values);
+  const auto decoded =
+      stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept + units_.back().sent) : values;
+  workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
+    visit_shares(stretch, [&](const Share& share) {
+      const auto its = part_of(decoded.subspan(share.unit->kept), share.values);
+      std::ranges::fill(its, 0.0F);
+      stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
+                                    its);
+    });
   });
+  if (!stages_.within) return;
+  std::ranges::fill(values, 0.0F);
+  kernels::scatter_add(decoded, within_.room(decoded.size()), 0, values);
 }
 
 // Finite rows may stand for sums that are not: no encoder writes such ones.
@@ -187,7 +191,9 @@ void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
   const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {
-    kernels::scatter_add(values, indices, first, target);
+    workers_->run_stretches(indices.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+      kernels::scatter_add(values.subspan(begin, end - begin), indices.subspan(begin, end - begin), first, target);
+    });
     return;
   }
   const auto numbers = atoms_.room(slot.selected);

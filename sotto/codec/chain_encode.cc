@@ -4,10 +4,16 @@
 
 #include "sotto/codec/chain.h"
 #include "sotto/codec/crc.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t whole_units = std::numeric_limits<std::size_t>::max() / 2;
+
+}  // namespace
 
 void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float>, std::span<const Range> parts,
                    std::span<Message> out) {
@@ -41,32 +47,29 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (stages_.select) {
     indices = apply_select(bucket, streams, plan);
     gather_rows(bucket);
-    index = plan_indices(indices, plan.atoms);
+    index = plan_indices(*workers_, indices, plan.atoms);
     if (index.code == IndexCode::bitmap) header.flags |= flag_bitmap;
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
   cut_units();
   if (stages_.within) {
     indices_within = apply_select_within(bucket, streams);
-    within = plan_indices(indices_within, values_in_slots());
+    within = plan_indices(*workers_, indices_within, values_in_slots());
     if (within.code == IndexCode::bitmap) header.flags |= flag_bitmap_within;
     writer.put(static_cast<std::uint32_t>(within.bytes));
   }
 
   std::size_t side_bytes = 0;
-  for (const Unit& unit : units_) side_bytes += stages_.quantise->side_bytes(unit.sent);
-  ByteWriter side(writer.take(side_bytes));
-  SummedBytes packed{{writer.used(), writer.used()}, 0};
+  std::size_t packed_bytes = 0;
   for (const Unit& unit : units_) {
-    const auto its_side = side.take(stages_.quantise->side_bytes(unit.sent));
-    const auto its_packed = writer.take(stages_.quantise->packed_bytes(unit.sent));
-    if (!quantise(values_of(unit, bucket, streams), its_side, its_packed, packed.crc)) {
-      throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
-    }
+    side_bytes += stages_.quantise->side_bytes(unit.sent);
+    packed_bytes += stages_.quantise->packed_bytes(unit.sent);
   }
-  packed.range.end = writer.used();
-  if (stages_.within) write_indices(indices_within, within, writer.take(within.bytes));
-  if (stages_.select) write_indices(indices, index, writer.take(index.bytes));
+  const auto side = writer.take(side_bytes);
+  SummedBytes packed{{writer.used(), writer.used() + packed_bytes}, 0};
+  packed.crc = quantise_units(bucket, streams, side, writer.take(packed_bytes));
+  if (stages_.within) write_indices(*workers_, indices_within, within, writer.take(within.bytes));
+  if (stages_.select) write_indices(*workers_, indices, index, writer.take(index.bytes));
 
   std::size_t size = writer.used();
   if (stages_.code) {
@@ -129,17 +132,21 @@ void Chain::gather_rows(const Bucket& bucket) {
     const auto values = all_values.subspan(slot.value, slot.values());
     const auto numbers = all_numbers.subspan(slot.value, slot.values());
     const auto first = static_cast<std::uint32_t>(slot.first);
-    for (std::size_t j = 0; j < indices.size(); ++j) {
-      const std::size_t atom = indices[j] - first;
-      for (std::size_t c = 0; c < width; ++c) {
-        numbers[j * width + c] = static_cast<std::uint32_t>((slot.atoms.first + atom) * width + c);
-        values[j * width + c] = rows[atom * width + c];
+    const bool scaled = stages_.select->scales();
+    const auto scales = scales_.room(scaled ? slot.sent + slot.selected : 0).subspan(scaled ? slot.sent : 0);
+    const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
+    workers_->run_stretches(indices.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t j = begin; j < end; ++j) {
+        const std::size_t atom = indices[j] - first;
+        for (std::size_t c = 0; c < width; ++c) {
+          numbers[j * width + c] = static_cast<std::uint32_t>((slot.atoms.first + atom) * width + c);
+          values[j * width + c] = rows[atom * width + c];
+        }
       }
-    }
-    if (!stages_.select->scales()) continue;
-    const auto scales = scales_.room(slot.sent + slot.selected).subspan(slot.sent);
-    const std::size_t scaled = slot.atoms.split > 0 ? slot.atoms.split : width;
-    for (std::size_t j = 0; j < scales.size(); ++j) kernels::scale(scales[j], values.subspan(j * width, scaled));
+      for (std::size_t j = begin; scaled && j < end; ++j) {
+        kernels::scale(scales[j], values.subspan(j * width, scaled_floats));
+      }
+    });
   }
 }
 
@@ -192,9 +199,49 @@ Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& s
   return {data, {stream, static_cast<std::uint32_t>(number), {}}};
 }
 
-// Slice by slice, each of which is summed while it is in the cache: `crc` is that of all packed bytes so far.
+// Returns the CRC-32 of all symbols.
+std::uint32_t Chain::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                                    std::span<std::byte> packed) {
+  cut_stretches(one_block_ ? whole_units : slice_);
+  crcs_.resize(cuts_.size() - 1);
+  const auto encode = [&](std::size_t stretch) {
+    std::uint32_t crc = 0;
+    visit_shares(stretch, [&](const Share& share) {
+      const Values all = values_of(*share.unit, bucket, streams);
+      const Range range = share.values;
+      const Values values{all.data.subspan(range.begin, range.size()), all.draws.part(range.begin, range.size())};
+      if (!quantise(values, side.subspan(share.side.begin, share.side.size()),
+                    packed.subspan(share.packed.begin, share.packed.size()), crc)) {
+        const Piece& piece = slots_[share.unit->slot].piece;
+        throw_not_finite(bucket.layout->segments()[piece.segment].name, streams.key);
+      }
+    });
+    crcs_[stretch] = crc;
+  };
+  JoinedCrc joined;
+  if (one_block_) {  // one unit after the other, each of which is shared out
+    for (std::size_t stretch = 0; stretch < crcs_.size(); ++stretch) encode(stretch);
+    join_in_order<std::uint32_t>(
+        *workers_, packed.size(), workers_->grain(),
+        [&](std::size_t begin, std::size_t end) { return crc32(0, packed.subspan(begin, end - begin)); },
+        [&](std::size_t begin, std::uint32_t crc) {
+          joined.add(crc, std::min(workers_->grain(), packed.size() - begin));
+        });
+    return joined.value();
+  }
+  workers_->run(crcs_.size(), encode);
+  const auto begin_of = [&](const Cut& cut) { return cut.packed + stages_.quantise->packed_bytes(cut.begin); };
+  for (std::size_t stretch = 0; stretch < crcs_.size(); ++stretch) {
+    joined.add(crcs_[stretch], begin_of(cuts_[stretch + 1]) - begin_of(cuts_[stretch]));
+  }
+  return joined.value();
+}
+
+// Slice by slice, each of which is summed while it is in the cache: `crc` is that of what stands before it, and then of
+// these, too. (What is quantised at once is summed later.)
 bool Chain::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;
+  if (one_block_) return stage.encode(values, side, packed);
   const std::size_t count = values.data.size();
   for (std::size_t begin = 0; begin < count; begin += slice_) {
     const std::size_t size = std::min(slice_, count - begin);

@@ -12,6 +12,7 @@
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
+#include "sotto/core/workers.h"
 
 namespace sotto {
 
@@ -52,8 +53,8 @@ struct Contract {
   std::size_t block = 1;         // elements a block, when grain is block
 };
 
-// The lossy or lossless code of a bucket. One object serves one thread: it reuses buffers, so a step after the first
-// allocates nothing. All randomness comes from the Key.
+// The lossy or lossless code of a bucket. One object serves one caller at a time: it reuses buffers, so a step after
+// the first allocates nothing. All randomness comes from the Key.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -88,7 +89,10 @@ class Codec {
   virtual void visit_state(StateVisitor&) {}
 };
 
-// A codec from a sentence without memory: "topk(0.01) | qsgd(bits=4)". `where` names the flag in errors.
-std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence);
+// A codec from a sentence without memory: "topk(0.01) | qsgd(bits=4)". `where` names the flag in errors. Work is shared
+// out to the threads of `workers`, which codecs may have in common that are not used at the same time; what comes out
+// does not depend on them. Without any, the calling thread does it alone.
+std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence,
+                                  std::shared_ptr<Workers> workers = nullptr);
 
 }  // namespace sotto

@@ -32,14 +32,17 @@ std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
   return rest.empty() ? crc : libdeflate_crc32(crc, rest.data(), rest.size());
 }
 
-std::uint32_t join_crc32(std::uint32_t a, std::uint32_t b, std::size_t b_bytes) {
+void JoinedCrc::add(std::uint32_t crc, std::size_t bytes) {
   // Bytes that follow multiply by x^8 each.
-  std::uint32_t shifted = a;
-  std::uint32_t power = x;
-  for (std::size_t bits = 8 * b_bytes; bits != 0; bits >>= 1, power = times(power, power)) {
-    if ((bits & 1U) != 0) shifted = times(shifted, power);
+  if (bytes != bytes_) {
+    shift_ = one;
+    std::uint32_t power = x;
+    for (std::size_t bits = 8 * bytes; bits != 0; bits >>= 1, power = times(power, power)) {
+      if ((bits & 1U) != 0) shift_ = times(shift_, power);
+    }
+    bytes_ = bytes;
   }
-  return shifted ^ b;
+  value_ = times(value_, shift_) ^ crc;
 }
 
 }  // namespace sotto

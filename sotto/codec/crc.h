@@ -9,8 +9,17 @@ namespace sotto {
 // The CRC-32 (zlib's polynomial) of what `crc` is the CRC-32 of, and then these bytes. That of nothing is 0.
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes);
 
-// That of what `a` and then what `b` is of, which is `b_bytes` long: so stretches can be summed in any order, each
-// while it is in the cache.
-std::uint32_t join_crc32(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
+// The CRC-32 of stretches that follow each other, out of those of each: so they can be summed in any order, each while
+// it is in the cache. Quick while they are of one length.
+class JoinedCrc {
+ public:
+  void add(std::uint32_t crc, std::size_t bytes);
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+  std::size_t bytes_ = 0;  // the length that shift_ is for
+  std::uint32_t shift_ = 0x80000000U;
+};
 
 }  // namespace sotto

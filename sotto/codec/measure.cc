@@ -26,48 +26,64 @@ double square_distance(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
+// Seconds of one codec, and what its messages were.
+struct Record {
+  std::vector<double> encode, decode, copy;
+  std::size_t message_bytes = 0;
+  double error = 0;
+};
+
 }  // namespace
 
-Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats) {
+std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
+                                 int repeats) {
   std::vector<float> values(input.begin(), input.end());
   std::vector<float> decoded(input.size());
   const Bucket bucket{values, &layout, 0};
   Bucket out{decoded, &layout, 0};
   const std::array<Range, 1> parts{Range{0, layout.size()}};
   std::array<Message, 1> messages;
-  std::vector<double> encode, decode, copy;
-  std::size_t message_bytes = 0;
-  double error = 0;
+  std::vector<Record> records(codecs.size());
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
-    Timer timer;
-    std::memcpy(decoded.data(), values.data(), values.size() * sizeof(float));
-    const double copied = timer.lap();
-    codec.encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, {}, parts, messages);
-    const double encoded = timer.lap();
-    std::fill(decoded.begin(), decoded.end(), 0.0F);
-    timer.lap();
-    codec.add_decoded(messages[0].view(), parts[0], 1.0F, out);
-    const double added = timer.lap();
-    if (repeat < 0) continue;
-    copy.push_back(copied);
-    encode.push_back(encoded);
-    decode.push_back(added);
-    message_bytes += messages[0].bytes().size();
-    error += square_distance(decoded, input);
+    for (std::size_t c = 0; c < codecs.size(); ++c) {
+      Timer timer;
+      std::memcpy(decoded.data(), values.data(), values.size() * sizeof(float));
+      const double copied = timer.lap();
+      codecs[c]->encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, {}, parts, messages);
+      const double encoded = timer.lap();
+      std::fill(decoded.begin(), decoded.end(), 0.0F);
+      timer.lap();
+      codecs[c]->add_decoded(messages[0].view(), parts[0], 1.0F, out);
+      const double added = timer.lap();
+      if (repeat < 0) continue;
+      records[c].copy.push_back(copied);
+      records[c].encode.push_back(encoded);
+      records[c].decode.push_back(added);
+      records[c].message_bytes += messages[0].bytes().size();
+      records[c].error += square_distance(decoded, input);
+    }
   }
 
-  Measurement result;
-  result.elements = input.size();
-  result.bytes = message_bytes / static_cast<std::size_t>(repeats);
   const double bytes = static_cast<double>(input.size_bytes());
-  result.encode_gbps = bytes * 1e-9 / median(encode);
-  result.decode_gbps = bytes * 1e-9 / median(decode);
-  result.memcpy_gbps = bytes * 1e-9 / median(copy);
-  result.ratio = bytes / static_cast<double>(result.bytes);
   const double norm = square_distance(input, std::vector<float>(input.size()));
-  result.relative_error = norm > 0 ? std::sqrt(error / repeats / norm) : 0;
-  return result;
+  std::vector<Measurement> results;
+  for (Record& record : records) {
+    Measurement& result = results.emplace_back();
+    result.elements = input.size();
+    result.bytes = record.message_bytes / static_cast<std::size_t>(repeats);
+    result.encode_gbps = bytes * 1e-9 / median(record.encode);
+    result.decode_gbps = bytes * 1e-9 / median(record.decode);
+    result.memcpy_gbps = bytes * 1e-9 / median(record.copy);
+    result.ratio = bytes / static_cast<double>(result.bytes);
+    result.relative_error = norm > 0 ? std::sqrt(record.error / repeats / norm) : 0;
+  }
+  return results;
+}
+
+Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats) {
+  Codec* const one = &codec;
+  return measure(std::span(&one, 1), layout, input, repeats).front();
 }
 
 }  // namespace sotto

@@ -2,16 +2,17 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "sotto/codec/codec.h"
 
 namespace sotto {
 
-// A codec on one thread, medians over the repeats. Rates are in 1e9 bytes of float input a second.
+// Medians over the repeats. Rates are in 1e9 bytes of float input a second.
 struct Measurement {
   double encode_gbps = 0;
   double decode_gbps = 0;  // add_decoded
-  double memcpy_gbps = 0;  // of a copy of the input, measured between the others
+  double memcpy_gbps = 0;  // of a copy of the input on one thread, measured between the others
   std::size_t elements = 0;
   std::size_t bytes = 0;      // of a message, header included; the mean over the repeats
   double ratio = 0;           // 4 * elements / bytes
@@ -20,5 +21,8 @@ struct Measurement {
 
 // Encodes and decodes `input`, a vector of this layout, as one message; the random numbers of each repeat are others.
 Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats);
+// Of several codecs that take turns, so that all have the same share of whatever else the machine does.
+std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
+                                 int repeats);
 
 }  // namespace sotto

@@ -79,7 +79,10 @@ void Message::finish(Header header, std::size_t body_bytes, const SummedBytes& s
   std::memcpy(buffer_.data(), &header, sizeof(Header));
   const auto body = std::span<const std::byte>(buffer_).subspan(sizeof(Header), body_bytes);
   const std::uint32_t before = checksum(buffer_.data(), body.first(summed.range.begin));
-  header.crc = crc32(join_crc32(before, summed.crc, summed.range.size()), body.subspan(summed.range.end));
+  JoinedCrc joined;
+  joined.add(before, 0);
+  joined.add(summed.crc, summed.range.size());
+  header.crc = crc32(joined.value(), body.subspan(summed.range.end));
   std::memcpy(buffer_.data() + checked_bytes, &header.crc, sizeof(header.crc));
   size_ = sizeof(Header) + body_bytes;
 }

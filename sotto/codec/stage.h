@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "sotto/core/options.h"
 #include "sotto/core/random.h"
 #include "sotto/core/state.h"
+#include "sotto/core/workers.h"
 #include "sotto/kernels/draws.h"
 
 namespace sotto {
@@ -23,6 +25,14 @@ class Stage {
  public:
   virtual ~Stage() = default;
   virtual std::string sentence() const = 0;  // canonical, every option named
+  // Threads to share work out to; its caller's alone before. What comes out is the same to the last bit.
+  void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
+
+ protected:
+  Workers& workers() const { return *workers_; }
+
+ private:
+  std::shared_ptr<Workers> workers_ = std::make_shared<Workers>(1);
 };
 
 struct NoOptions {  // of a stage without any
@@ -115,7 +125,10 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
-// Floats -> side information and symbols of a fixed width, both as bytes at any address.
+// Floats -> side information and symbols of a fixed width, both as bytes at any address. Where the contract's grain is
+// an element or a block, stretches of whole blocks are quantised by several threads at once, as if each were alone;
+// what of a message was checked is decoded so in any case, where all blocks or the one of the whole piece are given
+// along.
 class Quantise : public Stage {
  public:
   virtual unsigned width() const = 0;                                         // bits a symbol, 1 .. 32

@@ -101,7 +101,7 @@ std::string_view name_of(StageKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first) {
+std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, std::shared_ptr<Workers> workers) {
   Stages stages;
   const Call* last = nullptr;
   StageKind last_kind{};
@@ -133,11 +133,12 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first) {
     last_kind = found.kind;
   }
   if (!stages.quantise) stages.quantise = std::make_unique<F32>(NoOptions{});
-  return std::make_unique<Chain>(std::move(stages));
+  if (!workers) workers = std::make_shared<Workers>(1);
+  return std::make_unique<Chain>(std::move(stages), std::move(workers));
 }
 
-std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence) {
-  return make_chain(parse_sentence(where, sentence), 0);
+std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence, std::shared_ptr<Workers> workers) {
+  return make_chain(parse_sentence(where, sentence), 0, std::move(workers));
 }
 
 }  // namespace sotto

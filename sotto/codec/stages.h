@@ -32,6 +32,7 @@ std::string_view name_of(StageKind kind);
 
 // The codec of the calls from number `first` on; without any, floats as they are. ConfigError with a caret when a stage
 // is unknown, out of order or there twice.
-std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first);
+std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first,
+                                  std::shared_ptr<Workers> workers = nullptr);
 
 }  // namespace sotto

@@ -16,8 +16,9 @@ TEST(AllocationCounter, Counts) {
   EXPECT_EQ(volatile_size->size(), 10U);
 }
 
-void expect_no_allocation_after_the_first_step(const std::string& sentence) {
-  const auto codec = make_codec("test", sentence);
+void expect_no_allocation_after_the_first_step(const std::string& sentence,
+                                               const std::shared_ptr<Workers>& workers = nullptr) {
+  const auto codec = make_codec("test", sentence, workers);
   const Layout layout = mixed_layout();
   // First hardly anything is selected, then all that can be.
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
@@ -45,6 +46,14 @@ TEST(Steps, AfterTheFirstAllocateNothing) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
     expect_no_allocation_after_the_first_step(sentence);
+  }
+}
+
+TEST(Steps, OnSeveralThreadsAllocateNothing) {
+  const auto workers = std::make_shared<Workers>(3, 8);
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    expect_no_allocation_after_the_first_step(sentence, workers);
   }
 }
 

@@ -159,9 +159,24 @@ TEST(Crc32, OfStretchesIsThatOfTheWhole) {
   const std::uint32_t whole = crc32(0, all);
   for (const std::size_t at : {0, 1, 7, 500, 999, 1000}) {
     const std::uint32_t tail = crc32(0, all.subspan(at));
-    EXPECT_EQ(join_crc32(crc32(0, all.first(at)), tail, bytes.size() - at), whole) << at;
+    JoinedCrc joined;
+    joined.add(crc32(0, all.first(at)), at);
+    joined.add(tail, bytes.size() - at);
+    EXPECT_EQ(joined.value(), whole) << at;
     EXPECT_EQ(crc32(crc32(0, all.first(at)), all.subspan(at)), whole) << at;
   }
+}
+
+TEST(Crc32, OfManyStretchesOfOneLengthIsThatOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 91 % 253);
+  const std::span<const std::byte> all(bytes);
+  JoinedCrc joined;
+  for (std::size_t at = 0; at < all.size(); at += 64) {
+    const auto stretch = all.subspan(at, std::min<std::size_t>(64, all.size() - at));
+    joined.add(crc32(0, stretch), stretch.size());
+  }
+  EXPECT_EQ(joined.value(), crc32(0, all));
 }
 
 // Against the definition, one bit after the other, at lengths around what is folded at a time, on every SIMD target.

@@ -61,9 +61,17 @@ struct LevelBlocks {
   template <class WriteNorms>
   bool encode(const Values& values, WriteNorms write_norms, std::span<std::byte> side,
               std::span<std::byte> packed) const {
-    std::array<std::uint16_t, NormBlocks::chunk> symbols;
     return blocks.for_chunks(values.data, side, write_norms, [&](std::size_t begin, std::size_t end) {
-      const auto part = values.data.subspan(begin, end - begin);
+      write_symbols(values, begin, end, side, packed);
+    });
+  }
+
+  // The symbols of values [begin, end), whose norms are known. REQUIRES begin a multiple of 8.
+  void write_symbols(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
+                     std::span<std::byte> packed) const {
+    std::array<std::uint16_t, NormBlocks::chunk> symbols;
+    for (; begin < end; begin += NormBlocks::chunk) {
+      const auto part = values.data.subspan(begin, std::min(NormBlocks::chunk, end - begin));
       const auto out = std::span(symbols).first(part.size());
       if (stochastic) {
         kernels::stochastic_levels(part, blocks.norms(side, begin), top(), values.draws.part(begin, part.size()), out);
@@ -71,7 +79,7 @@ struct LevelBlocks {
         kernels::nearest_levels(part, blocks.norms(side, begin), top(), out);
       }
       kernels::pack_bits(out, width(), chunk_of(packed, begin, part.size()));
-    });
+    }
   }
 
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sotto/codec/quantise/side.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/sign.h"
@@ -18,6 +19,15 @@ Range Sign::block_range(std::size_t b, std::size_t count) const {
 
 bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   const std::size_t count = values.data.size();
+  if (block_ == 0 && count > 0) {
+    const auto pack = [&](std::size_t begin, std::size_t end) {
+      const auto bits = packed.subspan(begin / 8, kernels::packed_bytes(end - begin, 1));
+      return kernels::Spread{.sum = kernels::pack_signs(values.data.subspan(begin, end - begin), bits)};
+    };
+    const double sum = spread_of_chunks(workers(), count, pack).sum;
+    kernels::store(side.data(), 0, static_cast<float>(sum / static_cast<double>(count)));
+    return std::isfinite(sum);
+  }
   const bool whole_bytes = block_ % 8 == 0;  // then a block's bits are bytes of its own, packed while it is summed
   if (!whole_bytes) kernels::pack_signs(values.data, packed);
   for (std::size_t b = 0; b < block_count(count, block_); ++b) {

@@ -3,25 +3,30 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
 
-bool TernGrad::write_scale(std::span<const float> values, std::span<std::byte> side) const {
-  const kernels::Spread spread = kernels::spread_squares(values);
-  if (spread.max_abs_bits >= kernels::infinity_bits) return false;
-  const double most = std::bit_cast<float>(spread.max_abs_bits);
-  const double mean_square = spread.sum / static_cast<double>(values.size());
-  kernels::store(side.data(), 0, static_cast<float>(std::min(most, options_.clip * std::sqrt(mean_square))));
-  return true;
-}
-
 bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
-  if (options_.clip == 0) return levels_.encode(values, largest_magnitudes, side, packed);
-  const auto write = [this](std::span<const float> all, std::size_t, std::span<std::byte> out) {
-    return write_scale(all, out);
-  };
-  return levels_.encode(values, write, side, packed);
+  const std::size_t count = values.data.size();
+  if (count == 0) return true;
+  kernels::Spread spread;
+  if (options_.clip == 0) {
+    spread.max_abs_bits = largest_magnitude(workers(), values.data);
+  } else {
+    spread = spread_of_chunks(workers(), count, [&](std::size_t begin, std::size_t end) {
+      return kernels::spread_squares(values.data.subspan(begin, end - begin));
+    });
+  }
+  if (spread.max_abs_bits >= kernels::infinity_bits) return false;
+  const auto most = std::bit_cast<float>(spread.max_abs_bits);
+  const double cut = options_.clip * std::sqrt(spread.sum / static_cast<double>(count));
+  kernels::store(side.data(), 0, options_.clip == 0 ? most : static_cast<float>(std::min<double>(most, cut)));
+  workers().run_stretches(count, kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+    levels_.write_symbols(values, begin, end, side, packed);
+  });
+  return true;
 }
 
 void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

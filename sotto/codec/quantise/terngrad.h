@@ -35,7 +35,6 @@ class TernGrad final : public Quantise {
 
  private:
   static constexpr std::size_t largest_piece = std::size_t{1} << 62;  // one block, whatever its size
-  bool write_scale(std::span<const float> values, std::span<std::byte> side) const;
   TernGradOptions options_;
   LevelBlocks levels_{.blocks = {largest_piece}, .bits = 1};
 };

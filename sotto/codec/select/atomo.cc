@@ -6,10 +6,11 @@
 #include <limits>
 #include <numeric>
 
+#include "sotto/codec/select/candidates.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/draw.h"
 #include "sotto/kernels/reduce.h"
-#include "sotto/kernels/select.h"
 
 namespace sotto {
 namespace {
@@ -54,16 +55,20 @@ double Atomo::factor(std::span<const Group> groups) {
   const double s = budget(atoms);
   double whole = 0;  // what the energies are measured by
   if (options_.p == "waterfill") {
-    whole = level_.find(groups, s);
+    whole = level_.find(workers(), groups, s);
   } else {
+    const bool squares = options_.p == "l2";
     for (const Group& group : groups) {
-      if (options_.p == "l2") {
-        whole += kernels::sum_squares(group.energies);
-      } else if (options_.p == "max") {
-        const std::uint32_t bits = std::min(kernels::max_abs_bits(group.energies), kernels::infinity_bits);
+      const auto of = [&](std::size_t begin, std::size_t end) {
+        const auto chunk = group.energies.subspan(begin, end - begin);
+        return squares ? kernels::spread_squares(chunk) : kernels::spread_abs(chunk);
+      };
+      const kernels::Spread spread = spread_of_chunks(workers(), group.energies.size(), of);
+      if (options_.p == "max") {
+        const std::uint32_t bits = std::min(spread.max_abs_bits, kernels::infinity_bits);
         whole = std::max(whole, static_cast<double>(std::bit_cast<float>(bits)));
       } else {
-        whole += kernels::sum_abs(group.energies);
+        whole += spread.sum;
       }
     }
   }
@@ -98,19 +103,25 @@ std::size_t Atomo::draw(const Group& group, double factor, const Streams& stream
   if (is_dense(group) || std::isinf(factor) || std::isnan(factor)) {
     // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
     // is at least the number of those that are not.
-    const bool bad = kernels::max_abs_bits(group.energies) >= kernels::infinity_bits;
-    const std::size_t count =
-        kernels::collect_magnitudes(group.energies, bad ? kernels::infinity_bits : 1, group.first, indices);
+    const bool bad = largest_magnitude(workers(), group.energies) >= kernels::infinity_bits;
+    const std::size_t count = collect(workers(), group, bad ? kernels::infinity_bits : 1, indices);
     std::fill_n(scales, count, 1.0F);
     return count;
   }
   const ElementStream stream = streams.stream(streams.selection, group.segment);
-  if (options_.p == "uniform") {
-    return kernels::draw_uniform(group.energies, static_cast<float>(std::min(factor, 1.0)), stream, group.number,
-                                 group.first, indices, scales);
-  }
-  return kernels::draw_proportional(group.energies, static_cast<float>(std::min(factor, most)), stream, group.number,
-                                    group.first, indices, scales);
+  const bool uniform = options_.p == "uniform";
+  const auto chance = static_cast<float>(std::min(factor, uniform ? 1.0 : most));
+  const auto write = [&](std::size_t begin, std::size_t end) {
+    const auto kernel = uniform ? kernels::draw_uniform : kernels::draw_proportional;
+    const auto offset = static_cast<std::uint32_t>(begin);
+    return kernel(group.energies.subspan(begin, end - begin), chance, stream, group.number + offset,
+                  group.first + offset, indices + begin, scales + begin);
+  };
+  const auto move = [&](std::size_t from, std::size_t to, std::size_t n) {
+    std::copy_n(indices + from, n, indices + to);
+    std::copy_n(scales + from, n, scales + to);
+  };
+  return list_in_order(workers(), group.energies.size(), write, move);
 }
 
 // Variance over the square of the norm, for the worst energies of so many atoms.

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
+#include "sotto/codec/select/ranking.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/select.h"
 
@@ -14,34 +15,47 @@ std::size_t share_of(double ratio, std::size_t n) {
   return std::min(static_cast<std::size_t>(k), n);
 }
 
-std::span<std::uint32_t> Candidates::sample(std::span<const Group> groups, std::size_t stride) {
+std::size_t collect(Workers& workers, const Group& group, std::uint32_t least, std::uint32_t* out) {
+  return list_in_order(
+      workers, group.energies.size(),
+      [&](std::size_t begin, std::size_t end) {
+        return kernels::collect_magnitudes(group.energies.subspan(begin, end - begin), least,
+                                           group.first + static_cast<std::uint32_t>(begin), out + begin);
+      },
+      [out](std::size_t from, std::size_t to, std::size_t n) { std::copy_n(out + from, n, out + to); });
+}
+
+std::span<const std::uint32_t> Candidates::sample(Workers& workers, std::span<const Group> groups, std::size_t stride) {
   std::size_t count = 0;
   for (const Group& group : groups) count += group.energies.size() / stride;
   const auto sample = magnitudes_.room(count);
   std::size_t next = 0;
   for (const Group& group : groups) {
-    for (std::size_t j = 0; j < group.energies.size() / stride; ++j) {
-      const std::size_t within = (std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32;
-      sample[next++] = kernels::element::magnitude_bits(group.energies[j * stride + within]);
-    }
+    const std::size_t some = group.energies.size() / stride;
+    workers.run_stretches(some, scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t j = begin; j < end; ++j) {
+        const std::size_t within = (std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32;
+        sample[next + j] = kernels::element::magnitude_bits(group.energies[j * stride + within]);
+      }
+    });
+    next += some;
   }
   return sample;
 }
 
-std::uint32_t Candidates::ranked(std::span<std::uint32_t> sample, std::size_t rank) {
+std::uint32_t Candidates::ranked(Workers& workers, std::span<const std::uint32_t> sample, std::size_t rank) {
   if (sample.empty()) return 1;
-  const auto place = sample.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(rank, 1, sample.size()) - 1);
-  std::nth_element(sample.begin(), place, sample.end(), std::greater<>());
-  return std::max(*place, 1U);
+  return std::max(rank_largest(workers, sample, std::clamp<std::size_t>(rank, 1, sample.size())).value, 1U);
 }
 
-std::size_t Candidates::collect(std::span<const Group> groups, std::uint32_t least, std::span<std::size_t> counts) {
+std::size_t Candidates::collect(Workers& workers, std::span<const Group> groups, std::uint32_t least,
+                                std::span<std::size_t> counts) {
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   const auto numbers = numbers_.room(atoms);
   found_ = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    counts[g] = kernels::collect_magnitudes(groups[g].energies, least, groups[g].first, numbers.data() + found_);
+    counts[g] = sotto::collect(workers, groups[g], least, numbers.data() + found_);
     found_ += counts[g];
   }
   return found_;
@@ -52,33 +66,47 @@ std::size_t Candidates::write(std::span<std::uint32_t> indices) const {
   return found_;
 }
 
-std::size_t Candidates::write_largest(std::size_t k, std::span<const Group> groups, std::span<std::uint32_t> indices,
-                                      std::span<std::size_t> counts) {
+std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+                                      std::span<std::uint32_t> indices, std::span<std::size_t> counts) {
   if (found_ <= k) return write(indices);
-  const auto magnitude = [&](const Group& group, std::size_t j) {
-    return kernels::element::magnitude_bits(group.energies[numbers_.data()[j] - group.first]);
-  };
+  const auto numbers = numbers_.room(found_);
   const auto magnitudes = magnitudes_.room(found_);
   std::size_t next = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const std::size_t end = next + counts[g]; next < end; ++next) magnitudes[next] = magnitude(groups[g], next);
+    workers.run_stretches(counts[g], scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t j = next + begin; j < next + end; ++j) {
+        magnitudes[j] = kernels::element::magnitude_bits(groups[g].energies[numbers[j] - groups[g].first]);
+      }
+    });
+    next += counts[g];
   }
-  // The k-th of them, and how many of its equals are still wanted.
-  const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(magnitudes.begin(), kth, magnitudes.end(), std::greater<>());
-  const std::uint32_t least = *kth;
-  auto equals = static_cast<std::size_t>(std::count(magnitudes.begin(), kth + 1, least));
+  // Behind `last`, what equals the k-th does not go.
+  const Ranked kth = rank_largest(workers, magnitudes, k);
+  std::size_t last = found_;
+  if (kth.larger + kth.equal > k) {
+    last = 0;
+    for (std::size_t wanted = k - kth.larger; wanted > 0; ++last) wanted -= magnitudes[last] == kth.value ? 1 : 0;
+  }
   std::size_t kept = 0;
   next = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::size_t before = kept;
-    for (const std::size_t end = next + counts[g]; next < end; ++next) {
-      const std::uint32_t m = magnitude(groups[g], next);
-      if (m < least || (m == least && equals == 0)) continue;
-      if (m == least) --equals;
-      indices[kept++] = numbers_.data()[next];
-    }
-    counts[g] = kept - before;
+    const auto write = [&](std::size_t begin, std::size_t end) {
+      std::size_t at = next + begin;
+      for (std::size_t j = next + begin; j < next + end; ++j) {
+        numbers[at] = numbers[j];
+        at += magnitudes[j] > kth.value || (magnitudes[j] == kth.value && j < last) ? 1 : 0;
+      }
+      return at - next - begin;
+    };
+    const auto move = [&](std::size_t from, std::size_t to, std::size_t n) {
+      std::copy_n(&numbers[next + from], n, &numbers[next + to]);
+    };
+    const std::size_t some = list_in_order(workers, counts[g], write, move);
+    std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(next), some,
+                indices.begin() + static_cast<std::ptrdiff_t>(kept));
+    next += counts[g];
+    counts[g] = some;
+    kept += some;
   }
   return kept;
 }

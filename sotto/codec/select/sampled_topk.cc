@@ -44,14 +44,15 @@ std::size_t SampledTopK::select_from(std::span<const Group> group, std::span<std
   const std::size_t atoms = group[0].energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
   const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_.ratio), 1);
-  const auto sample = candidates_.sample(group, stride);
-  std::uint32_t least = Candidates::ranked(sample, share_of(options_.ratio, sample.size()));
-  std::size_t found = candidates_.collect(group, least, count);
+  const auto sample = candidates_.sample(workers(), group, stride);
+  std::uint32_t least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
+  std::size_t found = candidates_.collect(workers(), group, least, count);
   for (int i = 0; i < corrections && static_cast<double>(found) < too_few * static_cast<double>(k) && least > 1; ++i) {
     least = std::max(std::bit_cast<std::uint32_t>(std::bit_cast<float>(least) * lower), 1U);
-    found = candidates_.collect(group, least, count);
+    found = candidates_.collect(workers(), group, least, count);
   }
-  return found > most(atoms) ? candidates_.write_largest(k, group, indices, count) : candidates_.write(indices);
+  return found > most(atoms) ? candidates_.write_largest(workers(), k, group, indices, count)
+                             : candidates_.write(indices);
 }
 
 Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {

@@ -6,8 +6,9 @@
 #include <limits>
 #include <numeric>
 
+#include "sotto/codec/select/candidates.h"
+#include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
-#include "sotto/kernels/select.h"
 
 namespace sotto {
 
@@ -23,11 +24,11 @@ std::size_t Threshold::select(std::span<const Group> groups, const Streams&, std
     const Group& group = groups[g];
     auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
     if (relative()) {
-      const std::uint32_t most = std::min(kernels::max_abs_bits(group.energies), kernels::infinity_bits - 1);
+      const std::uint32_t most = std::min(largest_magnitude(workers(), group.energies), kernels::infinity_bits - 1);
       least = std::min(least * std::bit_cast<float>(most), std::bit_cast<float>(most));
     }
     const std::uint32_t bits = std::max(std::bit_cast<std::uint32_t>(least), 1U);
-    counts[g] = kernels::collect_magnitudes(group.energies, bits, group.first, indices.data() + total);
+    counts[g] = collect(workers(), group, bits, indices.data() + total);
     total += counts[g];
   }
   return total;

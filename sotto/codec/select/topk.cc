@@ -39,12 +39,14 @@ std::size_t TopK::select_from(std::span<const Group> groups, std::span<std::uint
   // A sample in which about 64 of the k are, as long as it is a small one, says what magnitude only few more than k
   // reach: that of a rank four standard deviations further down. Should fewer reach it, all are looked at.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);
-  const auto sample = candidates_.sample(groups, static_cast<std::size_t>(one_in));
+  const auto sample = candidates_.sample(workers(), groups, static_cast<std::size_t>(one_in));
   const double expected = static_cast<double>(sample.size()) * static_cast<double>(k) / static_cast<double>(atoms);
   const std::uint32_t least =
-      Candidates::ranked(sample, static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4));
-  if (candidates_.collect(groups, least, counts) < k && least > 1) candidates_.collect(groups, 1, counts);
-  return candidates_.write_largest(k, groups, indices, counts);
+      Candidates::ranked(workers(), sample, static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4));
+  if (candidates_.collect(workers(), groups, least, counts) < k && least > 1) {
+    candidates_.collect(workers(), groups, 1, counts);
+  }
+  return candidates_.write_largest(workers(), k, groups, indices, counts);
 }
 
 Contract TopK::contract(std::span<const std::size_t> atoms) const {

@@ -1,10 +1,12 @@
 #include "sotto/codec/select/water_level.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
+#include "sotto/codec/shared_work.h"
 #include "sotto/kernels/draw.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
@@ -12,16 +14,36 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t chunk = 4096;  // atoms that are looked at twice while they are in the cache
+// Of a chunk: how many magnitudes reach a bound, and the sum of the others.
+struct Split {
+  std::size_t reach = 0;
+  double below = 0;
+};
+
+// Writes the magnitudes that reach it.
+Split split_chunk(std::span<const float> energies, std::uint32_t least, std::span<float> out) {
+  std::array<std::uint32_t, 4096> indices;  // of atoms that are looked at twice while they are in the cache
+  Split split;
+  for (std::size_t begin = 0; begin < energies.size(); begin += indices.size()) {
+    const auto part = energies.subspan(begin, std::min(indices.size(), energies.size() - begin));
+    const std::size_t count = kernels::collect_magnitudes(part, least, 0, indices.data());
+    for (std::size_t j = 0; j < count; ++j) out[split.reach++] = std::abs(part[indices[j]]);
+    split.below += kernels::sum_abs_below(part, least);
+  }
+  return split;
+}
 
 }  // namespace
 
-double WaterLevel::find(std::span<const Group> groups, double s) {
+double WaterLevel::find(Workers& workers, std::span<const Group> groups, double s) {
   double sum = 0;
   std::uint32_t most = 0;
   std::size_t atoms = 0;
   for (const Group& group : groups) {
-    const kernels::Spread spread = kernels::spread_abs(group.energies);
+    const auto of = [&](std::size_t begin, std::size_t end) {
+      return kernels::spread_abs(group.energies.subspan(begin, end - begin));
+    };
+    const kernels::Spread spread = spread_of_chunks(workers, group.energies.size(), of);
     sum += spread.sum;
     most = std::max(most, spread.max_abs_bits);
     atoms += group.energies.size();
@@ -33,20 +55,24 @@ double WaterLevel::find(std::span<const Group> groups, double s) {
   // Atoms that reach the level are certain; without them it falls, and others may reach it. Those that come near it are
   // few, as a rule: look at them alone, and at more of them when the level falls below what was looked at.
   const auto candidates = candidates_.room(atoms);
-  const auto indices = indices_.room(std::min(atoms, chunk));
   for (int attempt = 0;; ++attempt) {
     const double least = attempt < 3 ? level / 4 : 0;
     const std::uint32_t bits = std::max(std::bit_cast<std::uint32_t>(static_cast<float>(least)), 1U);
     std::size_t found = 0;
     double rest = 0;
     for (const Group& group : groups) {
-      for (std::size_t begin = 0; begin < group.energies.size(); begin += chunk) {
-        const auto part = group.energies.subspan(begin, std::min(chunk, group.energies.size() - begin));
-        const std::size_t count = kernels::collect_magnitudes(part, bits, 0, indices.data());
-        for (std::size_t j = 0; j < count; ++j) candidates[found + j] = std::abs(part[indices[j]]);
-        found += count;
-        rest += kernels::sum_abs_below(part, bits);
-      }
+      const auto out = candidates.subspan(found);
+      const auto split = [&](std::size_t begin, std::size_t end) {
+        return split_chunk(group.energies.subspan(begin, end - begin), bits, out.subspan(begin));
+      };
+      std::size_t of_group = 0;
+      join_in_order<Split>(workers, group.energies.size(), kernels::sum_chunk, split,
+                           [&](std::size_t begin, const Split& chunk) {
+                             std::copy_n(&out[begin], chunk.reach, &out[of_group]);
+                             of_group += chunk.reach;
+                             rest += chunk.below;
+                           });
+      found += of_group;
     }
     level = among(candidates.first(found), rest, s);
     if (bits == 1 || level >= std::bit_cast<float>(bits)) return level;

@@ -13,18 +13,14 @@ class WaterLevel {
  public:
   // The level for the energies of all these groups together; 0 when all that are not zero go (s is their number or
   // more). Not finite when an energy is not. Linear in the number of energies: nothing is sorted. REQUIRES s > 0.
-  double find(std::span<const Group> groups, double s);
+  double find(Workers& workers, std::span<const Group> groups, double s);
 
-  void reserve(std::size_t atoms) {
-    candidates_.room(atoms);
-    indices_.room(atoms);
-  }
+  void reserve(std::size_t atoms) { candidates_.room(atoms); }
 
  private:
   // The level when nothing but `candidates` (reordered) can reach it; `rest` is the sum of all other magnitudes.
   static double among(std::span<float> candidates, double rest, double s);
 
-  Scratch<std::uint32_t> indices_;
   Scratch<float> candidates_;
 };
 

@@ -1,0 +1,167 @@
+// The bytes of a message, and what it is decoded to, do not depend on the number of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "sotto/codec/select/ranking.h"
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "sotto/kernels/reduce.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Every thread count, with tasks of `grain` elements. Workers are shared by codecs, as a rank's are.
+std::vector<std::shared_ptr<Workers>> all_workers(std::size_t grain) {
+  std::vector<std::shared_ptr<Workers>> workers;
+  for (const int threads : {1, 2, 3, 5}) workers.push_back(std::make_shared<Workers>(threads, grain));
+  return workers;
+}
+
+// Two steps, since some codecs begin where they ended.
+void expect_the_same(const std::string& sentence, const Input& input, std::span<const std::shared_ptr<Workers>> all) {
+  SCOPED_TRACE(sentence + ", " + input.name);
+  const auto reference = make_codec("test", sentence);
+  std::vector<std::unique_ptr<Codec>> codecs;
+  for (const auto& workers : all) codecs.push_back(make_codec("test", sentence, workers));
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    const Key key{.seed = 21, .rank = 1, .step = step};
+    const auto message = encode(*reference, input, key, 3);
+    const auto decoded = decode(*reference, input, message, 0.7F);
+    for (std::size_t i = 0; i < codecs.size(); ++i) {
+      ASSERT_EQ(encode(*codecs[i], input, key, 3), message) << all[i]->threads() << " threads";
+      ASSERT_EQ(decode(*codecs[i], input, message, 0.7F), decoded) << all[i]->threads() << " threads";
+    }
+  }
+}
+
+// Tasks of so few elements that even short vectors are shared out.
+TEST(Threads, MakeTheSameMessages) {
+  const auto workers = all_workers(8);
+  std::vector<Input> inputs;
+  for (Input& input : all_inputs()) {
+    if (input.values.size() > 1 && input.name != "largest") inputs.push_back(std::move(input));
+  }
+  const auto sentences = all_sentences();
+  // All sentences with some input each, so that neighbours, which differ in one stage, have different ones.
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    expect_the_same(sentences[i], inputs[i % inputs.size()], workers);
+    expect_the_same(sentences[i], {"gaussian", mixed_layout(), gaussian(mixed_layout(), i)}, workers);
+    if (HasFailure()) return;
+  }
+}
+
+// Around the borders of tasks and of the chunks that sums are made of, as they are in earnest.
+TEST(Threads, MakeTheSameMessagesOfLongVectors) {
+  constexpr auto chunk = static_cast<std::int64_t>(kernels::sum_chunk);
+  const auto workers = all_workers(Workers::default_grain);
+  Layout layout;
+  layout.append("long", {3 * chunk + 77});
+  layout.append("short", {5, 9});
+  layout.append("whole", {2 * chunk});
+  const Input input{"long", layout, gaussian(layout, 22)};
+  for (const char* sentence : {"f32",
+                               "f16",
+                               "bf16",
+                               "sign",
+                               "sign(block=100)",
+                               "int8",
+                               "int8(stochastic=true)",
+                               "int4",
+                               "qsgd(bits=4)",
+                               "qsgd(bits=2, bucket=100000, norm=l2)",
+                               "terngrad",
+                               "terngrad(clip=0)",
+                               "threshold(2.5)",
+                               "threshold(0)",
+                               "threshold(0.7, kind=relative)",
+                               "sampled_topk(0.01)",
+                               "sampled_topk(0.3)",
+                               "topk(0.01)",
+                               "topk(0.4)",
+                               "topk(0.02, scope=bucket) | sign",
+                               "atomo(s=1%)",
+                               "atomo(s=60%)",
+                               "atomo(s=2%, p=truncate)",
+                               "atomo(p=l2)",
+                               "atomo(p=max) | qsgd",
+                               "atomo(s=1%, p=uniform)",
+                               "topk(0.01) | qsgd(bits=4) | zstd",
+                               "dct(64) | topk(0.05)"}) {
+    expect_the_same(sentence, input, workers);
+    if (HasFailure()) return;
+  }
+}
+
+// Many equal ones, some of which go: those that stand first, whoever finds them.
+TEST(Threads, SelectTheSameOfEqualOnes) {
+  const auto workers = all_workers(8);
+  const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);
+  Input input{"ties", layout, std::vector<float>(10000)};
+  for (std::size_t i = 0; i < 10000; ++i) input.values[i] = static_cast<float>(i * 7919 % 10) - 5.0F;
+  for (const char* sentence :
+       {"topk(0.05)", "topk(0.15)", "topk(0.33, scope=bucket)", "sampled_topk(0.05)", "threshold(5)", "atomo(s=30%)"}) {
+    expect_the_same(sentence, input, workers);
+  }
+}
+
+TEST(Threads, NameTheFirstSegmentThatIsNotFinite) {
+  for (const auto& workers : all_workers(8)) {
+    for (const char* sentence : {"f32", "int8", "sign", "terngrad", "topk(0.5)", "atomo(s=50%)"}) {
+      Input input{"bad", borrowed_layout(), gaussian(borrowed_layout(), 10)};
+      for (const std::size_t at : {30, 50, 60}) input.values[at] = NAN;
+      try {
+        encode(*make_codec("test", sentence, workers), input);
+        ADD_FAILURE() << "was accepted";
+      } catch (const NumericError& error) {
+        EXPECT_EQ(std::string(error.what()).substr(0, 6), "second") << sentence;
+      }
+    }
+  }
+}
+
+TEST(Threads, MakeTheSameLinearForms) {
+  Layout layout;
+  layout.append("w", {10007});
+  const Input input{"gaussian", layout, gaussian(layout, 23)};
+  for (const char* sentence : {"f32", "f16", "bf16"}) {
+    std::vector<float> expected;
+    for (const auto& workers : all_workers(64)) {
+      const auto codec = make_codec("test", sentence, workers);
+      std::vector<float> values = input.values;
+      Bucket bucket{values, &layout, 0};
+      std::vector<std::byte> linear(values.size() * size_of(*codec->linear_type()));
+      codec->to_linear(bucket, 0.25F, {}, linear);
+      codec->from_linear(linear, 3, bucket);
+      if (expected.empty()) expected = values;
+      EXPECT_EQ(values, expected) << sentence << ", " << workers->threads() << " threads";
+      values[9999] = INFINITY;
+      EXPECT_THROW(codec->to_linear(bucket, 0.25F, {}, linear), NumericError);
+    }
+  }
+}
+
+TEST(Ranking, CountsWhatIsLargerAndAsLarge) {
+  for (const auto& workers : all_workers(8)) {
+    Philox random(24, Purpose::test);
+    for (const std::uint32_t range : {1U, 3U, 1000U, 1U << 31}) {
+      std::vector<std::uint32_t> numbers(1 + random.below(300));
+      for (std::uint32_t& number : numbers) number = random.below(range);
+      auto sorted = numbers;
+      std::sort(sorted.begin(), sorted.end(), std::greater<>());
+      for (std::size_t rank = 1; rank <= numbers.size(); ++rank) {
+        const Ranked ranked = rank_largest(*workers, numbers, rank);
+        const std::uint32_t value = sorted[rank - 1];
+        EXPECT_EQ(ranked.value, value);
+        EXPECT_EQ(ranked.larger, std::count_if(sorted.begin(), sorted.end(), [&](auto n) { return n > value; }));
+        EXPECT_EQ(ranked.equal, std::count(sorted.begin(), sorted.end(), value));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sotto::testing
