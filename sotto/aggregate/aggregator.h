@@ -41,6 +41,7 @@ class Aggregator {
 struct AggregatorParts {
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Codec> codec;
+  std::shared_ptr<Workers> workers;  // of the codecs, which are used one at a time; null: the caller alone
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
   std::string asked = "auto";  // the aggregator that the user asked for
@@ -79,13 +80,16 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. ConfigError when they do not fit,
-// which begins with `where`: "--codec" or "codec", which has "--aggregator" or "aggregator" beside it.
+// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. `workers` are those of make_codec().
+// ConfigError when they do not fit, which begins with `where`: "--codec" or "codec", which has "--aggregator" or
+// "aggregator" beside it.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets, int rank, int ranks);
+                                            std::vector<BucketPlan> buckets, int rank, int ranks,
+                                            std::shared_ptr<Workers> workers = nullptr);
 // For the ranks of a communicator.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets, const Communicator& communicator);
+                                            std::vector<BucketPlan> buckets, const Communicator& communicator,
+                                            std::shared_ptr<Workers> workers = nullptr);
 
 // The entry of the table of this name, or "auto", with the codec and memory of the parts.
 std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts);

@@ -104,7 +104,7 @@ std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call
   }
   std::vector<AutoCodec::Candidate> candidates;
   for (const char* codec : candidate_codecs) {
-    parts.codec = make_codec(sentence.where, read_method(sentence.where, codec).codec);
+    parts.codec = make_codec(sentence.where, read_method(sentence.where, codec).codec, parts.workers);
     candidates.push_back({codec, make_named(sentence.where, parts.asked, parts)});
   }
   return std::make_unique<AutoCodec>(std::move(candidates), parts.ranks, seconds_now);

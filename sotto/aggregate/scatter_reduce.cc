@@ -33,7 +33,7 @@ class ScatterReduce final : public Aggregator {
   explicit ScatterReduce(AggregatorParts parts)
       : parts_(std::move(parts)),
         encoder_(parts_.codec),
-        mean_codec_(make_codec("scatter_reduce", parts_.codec->sentence())),
+        mean_codec_(make_codec("scatter_reduce", parts_.codec->sentence(), parts_.workers)),
         mean_encoder_(mean_codec_),
         own_(static_cast<std::size_t>(parts_.ranks)) {
     std::size_t owned = 0;

@@ -92,15 +92,19 @@ void require_finite(const Bucket& bucket, const Key& key) {
 }
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets, const Communicator& communicator) {
-  return make_aggregator(where, name, method, std::move(buckets), communicator.rank(), communicator.size());
+                                            std::vector<BucketPlan> buckets, const Communicator& communicator,
+                                            std::shared_ptr<Workers> workers) {
+  return make_aggregator(where, name, method, std::move(buckets), communicator.rank(), communicator.size(),
+                         std::move(workers));
 }
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
-                                            std::vector<BucketPlan> buckets, int rank, int ranks) {
+                                            std::vector<BucketPlan> buckets, int rank, int ranks,
+                                            std::shared_ptr<Workers> workers) {
   const Method parsed = read_method(where, method);
   AggregatorParts parts;
-  parts.codec = make_codec(where, parsed.codec);
+  parts.codec = make_codec(where, parsed.codec, workers);
+  parts.workers = std::move(workers);
   parts.memory = make_memory(where, parsed.memory, buckets);
   parts.buckets = std::move(buckets);
   parts.rank = rank;

@@ -17,7 +17,8 @@ class Sync final : public Algorithm {
       : options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_, communicator)),
+        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_, communicator,
+                                    std::make_shared<Workers>(options.codec_threads))),
         ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
 
   std::string_view name() const override { return "sync"; }

@@ -132,6 +132,7 @@ struct MeasureOptions {
   std::string input = "gaussian";
   std::int64_t seed = 1;
   std::int64_t repeats = 7;
+  std::int64_t threads = 1;
   bool json = false;
   void visit(OptionVisitor& v) {
     v.option("codec", codec, "sentence to measure; a memory in front of it is left out");
@@ -140,6 +141,7 @@ struct MeasureOptions {
              "made values (gaussian, student, sparse), or a file: a captured gradient, .npy, or raw float32");
     v.option("seed", seed, "seed of made values", Bounds::at_least(0));
     v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
+    v.option("threads", threads, "threads that encode and decode", {1, 256});
     v.option("json", json, "print JSON");
   }
 };
@@ -158,7 +160,7 @@ GradientFile input_of(const MeasureOptions& options, bool elements_given) {
 
 int measure_codec(std::span<const std::string> arguments) {
   MeasureOptions options;
-  Flags flags("codec measure", "Measures a codec on one thread: rates are of float input, 1e9 bytes a second.", "");
+  Flags flags("codec measure", "Measures a codec: rates are of float input, 1e9 bytes a second.", "");
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
@@ -169,11 +171,13 @@ int measure_codec(std::span<const std::string> arguments) {
     throw ConfigError("--codec " + options.codec + ": `" + method.aggregator +
                       "` needs other ranks and makes no messages to be measured; try `sotto compare`");
   }
-  const auto codec = make_codec("--codec", method.codec);
+  const auto workers = std::make_shared<Workers>(static_cast<int>(options.threads));
+  const auto codec = make_codec("--codec", method.codec, workers);
   const GradientFile input = input_of(options, flags.given("elements"));
   const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(options.repeats));
   if (options.json) {
     const nlohmann::ordered_json json{{"codec", codec->sentence()},
+                                      {"threads", options.threads},
                                       {"elements", m.elements},
                                       {"bytes", m.bytes},
                                       {"ratio", m.ratio},

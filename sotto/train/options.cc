@@ -50,6 +50,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("link", link, "emulate a link: 100mbit or 1gbit,5ms; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
+  v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
   v.option("interface", interface, "network interface that Gloo uses");
   v.option("address", address, "address that Gloo binds; empty: the one that routes to the master");
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");

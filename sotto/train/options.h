@@ -38,6 +38,7 @@ struct TrainOptions {
   std::string link;
   std::int64_t deadline = 60;
   std::int64_t threads = 0;
+  std::int64_t codec_threads = 1;
   std::string interface;
   std::string address;
   std::string master;

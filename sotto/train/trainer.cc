@@ -54,9 +54,10 @@ class Trainer {
         capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
-        algorithm_(make_algorithm("--algorithm", options.algorithm,
-                                  {options.codec, options.aggregator, options.overlap, seed(), 0}, replica_.buckets(),
-                                  *communicator_)) {}
+        algorithm_(make_algorithm(
+            "--algorithm", options.algorithm,
+            {options.codec, options.aggregator, options.overlap, seed(), 0, static_cast<int>(options.codec_threads)},
+            replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
     agree_on_options();
@@ -141,6 +142,7 @@ class Trainer {
     shared.train_dir.clear();  // rank 0's counts
     shared.capture.clear();
     shared.threads = 0;
+    shared.codec_threads = 1;
     Hash hash;
     hash.add(to_toml(shared));
     hash.add(std::uint64_t{train_->size()});

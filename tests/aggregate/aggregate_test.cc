@@ -95,6 +95,33 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(RanksAndMethods, Aggregation, testing::ValuesIn(cases()));
 
+// Tasks of a few elements, so that short vectors are shared out, too.
+TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  for (const char* name : {"all_reduce", "gather", "scatter_reduce"}) {
+    for (const char* method : {"none", "ef | f16", "ef | sign", "ef | topk(0.05) | qsgd(bits=4)", "terngrad"}) {
+      const bool linear = std::string_view(method) == "none" || std::string_view(method) == "ef | f16";
+      if (std::string_view(name) == "all_reduce" && !linear) continue;
+      std::vector<std::vector<float>> means(3);
+      for (const int threads : {1, 3}) {
+        run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+          const auto workers = std::make_shared<Workers>(threads, 16);
+          const auto aggregator = make_aggregator("test", name, method, buckets, communicator, workers);
+          auto& mean = means[static_cast<std::size_t>(communicator.rank())];
+          std::vector<float> values;
+          for (int step = 0; step < 2; ++step) {
+            values = sample_gradient(layout, communicator.rank(), step);
+            average_all(*aggregator, buckets, values, step, communicator);
+          }
+          if (threads == 1) mean = values;
+          EXPECT_EQ(values, mean) << name << ", " << method;
+        });
+      }
+    }
+  }
+}
+
 TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);

@@ -100,6 +100,16 @@ TEST(Sync, OverlapChangesNoBit) {
   }
 }
 
+TEST(Sync, ThreadsOfTheCodecChangeNoBit) {
+  for (const char* codec : {"f16", "qsgd(bits=4)", "ef | topk(0.1)"}) {
+    AlgorithmOptions one;
+    one.codec = codec;
+    AlgorithmOptions three = one;
+    three.codec_threads = 3;
+    EXPECT_EQ(train(3, one, 4), train(3, three, 4)) << codec;
+  }
+}
+
 TEST(Sync, AStopRequestOfOneRankReachesAllInTheSameStep) {
   run_threads(4, 20s, [&](Communicator& communicator, Mailbox&) {
     Quadratic worker(communicator.rank());
