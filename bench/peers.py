@@ -151,7 +151,7 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     python = peers_python()
-    subprocess.run(sys.argv[1:], check=True)
+    subprocess.run([*sys.argv[1:], "--threads", "1"], check=True)
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, __file__, "--peers-only"], check=True, env=environment)
 
