@@ -63,6 +63,7 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
     : parameters_(std::move(parameters)),
       options_(std::move(options)),
       communicator_(std::move(communicator)),
+      workers_(std::make_shared<Workers>(options_.codec_threads)),
       lanes_(options_.lanes.size()),
       places_(parameters_.size()) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -116,7 +117,7 @@ void Averager::order_buckets() {
 
 std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase, int rank, int ranks) const {
   const Phase& chosen = options_.lanes[lane].phases[phase];
-  return make_aggregator(where, chosen.aggregator, chosen.method, lanes_[lane].plans, rank, ranks);
+  return make_aggregator(where, chosen.aggregator, chosen.method, lanes_[lane].plans, rank, ranks, workers_);
 }
 
 std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase) const {

@@ -42,7 +42,8 @@ struct AveragerOptions {
   // A value that is not finite makes the whole mean of its bucket NaN on every rank, as without compression, in place
   // of a NumericError; no memory is changed by it. Costs one round of 4 bytes a bucket.
   bool propagate = false;
-  std::string agreed;  // whatever else must be the same on all ranks, but does not belong to the state
+  int codec_threads = 1;  // that encode and decode; the result is the same with any number
+  std::string agreed;     // whatever else must be the same on all ranks, but does not belong to the state
 };
 
 struct AveragerStats {
@@ -127,6 +128,7 @@ class Averager {
   std::vector<Parameter> parameters_;
   AveragerOptions options_;
   std::shared_ptr<Communicator> communicator_;
+  std::shared_ptr<Workers> workers_;  // of all codecs
   std::vector<LaneState> lanes_;
   std::vector<Place> places_;  // by parameter
   std::vector<Turn> turns_;

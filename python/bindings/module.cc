@@ -88,7 +88,7 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
 using LaneTuple = std::pair<std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
 
 HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                         bool propagate, std::uint64_t check_replicas) {
+                         bool propagate, std::uint64_t check_replicas, int threads) {
   HookOptions options;
   for (const auto& [parameters, phases] : lanes) {
     Lane& lane = options.averager.lanes.emplace_back();
@@ -98,6 +98,7 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
   options.averager.seed = seed;
   options.averager.bucket_bytes = bucket_bytes;
   options.averager.propagate = propagate;
+  options.averager.codec_threads = threads;
   options.check_replicas = check_replicas;
   return options;
 }
@@ -113,13 +114,13 @@ void end_released(Hook* hook) {
 std::shared_ptr<Hook> attach(c10d::Reducer& reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                             bool propagate, std::uint64_t check_replicas, double timeout) {
+                             bool propagate, std::uint64_t check_replicas, int threads, double timeout) {
   const std::shared_ptr<Communicator> communicator = meeting
                                                          ? beside_process_group(*group, meeting, milliseconds(timeout))
                                                          : over_process_group(*group, milliseconds(timeout));
   try {
     const std::shared_ptr<Hook> hook(
-        new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas),
+        new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas, threads),
                  communicator),
         end_released);
     Hook::attach(hook, reducer);
@@ -227,7 +228,7 @@ PYBIND11_MODULE(_C, module) {
   module.attr("version") = std::string(sotto::version);
 
   py::class_<TensorCodec>(module, "TensorCodec")
-      .def(py::init<const std::string&>())
+      .def(py::init<const std::string&, int>())
       .def_property_readonly("sentence", &TensorCodec::sentence)
       .def("contract", &contract)
       .def("encode", &encode)

@@ -39,7 +39,8 @@ std::string codec_of(const std::string& sentence) {
 
 }  // namespace
 
-TensorCodec::TensorCodec(const std::string& sentence) : codec_(make_codec("codec", codec_of(sentence))) {}
+TensorCodec::TensorCodec(const std::string& sentence, int threads)
+    : codec_(make_codec("codec", codec_of(sentence), std::make_shared<Workers>(threads))) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
   const std::lock_guard lock(mutex_);

@@ -24,7 +24,7 @@ struct TensorHead {
 class TensorCodec {
  public:
   // A sentence without memory; ConfigError otherwise.
-  explicit TensorCodec(const std::string& sentence);
+  TensorCodec(const std::string& sentence, int threads);
 
   const std::string& sentence() const { return codec_->sentence(); }
   Contract contract(const std::vector<std::int64_t>& shape) const;

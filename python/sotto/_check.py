@@ -34,6 +34,12 @@ def whole(name: str, value: Any, bits: int = 63) -> int:
     return value
 
 
+def threads(value: Any) -> int:
+    if not 1 <= whole("threads", value) <= 256:
+        raise ConfigError(f"threads={value!r}: wants a number from 1 to 256")
+    return value
+
+
 def number(name: str, value: Any, above: float, most: float) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not above < value <= most:
         raise ConfigError(f"{name}={value!r}: wants a number above {above:g}, at most {most:g}")

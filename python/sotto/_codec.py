@@ -31,11 +31,12 @@ class Codec:
     """A way to turn a tensor into few bytes, from a sentence without memory: ``Codec("topk(0.01) | qsgd(4)")``.
 
     Messages stand alone: they hold shape and type of their tensor, and any Codec of the same sentence decodes them. One
-    object may be used from several threads; they take turns. ConfigError for a sentence that is none.
+    object may be used from several threads; they take turns. `threads` share the work of one message; no bit of it
+    depends on them. ConfigError for a sentence that is none.
     """
 
-    def __init__(self, sentence: str) -> None:
-        self._codec = _C.TensorCodec(_check.sentence("sentence", sentence))
+    def __init__(self, sentence: str, *, threads: int = 1) -> None:
+        self._codec = _C.TensorCodec(_check.sentence("sentence", sentence), _check.threads(threads))
 
     @property
     def sentence(self) -> str:

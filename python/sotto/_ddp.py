@@ -34,6 +34,7 @@ def compress(
     bucket_mb: float = 4.0,
     nonfinite: str = "raise",
     check_replicas: int = 0,
+    threads: int = 1,
     timeout: float | timedelta | None = None,
 ) -> DistributedDataParallel:
     """From now on `ddp` averages its gradients compressed; returns `ddp`.
@@ -54,6 +55,7 @@ def compress(
     nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": it becomes
         NaN on every rank, as in DDP, and changes no memory: for torch.amp.GradScaler.
     check_replicas: every so many steps compare the parameters of all ranks by hash; NumericError when they differ.
+    threads: that encode and decode on this rank; no bit depends on them.
     timeout: of each exchange, and for all ranks to come here (30 minutes).
 
     Messages go over Gloo connections of their own between the ranks of ddp.process_group, made through its store and on its
@@ -80,7 +82,8 @@ def compress(
         lanes = _lanes([name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
         _hooks[ddp] = _C.attach(
             ddp.reducer, group, meeting, parameters, lanes, _check.whole("seed", seed), bucket_bytes,
-            nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.seconds(timeout))
+            nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.threads(threads),
+            _check.seconds(timeout))
     return ddp
 
 

@@ -92,7 +92,7 @@ def with_ddp_buckets(caps, codec, **options):
     """The parameters after some steps, for several sizes of DDP's own buckets."""
     digests = []
     for cap in caps:
-        ddp = sotto.compress(make(bucket_cap_mb=cap), codec, check_replicas=1, **options)
+        ddp = sotto.compress(make(bucket_cap_mb=cap), codec, check_replicas=1, threads=1 + dist.get_rank(), **options)
         train(ddp, 6)
         digests.append(digest(ddp))
     return digests

@@ -148,3 +148,18 @@ def test_aggregate(pair, start_ranks):
 
 def test_other_threads_run_while_one_waits(pair, tmp_path):
     assert pair.values("others_run_meanwhile", folder=str(tmp_path)) == [[2.0] * 4] * 2
+
+
+@pytest.mark.parametrize("sentence", ["none", "sign", "topk(0.01) | qsgd(4)"])
+def test_threads_change_no_bit(package, sentence):
+    x = torch.randn(300_000)
+    one, three = package.Codec(sentence), package.Codec(sentence, threads=3)
+    data = one.encode(x)
+    assert three.encode(x) == data
+    assert torch.equal(three.decode(data), one.decode(data))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 257, 2.0, True, "2", None], ids=repr)
+def test_numbers_of_threads_that_are_refused(package, threads):
+    with pytest.raises(package.ConfigError, match="threads="):
+        package.Codec("none", threads=threads)
