@@ -58,6 +58,8 @@ def refused(job, *parts, status=2):
     (["codec", "measure", "--codec", "qsgd(99)"], ["--codec qsgd(99): bits must be in"]),
     (["codec", "measure", "--codec", "int8", "--input", "gausian"], ["did you mean `gaussian`?"]),
     (["codec", "measure", "--codec", "int8", "--elements", "0"], ["--elements 0: must be in"]),
+    (["codec", "measure", "--codec", "int8", "--threads", "0"], ["--threads 0: must be in"]),
+    (["train", "--codec-threads", "257"], ["--codec-threads 257: must be in"]),
     (["data", "get", "mnits", "--data-dir", "d"], ["did you mean `mnist`?"]),
     (["data", "get", "mnist"], ["--data-dir"]),
     (["data", "show", "digits"], ["--out"]),

@@ -37,8 +37,10 @@ def test_an_aggregator_in_a_sentence(good, run):
 
 
 def test_measure_json(good):
-    found = json.loads(good("codec", "measure", "--codec", "ef | topk(0.01)", "--elements", 100000, "--json").out)
-    assert set(found) == {"codec", "elements", "bytes", "ratio", "relative_error", "encode_gbps", "decode_gbps", "memcpy_gbps"}
+    measure = ["codec", "measure", "--codec", "ef | topk(0.01)", "--elements", 100000, "--threads", 2, "--json"]
+    found = json.loads(good(*measure).out)
+    assert set(found) == {"codec", "threads", "elements", "bytes", "ratio", "relative_error", "encode_gbps", "decode_gbps", "memcpy_gbps"}
+    assert found["threads"] == 2
     assert found["elements"] == 100000 and found["codec"].startswith("topk(ratio=0.01")
     assert found["ratio"] == pytest.approx(400000 / found["bytes"])
     assert 0 < found["relative_error"] < 1
