@@ -19,7 +19,7 @@ import warnings
 
 PEERS = {"pypiquant": "4.1.0", "cffi": "2.0.0", "pycparser": "2.23", "bitsandbytes": "0.45.5"}
 ELEMENTS = 25_000_000
-REPEATS = 9
+REPEATS = 9  # of the peers; those of bench_codecs are a flag
 
 
 def peers_python():

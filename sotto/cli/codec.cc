@@ -26,7 +26,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view help = R"text(Lists, describes and measures codecs.
+constexpr std::string_view help = R"text(Lists, describes and measures codecs, and advises on a basis.
 
 Usage: sotto codec list
        sotto codec describe NAME-OR-SENTENCE
@@ -50,7 +50,7 @@ std::string_view word(Contract::Kind kind) {
     case Contract::Kind::rounding: return "rounding";
     case Contract::Kind::unbiased: return "unbiased";
     case Contract::Kind::contraction: return "contraction";
-    case Contract::Kind::none: return "neither";
+    case Contract::Kind::none: return "none";
   }
   return "?";
 }
@@ -60,7 +60,8 @@ std::array<std::string, 2> promises(std::string_view sentence) {
   if (find_entry(stage_table(), parse_sentence("sotto codec list", sentence).calls.front().name) == nullptr) {
     return {"-", "-"};
   }
-  const Contract contract = make_codec("sotto codec list", sentence)->contract(flat_layout(1 << 16));
+  const Layout matrix({{"values", 0, {256, 256}}}, 1 << 16);  // what svd leaves out shows in a matrix
+  const Contract contract = make_codec("sotto codec list", sentence)->contract(matrix);
   return {std::string(word(contract.kind)), contract.linear ? "yes" : "no"};
 }
 

@@ -15,7 +15,7 @@ std::span<const Command> command_table() {
       {"train", "train a model on one or more ranks", run_train},
       {"compare", "train the same job once with each of several codecs; print one table", run_compare},
       {"eval", "evaluate the checkpoints of a run, also while they appear", run_eval},
-      {"codec", "list, describe and measure codecs", run_codec},
+      {"codec", "list, describe and measure codecs; advise on a basis", run_codec},
       {"data", "list, download and show data sets", run_data},
       {"doctor", "check this machine: network interfaces, threads, torch, Gloo, space", run_doctor},
   }};

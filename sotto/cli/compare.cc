@@ -88,6 +88,9 @@ struct OwnOptions {
 }  // namespace
 
 int compare_codecs(const TrainOptions& options, std::span<const std::string> codecs, TableStyle style) {
+  if (!options.capture.empty()) {
+    throw ConfigError("--capture: every codec would write the same files; capture with `sotto train`");
+  }
   std::vector<Row> rows;
   int status = 0;
   for (std::size_t i = 0; i < codecs.size() && status != 128 + SIGINT && status != 128 + SIGTERM; ++i) {

@@ -28,6 +28,7 @@ void print_help() {
       "  none                     what training without compression sends\n"
       "  qsgd(bits=4)             every element in 4 bits and a sign, unbiased\n"
       "  ef | topk(0.01)          the largest hundredth of the elements; the rest is remembered (error feedback)\n"
+      "  svd | atomo(s=3)         three singular triplets of each tensor, drawn at random: unbiased (ATOMO)\n"
       "\n"
       "Examples:\n"
       "  sotto demo\n"

@@ -22,9 +22,9 @@ namespace sotto {
 void TrainOptions::visit(OptionVisitor& v) {
   const Bounds count{1, 1e9};  // products of two of them fit into 64 bits
   const Bounds natural{0, 1e15};
-  v.option("model", model, "network: see `sotto train --help`");
+  v.option("model", model, "network: see the models below");
   data.visit(v);
-  v.option("codec", codec, "what is sent of a gradient: a preset, auto, or `memory | select | quantise | code`");
+  v.option("codec", codec, "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
   v.option("algorithm", algorithm, "the order of a step: sync");

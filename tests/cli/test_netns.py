@@ -12,7 +12,7 @@ def payload(cable, rank):
     return cable.count(rank, "tx_bytes") - HEADERS * cable.count(rank, "tx_packets")
 
 
-@pytest.mark.parametrize("codec", ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8"])
+@pytest.mark.parametrize("codec", ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8", "svd | atomo(s=3)"])
 def test_reported_bytes_are_those_of_the_kernel(sotto, tmp_path, cable, codec):
     flags = ["train", "--model", "lenet", "--train-size", "512", "--test-size", "16", "--batch-size", "4",
              "--max-steps", "40", "--codec", codec, "--interface", "eth0", "--train-dir", str(tmp_path / "run")]

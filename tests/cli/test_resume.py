@@ -7,7 +7,7 @@ import pytest
 
 from conftest import TINY, summary, wait_until
 
-CODECS = ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8"]
+CODECS = ["none", "qsgd(bits=4)", "ef | topk(0.01)", "int8", "svd(exact=4) | atomo(s=3)"]
 
 
 def newest(folder):

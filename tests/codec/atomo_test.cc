@@ -189,6 +189,7 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("atomo").find("s is missing"), std::string::npos);
   EXPECT_NE(error("atomo(0)").find("s must be above 0"), std::string::npos);
   EXPECT_NE(error("atomo(-5%)").find("s must be above 0"), std::string::npos);
+  EXPECT_NE(error("atomo(0.05)").find("written as in s=5%"), std::string::npos);
   EXPECT_NE(error("atomo(101%)").find("at most 100%"), std::string::npos);
   EXPECT_NE(error("atomo(many)").find("s must be a number"), std::string::npos) << error("atomo(many)");
   EXPECT_NE(error("atomo(3, p=max)").find("p=max has no s"), std::string::npos);

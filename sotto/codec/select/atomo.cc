@@ -26,6 +26,7 @@ std::string AtomoOptions::problem() const {
   try {
     const double value = parse_double("s", s);
     if (!(value > 0) || !std::isfinite(value)) return "s must be above 0";
+    if (!s.ends_with('%') && value < 1) return "s is a number of atoms, at least 1; a share is written as in s=5%";
     if (s.ends_with('%') && value > 1) return "s must be at most 100%";
   } catch (const ConfigError& error) {
     return error.what();

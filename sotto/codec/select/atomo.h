@@ -14,7 +14,7 @@ struct AtomoOptions {
   std::string scope = "segment";
   std::int64_t dense = 1024;
   void visit(OptionVisitor& v) {
-    v.option("s", s, "atoms sent on average: a number above 0, or a share such as 5%; none with p=max and p=l2");
+    v.option("s", s, "atoms sent on average: a number, at least 1, or a share such as 5%; none with p=max and p=l2");
     v.option("p", p,
              "probabilities: of least variance; min(1, s e/sum e), as the original code has it; all equal; e/max e; "
              "e/|e|_2",
