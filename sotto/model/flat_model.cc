@@ -13,9 +13,19 @@
 namespace sotto {
 namespace {
 
+// Sizes in the order of memory. Convolutions compute with their channels last, so the inputs of their weights come
+// last, too: torch would turn weights and gradients round in every step, and LeNet takes 1.6 times as long then.
+std::vector<std::int64_t> memory_shape(const at::Tensor& parameter) {
+  if (parameter.dim() != 4) return parameter.sizes().vec();
+  return {parameter.size(0), parameter.size(2), parameter.size(3), parameter.size(1)};
+}
+
+// As torch sees it: outputs, inputs, height, width.
 at::Tensor view_of(const at::Tensor& flat, const Segment& segment) {
-  return flat.narrow(0, static_cast<std::int64_t>(segment.offset), static_cast<std::int64_t>(segment.numel()))
-      .view(segment.shape);
+  const auto view =
+      flat.narrow(0, static_cast<std::int64_t>(segment.offset), static_cast<std::int64_t>(segment.numel()))
+          .view(segment.shape);
+  return segment.shape.size() == 4 ? view.permute({0, 3, 1, 2}) : view;
 }
 
 at::Tensor zeros_for(const Layout& layout) { return at::zeros({static_cast<std::int64_t>(layout.size())}, at::kFloat); }
@@ -83,7 +93,7 @@ std::span<float> FlatModel::span_of(const at::Tensor& flat) {
 
 void FlatModel::bind_parameters() {
   const auto parameters = network_->named_parameters();
-  for (const auto& item : parameters) layout_.append(item.key(), item.value().sizes().vec());
+  for (const auto& item : parameters) layout_.append(item.key(), memory_shape(item.value()));
   parameters_ = zeros_for(layout_);
   gradient_ = zeros_for(layout_);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
