@@ -72,7 +72,10 @@ const char* name_of(Contract::Kind kind) {
 }
 
 py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& shape) {
-  const Contract contract = codec.contract(shape);
+  const Contract contract = [&] {
+    const py::gil_scoped_release released;  // another thread may be encoding
+    return codec.contract(shape);
+  }();
   py::dict dict;
   dict["kind"] = name_of(contract.kind);
   dict["omega"] = contract.omega;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <vector>
 
 #include "python/bindings/agreement.h"
 #include "python/bindings/tensor_types.h"
@@ -24,8 +25,29 @@ struct Part {
   std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
 };
 
+// Throws what the aggregator would throw of these values once the others wait for them. With a codec of its own, since
+// one may keep state of what it encodes; random numbers are those of the key, so nothing else is different after it.
+void try_codec(const Part& part, const std::string& sentence, const Key& key, int ranks) {
+  const auto codec = make_codec("codec", sentence);
+  const Layout& layout = part.layout;
+  if (codec->contract(layout).kind == Contract::Kind::exact) return;  // takes all that is finite
+  const Bucket bucket{floats_of(part.values), &layout, 0};
+  if (part.aggregator->name() == "all_reduce") {
+    std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->linear_type().value()));
+    codec->to_linear(bucket, 1.0F / static_cast<float>(ranks), key, form);
+    return;
+  }
+  std::vector<float> agreed(codec->agreed_count(layout));
+  codec->propose(bucket, agreed);
+  const Range whole{0, layout.size()};
+  Message message;
+  codec->encode(bucket, key, agreed, {&whole, 1}, {&message, 1});
+  codec->check(message.view(), layout, whole);  // as the others will
+}
+
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
   const auto& [op, codec, aggregator, seed] = how;
+  if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
   if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
     throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
   }
@@ -37,7 +59,8 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   };
   if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
   if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
-  if (const Method method = read_method("codec", codec); !method.memory.empty()) {
+  const Method method = read_method("codec", codec);
+  if (!method.memory.empty()) {
     throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
                       "` out, or use sotto.compress");
   }
@@ -47,6 +70,7 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   part.aggregator =
       make_aggregator("codec", aggregator, codec, {{0, 1, {0, part.layout.size()}, part.layout}}, communicator);
   require_finite({floats_of(part.values), &part.layout, 0}, key);
+  try_codec(part, method.codec, key, communicator.size());
   return part;
 }
 
@@ -71,14 +95,14 @@ void agree(Communicator& communicator, std::uint64_t hash, const std::exception_
 }  // namespace
 
 at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communicator& communicator) {
-  Hash hash;
-  hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
-                       how.op, how.codec, how.aggregator, how.seed, static_cast<int>(tensor.layout())));
   const Key key{how.seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0};
   Part part;
+  Hash hash;
   std::exception_ptr refusal;
   try {
     part = part_of(tensor, how, key, communicator);
+    hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
+                         how.op, how.codec, how.aggregator, how.seed, static_cast<int>(tensor.layout())));
   } catch (...) {
     refusal = std::current_exception();
   }

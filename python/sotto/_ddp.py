@@ -65,7 +65,8 @@ def compress(
 
     Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, naming who and which
     step. After such an error the module cannot go on. What one rank refuses here is a CommError on the others, which names
-    it; then all may call again.
+    it; then all may call again. One that was given no DistributedDataParallel module tells it to the default group alone:
+    ranks that call with another group wait for it until the timeout.
     """
     with _meeting(ddp) as (group, meeting):
         if not isinstance(ddp, DistributedDataParallel):

@@ -390,9 +390,10 @@ def refused_on_one(what):
 
 def aggregate_refused_on_one(what):
     """The same."""
-    tensor, how = torch.ones(1000), {"codec": "int8", "timeout": 600}
+    tensor, how = torch.ones(1000), {"codec": "f16" if what == "large" else "int8", "timeout": 600}
     if dist.get_rank() == 1:
-        tensor = {"nan": tensor * math.nan, "list": [1.0], "sparse": tensor.to_sparse()}.get(what, tensor)
+        tensor = {"nan": tensor * math.nan, "large": tensor * 1e6, "list": [1.0], "sparse": tensor.to_sparse(),
+                  "nested": torch.nested.nested_tensor([tensor, tensor[1:]])}.get(what, tensor)
         how |= {"op": {"op": 3}, "timeout": {"timeout": 0}}.get(what, {})
     said = ""
     try:

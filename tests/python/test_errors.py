@@ -75,10 +75,10 @@ def test_what_one_rank_refuses(pair, what, why):
     assert first == second
 
 
-@pytest.mark.parametrize("what", ["nan", "list", "sparse", "op", "timeout"])
+@pytest.mark.parametrize("what", ["nan", "large", "list", "sparse", "nested", "op", "timeout"])
 def test_what_one_rank_does_not_aggregate(pair, what):
     (other, *first), (refused, *second) = pair.values("aggregate_refused_on_one", what=what)
-    assert refused.startswith("NumericError: " if what == "nan" else "ConfigError: ")
+    assert refused.startswith("NumericError: " if what in ("nan", "large") else "ConfigError: ")
     assert other.startswith("ConfigError: rank 1 refuses")
     assert first == second == [[2.0] * 3]
 
