@@ -67,10 +67,10 @@ Layout chunk_layout(const Layout& layout, Range chunk) {
     const std::size_t size = piece.range.size();
     if (size != segment.numel()) {
       const std::size_t row = segment.numel() / static_cast<std::size_t>(segment.shape.front());
-      if (piece.first % row == 0 && size % row == 0) {
+      if (segment.shape.size() > 1 && piece.first % row == 0 && size % row == 0) {
         segment.shape.front() = static_cast<std::int64_t>(size / row);
-      } else {
-        segment.shape = {static_cast<std::int64_t>(size)};
+      } else {  // a row, which nobody takes for a whole bias
+        segment.shape = {1, static_cast<std::int64_t>(size)};
       }
     }
     segment.offset = piece.range.begin - chunk.begin;

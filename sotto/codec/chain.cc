@@ -160,8 +160,8 @@ void Chain::reserve(const Plan& plan) {
   groups_.reserve(groups);
   counts_.reserve(groups);
   if (!stages_.select) return;
-  stages_.select->reserve(plan.atoms);
-  if (stages_.within) stages_.within->reserve(plan.values);
+  stages_.select->reserve(plan.atoms, slots_.size());
+  if (stages_.within) stages_.within->reserve(plan.values, plan.units);
   numbers_.room(plan.values);
   if (stages_.within) kept_numbers_.room(plan.values);
   const bool scaled_within = stages_.within && stages_.within->scales();

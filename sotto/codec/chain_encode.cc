@@ -95,7 +95,8 @@ std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const S
     const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
                           : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
                                                   : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
-    groups_.push_back({energies, slot.piece.segment, bucket.layout->segments()[slot.piece.segment].shape.size(),
+    const Segment& segment = bucket.layout->segments()[slot.piece.segment];
+    groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
                        static_cast<std::uint32_t>(slot.first), static_cast<std::uint32_t>(slot.atoms.first)});
   }
   counts_.resize(slots_.size());
@@ -151,8 +152,9 @@ std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, 
   const auto numbers = numbers_.room(count);
   groups_.clear();
   for (const Unit& unit : units_) {
-    const std::size_t segment = slots_[unit.slot].piece.segment;
-    groups_.push_back({values.subspan(unit.value, unit.count), segment, bucket.layout->segments()[segment].shape.size(),
+    const std::size_t number = slots_[unit.slot].piece.segment;
+    const Segment& segment = bucket.layout->segments()[number];
+    groups_.push_back({values.subspan(unit.value, unit.count), number, segment.shape.size(), segment.numel(),
                        static_cast<std::uint32_t>(unit.value), unit.count > 0 ? numbers[unit.value] : 0});
   }
   counts_.resize(units_.size());

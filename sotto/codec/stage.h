@@ -85,7 +85,8 @@ class Transform : public Stage {
 struct Group {
   std::span<const float> energies;
   std::size_t segment = 0;
-  std::size_t dimensions = 1;  // of the segment's tensor
+  std::size_t dimensions = 1;  // of the segment's tensor, which has `values`
+  std::size_t values = 0;
   std::uint32_t first = 0;
   std::uint32_t number = 0;
 };
@@ -95,12 +96,13 @@ class Select : public Stage {
  public:
   // each[g]: the most atoms that group g (of atoms[g] atoms) can send; returns the most of all groups together.
   virtual std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const = 0;
-  // Room for groups of at most so many atoms together: select() then allocates nothing.
-  virtual void reserve(std::size_t /*atoms*/) {}
+  // Room for so many groups of so many atoms together, at most: select() then allocates nothing.
+  virtual void reserve(std::size_t /*atoms*/, std::size_t /*groups*/) {}
   // Writes the ascending numbers of the selected atoms, and how many of each group; returns how many in all. Atoms that
   // are not finite count as the largest, so that they reach the quantiser, which finds them.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
+  virtual bool pools() const { return false; }   // all groups of a message share what is selected
   virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
   // Of x -> what is selected of x, for groups of these sizes.
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;

@@ -125,7 +125,13 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
     AnyStage stage = found.make(sentence, call);
     switch (found.kind) {
       case StageKind::transform: stages.transform = std::get<0>(std::move(stage)); break;
-      case StageKind::select: (within ? stages.within : stages.select) = std::get<1>(std::move(stage)); break;
+      case StageKind::select:
+        if (within && std::get<1>(stage)->pools()) {
+          fail_at(sentence, call, call.position,
+                  "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
+        }
+        (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
+        break;
       case StageKind::quantise: stages.quantise = std::get<2>(std::move(stage)); break;
       case StageKind::code: stages.code = std::get<3>(std::move(stage)); break;
     }

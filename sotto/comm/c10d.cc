@@ -42,10 +42,11 @@ std::string plain_reason(std::string_view what, std::chrono::milliseconds deadli
 }
 
 // Messages of ours on a group of somebody else are told from theirs by this tag ("so"). Those of ranks whose marks
-// differ must not meet, since their rooms may not fit: the mark is part of the tag, which MPI wants below 2^15.
+// differ must not meet, since their rooms may not fit: the mark is part of the tag. MPI wants tags below 2^15; there
+// one pair of marks in 3000 is told apart by the marks alone.
 constexpr int plain_tag = 0x736F;
 constexpr int mark_tag = plain_tag + 1;
-int tag_of(std::uint64_t mark) { return mark_tag + 1 + static_cast<int>(mark % 3000); }
+int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int>(mark % (mpi ? 3000 : 1U << 30U)); }
 
 class C10dCommunicator final : public Communicator {
  public:
@@ -79,7 +80,7 @@ class C10dCommunicator final : public Communicator {
   void agree_on(std::uint64_t mark, std::string_view otherwise) override {
     mark_ = mark;
     otherwise_ = otherwise;
-    tag_ = tag_of(mark);
+    tag_ = tag_of(mark, polled_);
     for (Peer& peer : peers_) peer.told = peer.asked = false;
   }
 

@@ -1,5 +1,7 @@
 #include "sotto/core/workers.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -43,6 +45,9 @@ class Workers::Pool {
     }
   }
   ~Pool() { end(); }
+
+  // False in a child that was forked off: its copy has no threads, and what they would be woken by waits for them.
+  bool has_threads() const { return ::getpid() == process_; }
 
   void run(std::size_t count, AnyTask task) {
     {
@@ -118,6 +123,7 @@ class Workers::Pool {
   std::size_t failed_ = 0;  // the task that threw `error_`
   std::exception_ptr error_;
   std::vector<std::thread> threads_;
+  pid_t process_ = ::getpid();
 };
 
 Workers::Workers(int threads, std::size_t grain) : threads_(threads), grain_(grain) {
@@ -126,10 +132,12 @@ Workers::Workers(int threads, std::size_t grain) : threads_(threads), grain_(gra
   if (threads > 1) pool_ = std::make_unique<Pool>(threads - 1);
 }
 
-Workers::~Workers() = default;
+Workers::~Workers() {
+  if (pool_ && !pool_->has_threads()) static_cast<void>(pool_.release());
+}
 
 void Workers::run(std::size_t count, AnyTask task) {
-  if (pool_ && count > 1 && !within_task) return pool_->run(count, task);
+  if (pool_ && count > 1 && !within_task && pool_->has_threads()) return pool_->run(count, task);
   for (std::size_t i = 0; i < count; ++i) task.call(task.object, i);
 }
 

@@ -69,7 +69,7 @@ TEST(Chunks, KeepWholeSegmentsAndRows) {
   const Layout layout = sotto::testing::borrowed_layout();  // 3 | 4x11 | gap | 1 | 2x3x5
   EXPECT_EQ(chunk_layout(layout, {3, 47}).segments()[0], (Segment{"second", 0, {4, 11}}));
   EXPECT_EQ(chunk_layout(layout, {14, 36}).segments()[0], (Segment{"second", 0, {2, 11}}));
-  EXPECT_EQ(chunk_layout(layout, {0, 10}).segments()[1], (Segment{"second", 3, {7}}));
+  EXPECT_EQ(chunk_layout(layout, {0, 10}).segments()[1], (Segment{"second", 3, {1, 7}}));
   EXPECT_EQ(chunk_layout(layout, {66, 83}).segments()[0], (Segment{"fourth", 0, {1, 3, 5}}));
   EXPECT_TRUE(chunk_layout(layout, {47, 50}).segments().empty());
   EXPECT_EQ(chunk_layout(layout, {20, 20}).size(), 0U);

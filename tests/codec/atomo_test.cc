@@ -177,6 +177,23 @@ TEST(Atomo, DenseSegmentsGoWhole) {
   }
 }
 
+TEST(Atomo, PiecesOfLongSegmentsAreNotDense) {
+  const Layout layout({{"long", 0, {100}}, {"matrix", 100, {10, 10}}}, 200);
+  const Input input{"segments", layout, gaussian(layout, 47)};
+  const auto codec = make_codec("test", "atomo(10%, dense=20)");
+  double sent = 0;
+  for (std::uint32_t step = 0; step < 50; ++step) {
+    const std::vector<Range> parts{{0, 10}, {10, 105}, {105, 200}};
+    std::vector<Message> messages(parts.size());
+    std::vector<float> values = input.values;
+    codec->encode({values, &layout}, {.step = step}, {}, parts, messages);
+    std::vector<float> out(200);
+    for (std::size_t i = 0; i < parts.size(); ++i) add_part(*codec, layout, parts[i], messages[i].bytes(), 1, out);
+    sent += static_cast<double>(std::ranges::count_if(out, [](float x) { return x != 0; })) / 50;
+  }
+  EXPECT_NEAR(sent, 20, 5);
+}
+
 TEST(Atomo, AnswersForItsOptions) {
   const auto error = [](const std::string& sentence) -> std::string {
     try {
@@ -194,6 +211,7 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("atomo(many)").find("s must be a number"), std::string::npos) << error("atomo(many)");
   EXPECT_NE(error("atomo(3, p=max)").find("p=max has no s"), std::string::npos);
   EXPECT_NE(error("atomo(3, p=least)").find("p must be one of"), std::string::npos) << error("atomo(3, p=least)");
+  EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("of each factor alone"), std::string::npos);
   EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
   EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
   EXPECT_EQ(make_codec("test", "atomo(5%)")->sentence(), "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");

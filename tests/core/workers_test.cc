@@ -1,8 +1,11 @@
 #include "sotto/core/workers.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -110,6 +113,23 @@ TEST_P(Threads, WorkAtTheSameTime) {
   });
   EXPECT_EQ(ids.size(), static_cast<std::size_t>(threads));
   EXPECT_TRUE(ids.contains(std::this_thread::get_id()));
+}
+
+TEST(Workers, AreLeftAloneByAForkedChild) {
+  auto workers = std::make_unique<Workers>(3);
+  workers->run(100, [](std::size_t) {});
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(120);  // rather than for ever
+    std::size_t done = 0;
+    workers->run(100, [&](std::size_t) { ++done; });  // alone
+    workers.reset();
+    ::_exit(done == 100 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Workers, NeedAThreadAndAGrain) {

@@ -44,7 +44,7 @@ std::size_t Atomo::limits(std::span<const std::size_t> atoms, std::span<std::siz
 }
 
 bool Atomo::is_dense(const Group& group) const {
-  return group.dimensions <= 1 && group.energies.size() <= static_cast<std::size_t>(options_.dense);
+  return group.dimensions <= 1 && group.values <= static_cast<std::size_t>(options_.dense);
 }
 
 double Atomo::budget(std::size_t atoms) const { return is_share_ ? s_ * static_cast<double>(atoms) : s_; }

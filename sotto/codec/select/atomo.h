@@ -23,7 +23,7 @@ struct AtomoOptions {
              "s is of each segment, or of the whole bucket (of each part that scatter_reduce cuts it into)",
              {"segment", "bucket"});
     v.option("dense", dense,
-             "one-dimensional segments of at most so many atoms, such as biases, are sent whole and beside s",
+             "one-dimensional segments of at most so many values, such as biases, are sent whole and beside s",
              Bounds{0, 4294967295.0});
   }
   // What no single option can be blamed for; empty when there is nothing.
@@ -41,9 +41,13 @@ class Atomo final : public Select {
 
   std::string sentence() const override { return record_options("atomo", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms) override { level_.reserve(atoms); }
+  void reserve(std::size_t atoms, std::size_t groups) override {
+    level_.reserve(atoms);
+    pooled_.reserve(groups);
+  }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
+  bool pools() const override { return options_.scope == "bucket"; }
   bool scales() const override { return true; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 

@@ -24,7 +24,7 @@ class SampledTopK final : public Select {
 
   std::string sentence() const override { return record_options("sampled_topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms) override { candidates_.reserve(atoms); }
+  void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   Contract contract(std::span<const std::size_t> atoms) const override;

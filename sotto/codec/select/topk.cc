@@ -7,7 +7,7 @@
 namespace sotto {
 
 std::size_t TopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  if (whole_bucket()) {
+  if (pools()) {
     const std::size_t k = share_of(options_.ratio, std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
     std::transform(atoms.begin(), atoms.end(), each.begin(), [k](std::size_t n) { return std::min(n, k); });
     return k;
@@ -19,7 +19,7 @@ std::size_t TopK::limits(std::span<const std::size_t> atoms, std::span<std::size
 
 std::size_t TopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                          std::span<std::size_t> counts, std::span<float>) {
-  if (whole_bucket()) return select_from(groups, indices, counts);
+  if (pools()) return select_from(groups, indices, counts);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
@@ -55,7 +55,7 @@ Contract TopK::contract(std::span<const std::size_t> atoms) const {
   const auto keep = [&](std::size_t n) {
     if (n > 0) delta = std::min(delta, static_cast<double>(share_of(options_.ratio, n)) / static_cast<double>(n));
   };
-  if (whole_bucket()) {
+  if (pools()) {
     keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
   } else {
     std::for_each(atoms.begin(), atoms.end(), keep);

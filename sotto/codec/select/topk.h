@@ -24,13 +24,13 @@ class TopK final : public Select {
 
   std::string sentence() const override { return record_options("topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms) override { candidates_.reserve(atoms); }
+  void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
+  bool pools() const override { return options_.scope == "bucket"; }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  bool whole_bucket() const { return options_.scope == "bucket"; }
   // The exact top k of these groups together.
   std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts);
