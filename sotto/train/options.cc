@@ -24,7 +24,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   const Bounds natural{0, 1e15};
   v.option("model", model, "network: see the models below");
   data.visit(v);
-  v.option("codec", codec, "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
+  v.option("codec", codec,
+           "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
   v.option("algorithm", algorithm, "the order of a step: sync");
