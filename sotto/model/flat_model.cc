@@ -13,8 +13,8 @@
 namespace sotto {
 namespace {
 
-// Sizes in the order of memory. Convolutions compute with their channels last, so the inputs of their weights come
-// last, too: torch would turn weights and gradients round in every step, and LeNet takes 1.6 times as long then.
+// Sizes in the order of memory. Convolutions compute with their channels last, and so lie their weights, as those of a
+// torch module after to(memory_format=channels_last).
 std::vector<std::int64_t> memory_shape(const at::Tensor& parameter) {
   if (parameter.dim() != 4) return parameter.sizes().vec();
   return {parameter.size(0), parameter.size(2), parameter.size(3), parameter.size(1)};
