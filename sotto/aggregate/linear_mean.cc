@@ -31,7 +31,7 @@ void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communic
     phases.encode += timer.lap();
     communicator.all_reduce(form, type_, ReduceOp::sum);
     phases.network += timer.lap();
-    codec_->from_linear(form, 1.0F, out);
+    codec_->from_linear(form, 1.0F, key, out);
   }
   require_finite(out, key);
   phases.decode += timer.lap();
@@ -44,7 +44,7 @@ void LinearMean::own(const Bucket& in, Bucket& out, const Key& key, int ranks) {
   }
   const auto form = linear(in);
   codec_->to_linear(in, 1.0F / static_cast<float>(ranks), key, form);
-  codec_->from_linear(form, static_cast<float>(ranks), out);
+  codec_->from_linear(form, static_cast<float>(ranks), key, out);
 }
 
 }  // namespace sotto

@@ -131,7 +131,11 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   }
   plan.values = std::min(plan.values, plan.most * widest);
   plan.max_body += std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
-  if (stages_.select) plan.max_body += length_bytes + max_index_bytes(plan.most, plan.atoms);
+  if (selection_is_known()) {
+    plan.max_body += sizeof(Key::seed);
+  } else if (stages_.select) {
+    plan.max_body += length_bytes + max_index_bytes(plan.most, plan.atoms);
+  }
   if (stages_.within) plan.max_body += length_bytes + max_index_bytes(plan.values, plan.values);
   if (std::max({plan.max_body, plan.atoms, plan.rows, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
     throw ConfigError(fmt::format("{} elements are too many for one message; use smaller buckets", part.size()));
@@ -148,24 +152,29 @@ void Chain::reserve_decoding(const Plan& plan) const {
   indices_.room(plan.most);
   atoms_.room(plan.most);
   values_.room(plan.values);
+  if (selection_is_known()) reserve_selection(plan);
   if (!stages_.within) return;
   within_.room(plan.values);
   kept_values_.room(plan.values);
 }
 
-void Chain::reserve(const Plan& plan) {
-  reserve_decoding(plan);
-  crcs_.reserve(plan.values / stretch_ + 2);
+void Chain::reserve_selection(const Plan& plan) const {
   const std::size_t groups = stages_.within ? plan.units : slots_.size();
   groups_.reserve(groups);
   counts_.reserve(groups);
-  if (!stages_.select) return;
   stages_.select->reserve(plan.atoms, slots_.size());
+  if (stages_.select->scales()) scales_.room(plan.most);
+}
+
+void Chain::reserve(const Plan& plan) {
+  reserve_decoding(plan);
+  crcs_.reserve(plan.values / stretch_ + 2);
+  if (!stages_.select) return;
+  reserve_selection(plan);
   if (stages_.within) stages_.within->reserve(plan.values, plan.units);
   numbers_.room(plan.values);
   if (stages_.within) kept_numbers_.room(plan.values);
-  const bool scaled_within = stages_.within && stages_.within->scales();
-  scales_.room(scaled_within ? plan.values : stages_.select->scales() ? plan.most : 0);
+  if (stages_.within && stages_.within->scales()) scales_.room(plan.values);
 }
 
 // The units of what the slots say that goes. REQUIRES selected and value of every slot.

@@ -38,7 +38,7 @@ class Chain final : public Codec {
   std::optional<DType> linear_type() const override;
   std::size_t linear_count(const Layout& layout) const override;
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override;
-  void from_linear(std::span<const std::byte> in, float scale, Bucket& out) const override;
+  void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const override;
   void visit_state(StateVisitor& visitor) override;
 
  private:
@@ -93,9 +93,11 @@ class Chain final : public Codec {
   [[noreturn]] static void throw_not_finite(const std::string& segment, const Key& key);
   const LinearForm* linear() const;
   bool in_place() const { return !stages_.transform && !stages_.select; }  // elements are quantised where they stand
+  bool selection_is_known() const { return stages_.select && stages_.select->known(); }
   Plan plan(const Layout& layout, Range part) const;
   void reserve(const Plan& plan);
   void reserve_decoding(const Plan& plan) const;
+  void reserve_selection(const Plan& plan) const;
   void cut_units() const;
   void cut_stretches(std::size_t slice) const;
   template <class Visit>
@@ -105,6 +107,9 @@ class Chain final : public Codec {
   void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
   void apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan);
   std::span<const std::uint32_t> apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
+  void add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
+  std::span<const std::uint32_t> select(Streams streams, const Plan& plan) const;
+  void require_finite(const Select& select, const Layout& layout, const Key& key) const;
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
@@ -115,9 +120,12 @@ class Chain final : public Codec {
 
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
   Sections open(const MessageView& message, const Layout& layout, Range part) const;
-  Sections read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const;
+  Sections read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
+                     const Plan& plan) const;
   void read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const;
   void read_selected_within(std::span<const std::byte> index, IndexCode code) const;
+  void select_known(const Layout& layout, const Streams& streams, const Plan& plan) const;
+  std::span<const float> linear_values(const Bucket& bucket, const Key& key);
   void decode_units(const Sections& sections, float scale) const;
   void check_rows() const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
@@ -136,8 +144,9 @@ class Chain final : public Codec {
   mutable std::vector<Cut> cuts_;    // of all stretches, and where the last one ends
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   mutable std::vector<std::size_t> counts_, limits_;
-  std::vector<Group> groups_;
-  Scratch<float> energies_, scales_, rows_;
+  mutable std::vector<Group> groups_;
+  mutable Scratch<float> scales_;
+  Scratch<float> energies_, rows_;
   // Of what was selected: the numbers of atoms and, within, of floats; floats, and what random number belongs to each.
   mutable Scratch<std::uint32_t> indices_, within_;
   mutable Scratch<float> values_, kept_values_;

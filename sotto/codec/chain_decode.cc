@@ -41,16 +41,23 @@ std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, co
   return raw;
 }
 
-Chain::Sections Chain::read_body(std::span<const std::byte> body, std::uint8_t flags, const Plan& plan) const {
+Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
+                                 const Plan& plan) const {
   ByteReader reader(body);
-  const auto code = [flags](std::uint8_t bitmap) {
-    return (flags & bitmap) != 0 ? IndexCode::bitmap : IndexCode::delta;
+  const auto code = [&header](std::uint8_t bitmap) {
+    return (header.flags & bitmap) != 0 ? IndexCode::bitmap : IndexCode::delta;
   };
-  const std::uint32_t index = stages_.select ? reader.get<std::uint32_t>("length of the index list") : 0;
+  const bool known = selection_is_known();
+  if (known) {
+    const auto seed = reader.get<std::uint64_t>("seed of what is selected");
+    select_known(layout, {{.seed = seed, .step = header.step}, header.bucket}, plan);
+  }
+  const bool listed = stages_.select && !known;
+  const std::uint32_t index = listed ? reader.get<std::uint32_t>("length of the index list") : 0;
   const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
   if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
   const auto rest = reader.rest();
-  if (stages_.select) read_selected(rest.last(index), code(flag_bitmap), plan);
+  if (listed) read_selected(rest.last(index), code(flag_bitmap), plan);
   cut_units();
   if (stages_.within) read_selected_within(rest.last(index + within).first(within), code(flag_bitmap_within));
 
@@ -86,6 +93,12 @@ void Chain::read_selected(std::span<const std::byte> index, IndexCode code, cons
   }
 }
 
+void Chain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) const {
+  groups_.clear();
+  for (const Slot& slot : slots_) add_group(layout, slot, {});
+  select(streams, plan);
+}
+
 void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {
   const std::size_t count = values_in_slots();
   const auto room = within_.room(count);
@@ -109,13 +122,13 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
                     "contract {:08x}; here `{}` with {} elements",
                     header.origin, header.elements, header.contract, sentence_, part.size()));
   }
-  const unsigned allowed = (stages_.select ? flag_bitmap : 0U) | (stages_.within ? flag_bitmap_within : 0U) |
-                           (stages_.code ? flag_coded : 0U);
+  const unsigned allowed = (stages_.select && !selection_is_known() ? flag_bitmap : 0U) |
+                           (stages_.within ? flag_bitmap_within : 0U) | (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
   reserve_decoding(plan);
   const auto body = (header.flags & flag_coded) != 0 ? decompress(message.body(), plan) : message.body();
-  const auto sections = read_body(body, header.flags, plan);
+  const auto sections = read_body(body, header, layout, plan);
   cut_stretches(slice_);
   workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
     visit_shares(stretch, [&](const Share& share) {

@@ -5,6 +5,7 @@
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
+#include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
@@ -41,6 +42,10 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (stages_.select) {
     indices = apply_select(bucket, streams, plan);
     gather_rows(bucket);
+  }
+  if (selection_is_known()) {
+    writer.put(key.seed);
+  } else if (stages_.select) {
     index = plan_indices(*workers_, indices, plan.atoms);
     if (index.code == IndexCode::bitmap) header.flags |= flag_bitmap;
     writer.put(static_cast<std::uint32_t>(index.bytes));
@@ -63,7 +68,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   SummedBytes packed{{writer.used(), writer.used() + packed_bytes}, 0};
   packed.crc = quantise_units(bucket, streams, side, writer.take(packed_bytes));
   if (stages_.within) write_indices(*workers_, indices_within, within, writer.take(within.bytes));
-  if (stages_.select) write_indices(*workers_, indices, index, writer.take(index.bytes));
+  if (index.bytes > 0) write_indices(*workers_, indices, index, writer.take(index.bytes));
 
   std::size_t size = writer.used();
   if (stages_.code) {
@@ -95,10 +100,31 @@ std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const S
     const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
                           : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
                                                   : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
-    const Segment& segment = bucket.layout->segments()[slot.piece.segment];
-    groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
-                       static_cast<std::uint32_t>(slot.first), static_cast<std::uint32_t>(slot.atoms.first)});
+    add_group(*bucket.layout, slot, energies);
   }
+  require_finite(*stages_.select, *bucket.layout, streams.key);
+  return select(streams, plan);
+}
+
+// What a selection that does not look at them may leave behind.
+void Chain::require_finite(const Select& select, const Layout& layout, const Key& key) const {
+  if (!select.blind()) return;
+  for (const Group& group : groups_) {
+    if (largest_magnitude(*workers_, group.energies) < kernels::infinity_bits) continue;
+    throw_not_finite(layout.segments()[group.segment].name, key);
+  }
+}
+
+void Chain::add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
+  const Segment& segment = layout.segments()[slot.piece.segment];
+  groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
+                     static_cast<std::uint32_t>(slot.first), static_cast<std::uint32_t>(slot.atoms.first),
+                     slot.atoms.count});
+}
+
+// The numbers of the selected atoms of all groups; the slots then say where each has its own.
+std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) const {
+  if (stages_.select->known()) streams.key.rank = 0;
   counts_.resize(slots_.size());
   const std::size_t selected = stages_.select->select(groups_, streams, indices_.room(plan.most), counts_,
                                                       scales_.room(stages_.select->scales() ? plan.most : 0));
@@ -155,10 +181,12 @@ std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, 
     const std::size_t number = slots_[unit.slot].piece.segment;
     const Segment& segment = bucket.layout->segments()[number];
     groups_.push_back({values.subspan(unit.value, unit.count), number, segment.shape.size(), segment.numel(),
-                       static_cast<std::uint32_t>(unit.value), unit.count > 0 ? numbers[unit.value] : 0});
+                       static_cast<std::uint32_t>(unit.value), unit.count > 0 ? numbers[unit.value] : 0, unit.count});
   }
+  require_finite(*stages_.within, *bucket.layout, streams.key);
   counts_.resize(units_.size());
   Streams second = streams;
+  if (stages_.within->known()) second.key.rank = 0;
   second.selection = Purpose::select_within;
   const auto scales = scales_.room(stages_.within->scales() ? count : 0);
   const std::size_t total = stages_.within->select(groups_, second, within_.room(count), counts_, scales);

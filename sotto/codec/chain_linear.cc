@@ -10,46 +10,79 @@
 
 namespace sotto {
 
+// A cast, of values that stand for the same on every rank.
 const LinearForm* Chain::linear() const {
-  return stages_.transform || stages_.select || stages_.code ? nullptr : stages_.quantise->linear();
+  const bool same_map = !stages_.transform || stages_.transform->linear();
+  const bool same_atoms = !stages_.select || selection_is_known();
+  return same_map && same_atoms && !stages_.within && !stages_.code ? stages_.quantise->linear() : nullptr;
 }
 
 std::optional<DType> Chain::linear_type() const {
   return linear() != nullptr ? std::optional(linear()->type()) : std::nullopt;
 }
 
-std::size_t Chain::linear_count(const Layout& layout) const { return linear() != nullptr ? layout.size() : 0; }
+// Padding goes along where nothing stands before the cast.
+std::size_t Chain::linear_count(const Layout& layout) const {
+  if (linear() == nullptr) return 0;
+  return in_place() ? layout.size() : plan(layout, {0, layout.size()}).values;
+}
 
 void Chain::to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) {
   const LinearForm* form = linear();
   if (form == nullptr) throw std::logic_error("Codec::to_linear: " + sentence_ + " is not linear");
+  const auto all = linear_values(bucket, key);
   const std::size_t size = size_of(form->type());
   std::atomic<bool> fits = true;
-  workers_->run_stretches(bucket.values.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
-    const auto values = bucket.values.subspan(begin, end - begin);
+  workers_->run_stretches(all.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
+    const auto values = all.subspan(begin, end - begin);
     if (!form->write(values, scale, out.subspan(begin * size, values.size() * size))) fits = false;
   });
   if (fits) return;
-  for (const Segment& segment : bucket.layout->segments()) {
-    const Range range = segment.range();
-    const auto values = bucket.values.subspan(range.begin, range.size());
-    if (form->write(values, scale, out.first(range.size() * size))) continue;
-    if (!kernels::all_finite(values)) throw_not_finite(segment.name, key);
-    throw NumericError(fmt::format("{} does not fit {} at step {} on rank {}: use bf16, or gather the messages",
-                                   segment.name, name_of(form->type()), key.step, key.rank));
+  for (const Slot& slot : slots_) {
+    const auto values = all.subspan(slot.value, slot.values());
+    if (form->write(values, scale, out.first(values.size() * size))) continue;
+    const std::string& name = bucket.layout->segments()[slot.piece.segment].name;
+    if (!kernels::all_finite(values)) throw_not_finite(name, key);
+    throw NumericError(fmt::format("{} does not fit {} at step {} on rank {}: use bf16, or gather the messages", name,
+                                   name_of(form->type()), key.step, key.rank));
   }
   throw std::logic_error("Codec::to_linear: padding is not zero");
 }
 
-void Chain::from_linear(std::span<const std::byte> in, float scale, Bucket& out) const {
+// What the cast is of; slots are then those of the whole bucket.
+std::span<const float> Chain::linear_values(const Bucket& bucket, const Key& key) {
+  const Streams streams{key, bucket.index};
+  const Plan plan = this->plan(*bucket.layout, {0, bucket.layout->size()});
+  if (in_place()) return bucket.values;
+  reserve(plan);
+  if (stages_.transform) apply_transform(bucket, streams, plan);
+  if (!stages_.select) return rows_.room(plan.rows);
+  apply_select(bucket, streams, plan);
+  gather_rows(bucket);
+  return values_.room(plan.values);
+}
+
+void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const {
   if (linear() == nullptr) throw std::logic_error("Codec::from_linear: " + sentence_ + " is not linear");
-  const std::size_t size = size_of(linear()->type());
-  workers_->run_stretches(out.values.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
-    const auto values = out.values.subspan(begin, end - begin);
-    std::ranges::fill(values, 0.0F);
-    linear()->add(in.subspan(begin * size, values.size() * size), scale, values);
-  });
-  out.layout->clear_padding(out.values);
+  const auto decode = [&](float factor, std::span<float> all) {
+    const std::size_t size = size_of(linear()->type());
+    workers_->run_stretches(all.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
+      const auto values = all.subspan(begin, end - begin);
+      std::ranges::fill(values, 0.0F);
+      linear()->add(in.subspan(begin * size, values.size() * size), factor, values);
+    });
+  };
+  if (in_place()) {
+    decode(scale, out.values);
+    out.layout->clear_padding(out.values);
+    return;
+  }
+  const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
+  reserve_decoding(plan);
+  if (stages_.select) select_known(*out.layout, {key, out.index}, plan);
+  decode(stages_.transform ? 1.0F : scale, values_.room(plan.values));
+  std::ranges::fill(out.values, 0.0F);
+  for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
 }  // namespace sotto

@@ -79,11 +79,14 @@ class Codec {
   // out[part] += scale * decoded. Any rank decodes any rank's message, which is checked before `out` is touched.
   virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
 
-  // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type.
+  // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type:
+  // linear_count() numbers, the same ones on every rank for the same seed, step and bucket. from_linear() makes the
+  // bucket of a sum of such forms.
   virtual std::optional<DType> linear_type() const { return std::nullopt; }
   virtual std::size_t linear_count(const Layout&) const { return 0; }
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
-  virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, Bucket& /*out: overwritten*/) const {}
+  virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
+                           Bucket& /*out: overwritten*/) const {}
 
   // Warm starts and tables, for checkpoints.
   virtual void visit_state(StateVisitor&) {}

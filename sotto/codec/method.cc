@@ -73,7 +73,8 @@ Method parse_method(std::string_view where, std::string_view text, Names memorie
   if (method.by_itself) method.aggregator = text_of(sentence, calls[next++]);
   check_rest(sentence, next, memories, aggregators);
   const auto codec = make_chain(sentence, next);
-  if (method.by_itself && !codec->linear_type()) {
+  const bool is_cast = codec->linear_type() && codec->sentence().find('|') == std::string::npos;
+  if (method.by_itself && !is_cast) {
     fail_at(sentence, calls[next], calls[next].position,
             fmt::format("what follows `{}` is summed on the way: f32, f16 or bf16", calls[next - 1].name));
   }

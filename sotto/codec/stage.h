@@ -77,7 +77,10 @@ class Transform : public Stage {
                            std::span<const float> rows, float scale, std::span<float> out) const = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
   virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
-  virtual void visit_state(StateVisitor&) {}                  // warm starts
+  // Whether rows are linear in the values, by a map that is the same on every rank: a sum of rows of several ranks is
+  // then what add_inverse() makes their sum of.
+  virtual bool linear() const { return false; }
+  virtual void visit_state(StateVisitor&) {}  // warm starts
 };
 
 // What a selection sees of one piece, or of one factor of an atom. Atoms are numbered through a message, `first` is
@@ -89,6 +92,7 @@ struct Group {
   std::size_t values = 0;
   std::uint32_t first = 0;
   std::uint32_t number = 0;
+  std::size_t atoms = 0;  // as many as energies, which a reader of a message has not
 };
 
 // Which atoms go, and by what their rows are scaled.
@@ -104,6 +108,11 @@ class Select : public Stage {
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
   virtual bool pools() const { return false; }   // all groups of a message share what is selected
   virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
+  // Looks at no energies: the chain sees to it that they are finite.
+  virtual bool blind() const { return false; }
+  // Blind, with the same streams on every rank, and as many atoms as limits() says: who knows the seed knows what is
+  // selected. So a message has the seed in place of indices, and those of several ranks can be summed.
+  virtual bool known() const { return false; }
   // Of x -> what is selected of x, for groups of these sizes.
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
 };
@@ -147,7 +156,7 @@ class Quantise : public Stage {
 
   // For pieces of at most `largest` values.
   virtual Contract contract(std::size_t largest) const = 0;
-  // Not null for a cast, whose values can be summed as they are.
+  // Not null for a cast, whose values can be summed as they are, where what stands before it is the same on every rank.
   virtual const LinearForm* linear() const { return nullptr; }
 };
 

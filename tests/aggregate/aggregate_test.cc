@@ -85,7 +85,8 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    for (const char* method : {"none", "f16", "bf16", "ef | f16"}) all.push_back({ranks, method, "all_reduce"});
+    for (const char* method : {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16"})
+      all.push_back({ranks, method, "all_reduce"});
     for (const char* method : {"none", "ef | topk(0.05)", "ef | topk(0.05) | qsgd(bits=4)", "qsgd(bits=4)",
                                "ef | sign(block=64)", "ef | int8", "ef | threshold(1.0) | f16 | zstd",
                                "svd(rank=2, exact=1) | atomo(s=2)", "dct(8) | atomo(20%)"}) {

@@ -58,15 +58,22 @@ TEST(Steps, OnSeveralThreadsAllocateNothing) {
 }
 
 TEST(Steps, OfLinearCodecsAllocateNothing) {
-  const auto codec = make_codec("test", "f16");
-  const Layout layout = mixed_layout();
-  std::vector<float> values = gaussian(layout, 3);
-  std::vector<std::byte> linear(2 * layout.size());
-  Bucket bucket{values, &layout, 0};
-  const std::size_t before = allocation_count();
-  codec->to_linear(bucket, 0.5F, {}, linear);
-  codec->from_linear(linear, 2, bucket);
-  EXPECT_EQ(allocation_count(), before);
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    const auto codec = make_codec("test", sentence);
+    if (!codec->linear_type()) continue;
+    const Layout layout = mixed_layout();
+    std::vector<float> values = gaussian(layout, 3);
+    std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->linear_type()));
+    Bucket bucket{values, &layout, 0};
+    std::size_t after_first = 0;
+    for (std::uint32_t step = 0; step < 4; ++step) {
+      codec->to_linear(bucket, 0.5F, {.step = step}, linear);
+      codec->from_linear(linear, 2, {.step = step}, bucket);
+      if (step == 0) after_first = allocation_count();
+    }
+    EXPECT_EQ(allocation_count(), after_first);
+  }
 }
 
 }  // namespace

@@ -45,8 +45,9 @@ std::vector<std::string> all_sentences() {
   std::vector<std::string> sentences;
   for (const std::string& transform : transforms) {
     sentences.push_back(transform);
-    for (const char* rest : {"topk(0.3)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
-                             "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
+    for (const char* rest :
+         {"f16", "bf16", "topk(0.3)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
+          "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
       sentences.push_back(transform + " | " + rest);
     }
   }

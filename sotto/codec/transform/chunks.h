@@ -43,6 +43,7 @@ class ChunkTransform : public Transform {
   Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
     return {piece.range.size(), 1, 0, piece.first};
   }
+  bool linear() const final { return true; }
   Contract contract(const Layout& /*layout*/) const final {
     return {.kind = Contract::Kind::rounding,
             .input = Contract::Input::model,
