@@ -147,7 +147,11 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
 void Chain::reserve_decoding(const Plan& plan) const {
   units_.reserve(plan.units);
   cuts_.reserve(plan.values / stretch_ + 2);
-  if (stages_.code) coded_.room(plan.max_body);
+  if (stages_.code) {
+    coded_.room(plan.max_body);
+    runs_.reserve(plan.units + 1);
+    stages_.code->reserve(stages_.code->of_symbols() ? plan.values : plan.max_body);
+  }
   if (in_place()) return;
   indices_.room(plan.most);
   atoms_.room(plan.most);

@@ -99,6 +99,7 @@ class Chain final : public Codec {
   void reserve_decoding(const Plan& plan) const;
   void reserve_selection(const Plan& plan) const;
   void cut_units() const;
+  void list_runs() const;
   void cut_stretches(std::size_t slice) const;
   template <class Visit>
   void visit_shares(std::size_t stretch, Visit visit) const;
@@ -116,9 +117,10 @@ class Chain final : public Codec {
   std::uint32_t quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                std::span<std::byte> packed);
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
-  std::size_t compress(std::span<std::byte> body, std::size_t size);
+  std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
 
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
+  std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::size_t packed) const;
   Sections open(const MessageView& message, const Layout& layout, Range part) const;
   Sections read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                      const Plan& plan) const;
@@ -141,7 +143,8 @@ class Chain final : public Codec {
   mutable std::vector<Piece> pieces_;
   mutable std::vector<Slot> slots_;
   mutable std::vector<Unit> units_;
-  mutable std::vector<Cut> cuts_;    // of all stretches, and where the last one ends
+  mutable std::vector<Cut> cuts_;  // of all stretches, and where the last one ends
+  mutable std::vector<SymbolRun> runs_;
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   mutable std::vector<std::size_t> counts_, limits_;
   mutable std::vector<Group> groups_;

@@ -30,17 +30,6 @@ void check_padding(std::span<const std::byte> packed, std::size_t bits) {
 
 }  // namespace
 
-std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, const Plan& plan) const {
-  ByteReader reader(body);
-  const auto size = reader.get<std::uint32_t>("coded body");
-  if (size > plan.max_body) {
-    throw WireError(fmt::format("a body of {} bytes, where {} are the most", size, plan.max_body));
-  }
-  const auto raw = coded_.room(plan.max_body).first(size);
-  stages_.code->decode(reader.rest(), raw);
-  return raw;
-}
-
 Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                                  const Plan& plan) const {
   ByteReader reader(body);
@@ -56,16 +45,23 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
   const std::uint32_t index = listed ? reader.get<std::uint32_t>("length of the index list") : 0;
   const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
   if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
-  const auto rest = reader.rest();
-  if (listed) read_selected(rest.last(index), code(flag_bitmap), plan);
+  // The lists stand at the end, but where symbols went through a code of their own, before all else.
+  const bool symbols_coded = (header.flags & flag_coded) != 0 && stages_.code->of_symbols();
+  const std::size_t lists_bytes = std::size_t{index} + within;
+  const auto lists = symbols_coded ? reader.take(lists_bytes, "index list") : reader.rest().last(lists_bytes);
+  if (listed) read_selected(lists.last(index), code(flag_bitmap), plan);
   cut_units();
-  if (stages_.within) read_selected_within(rest.last(index + within).first(within), code(flag_bitmap_within));
+  if (stages_.within) read_selected_within(lists.first(within), code(flag_bitmap_within));
 
   std::size_t side = 0;
   std::size_t packed = 0;
   for (const Unit& unit : units_) {
     side += stages_.quantise->side_bytes(unit.sent);
     packed += stages_.quantise->packed_bytes(unit.sent);
+  }
+  if (symbols_coded) {
+    const auto sides = reader.take(side, "side information");
+    return {sides, decompress_symbols(reader.rest(), packed)};
   }
   if (reader.left() != side + packed + within + index) {
     throw WireError(
@@ -127,7 +123,8 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
   reserve_decoding(plan);
-  const auto body = (header.flags & flag_coded) != 0 ? decompress(message.body(), plan) : message.body();
+  const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
+  const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   const auto sections = read_body(body, header, layout, plan);
   cut_stretches(slice_);
   workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {

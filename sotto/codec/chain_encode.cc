@@ -58,6 +58,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
     writer.put(static_cast<std::uint32_t>(within.bytes));
   }
 
+  const std::size_t head = writer.used();
   std::size_t side_bytes = 0;
   std::size_t packed_bytes = 0;
   for (const Unit& unit : units_) {
@@ -72,7 +73,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
 
   std::size_t size = writer.used();
   if (stages_.code) {
-    if (const std::size_t coded = compress(body, size); coded > 0) {
+    if (const std::size_t coded = compress(body.first(size), head, packed.range); coded > 0) {
       header.flags |= flag_coded;
       size = coded;
       packed = {};
@@ -205,18 +206,6 @@ std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, 
     kept += counts_[i];
   }
   return within;
-}
-
-// Size of the coded body, which takes the place of the body; 0 when it would not be smaller.
-std::size_t Chain::compress(std::span<std::byte> body, std::size_t size) {
-  if (size <= length_bytes + 1) return 0;
-  const auto coded = coded_.room(body.size()).first(size - length_bytes - 1);
-  const auto coded_size = stages_.code->encode(body.first(size), coded);
-  if (!coded_size) return 0;
-  ByteWriter writer(body);
-  writer.put(static_cast<std::uint32_t>(size));
-  writer.put_bytes(coded.first(*coded_size));
-  return writer.used();
 }
 
 }  // namespace sotto

@@ -160,13 +160,33 @@ class Quantise : public Stage {
   virtual const LinearForm* linear() const { return nullptr; }
 };
 
+// Symbols of one width, packed into whole bytes as kernels/bits.h says.
+struct SymbolRun {
+  unsigned width = 8;  // bits a symbol, 1 .. 32
+  std::size_t count = 0;
+  std::size_t bytes() const { return (count * width + 7) / 8; }
+};
+
+// What a code makes smaller: runs that follow each other and are all of `bytes`.
+template <class Byte>
+struct SymbolRuns {
+  std::span<Byte> bytes;
+  std::span<const SymbolRun> runs;
+};
+
 // Bytes of a body -> fewer bytes.
 class Code : public Stage {
  public:
+  // It is given the symbols alone, a run for each unit, and all else of a body goes as it is; otherwise the whole body,
+  // a single run of bytes.
+  virtual bool of_symbols() const { return false; }
+  // Room for so many symbols, at most: neither of the two below then allocates anything.
+  virtual void reserve(std::size_t /*symbols*/) const {}
   // Size of the coded form in `out`; nothing when it does not fit there, and the body is then sent as it is.
-  virtual std::optional<std::size_t> encode(std::span<const std::byte> body, std::span<std::byte> out) = 0;
-  // Fills `body`, whose size the message says; WireError when the coded bytes are not those of such a body.
-  virtual void decode(std::span<const std::byte> coded, std::span<std::byte> body) const = 0;
+  virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
+  // Fills out.bytes. What the runs are the message says, and is checked; WireError when the coded bytes are not those
+  // of such runs. Bits behind the last symbol of a run may become anything: the chain checks that they are zero.
+  virtual void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const = 0;
 };
 
 }  // namespace sotto

@@ -2,13 +2,17 @@
 // one float, a selection that draws at random and scales.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "sotto/codec/chain.h"
 #include "sotto/codec/quantise/f32.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/select/topk.h"
+#include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -70,9 +74,53 @@ class Coin final : public Select {
   }
 };
 
+// A byte for each run: 1 and the symbol in two bytes more when all are equal, otherwise 0 and the run as it is.
+class EqualRuns final : public Code {
+ public:
+  std::string sentence() const override { return "equal_runs"; }
+  bool of_symbols() const override { return true; }
+  std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override {
+    std::vector<std::byte> coded;
+    std::size_t at = 0;
+    for (const SymbolRun& run : in.runs) {
+      const auto bytes = in.bytes.subspan(at, run.bytes());
+      std::vector<std::uint16_t> symbols(run.count);
+      kernels::unpack_bits(bytes, run.width, symbols);
+      const bool equal = std::ranges::count(symbols, symbols[0]) == std::ssize(symbols);
+      coded.push_back(std::byte{equal});
+      if (equal) {
+        coded.push_back(static_cast<std::byte>(symbols[0]));
+        coded.push_back(static_cast<std::byte>(symbols[0] >> 8));
+      } else {
+        coded.insert(coded.end(), bytes.begin(), bytes.end());
+      }
+      at += run.bytes();
+    }
+    EXPECT_EQ(at, in.bytes.size());
+    if (coded.size() > out.size()) return std::nullopt;
+    std::ranges::copy(coded, out.begin());
+    return coded.size();
+  }
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override {
+    ByteReader reader(coded);
+    std::size_t at = 0;
+    for (const SymbolRun& run : out.runs) {
+      const auto bytes = out.bytes.subspan(at, run.bytes());
+      if (reader.get<bool>("kind of run")) {
+        kernels::pack_bits(std::vector(run.count, reader.get<std::uint16_t>("symbol")), run.width, bytes);
+      } else {
+        std::ranges::copy(reader.take(bytes.size(), "run"), bytes.begin());
+      }
+      at += run.bytes();
+    }
+    reader.finish("runs");
+  }
+};
+
 Input normal_input() { return {"gaussian", mixed_layout(), gaussian(mixed_layout(), 20)}; }
 
-std::unique_ptr<Codec> chain(bool transform, std::unique_ptr<Select> select, bool quantised = false) {
+std::unique_ptr<Codec> chain(bool transform, std::unique_ptr<Select> select, bool quantised = false,
+                             bool coded = false) {
   Stages stages;
   if (transform) stages.transform = std::make_unique<Butterfly>();
   stages.select = std::move(select);
@@ -81,6 +129,7 @@ std::unique_ptr<Codec> chain(bool transform, std::unique_ptr<Select> select, boo
   } else {
     stages.quantise = std::make_unique<F32>(NoOptions{});
   }
+  if (coded) stages.code = std::make_unique<EqualRuns>();
   return std::make_unique<Chain>(std::move(stages));
 }
 
@@ -144,6 +193,56 @@ TEST(StageInterface, ATransformPassesOnWhatIsNotFinite) {
     const auto codec = chain(true, select ? std::make_unique<TopK>(TopKOptions{}) : nullptr);
     EXPECT_THROW(encode(*codec, input), NumericError);
   }
+}
+
+// What is not a symbol goes as it is, in front: the index list, then the side information.
+TEST(StageInterface, ACodeOfSymbolsSeesNothingElse) {
+  Input input = normal_input();
+  const Segment& zeros = input.layout.segments()[3];
+  std::fill_n(input.values.begin() + static_cast<std::ptrdiff_t>(zeros.offset), zeros.numel(), 0.0F);
+  for (const bool transform : {false, true}) {
+    for (const bool select : {false, true}) {
+      const auto some = [&] { return select ? std::make_unique<Coin>() : nullptr; };
+      const auto codec = chain(transform, some(), true, true);
+      const auto plain = encode(*chain(transform, some(), true), input);
+      const auto coded = encode(*codec, input);
+      const auto header = MessageView::parse(coded).header();
+      EXPECT_EQ(header.flags & 2, 2);
+      EXPECT_LT(coded.size(), plain.size());
+      EXPECT_EQ(decode(*chain(transform, some(), true, true), input, coded),
+                decode(*chain(transform, some(), true), input, plain));
+
+      const auto old_body = MessageView::parse(plain).body(), new_body = MessageView::parse(coded).body();
+      std::uint32_t list = 0;
+      if (select) std::memcpy(&list, old_body.data(), sizeof(list));
+      const std::size_t head = select ? sizeof(list) : 0;
+      EXPECT_TRUE(std::ranges::equal(old_body.first(head), new_body.first(head)));
+      EXPECT_TRUE(std::ranges::equal(old_body.last(list), new_body.subspan(head, list)));
+      const std::size_t sides = std::size_t{4} * 6;  // a norm for each segment that is not empty
+      EXPECT_TRUE(std::ranges::equal(old_body.subspan(head, sides), new_body.subspan(head + list, sides)));
+
+      // No truncation is accepted, nor a byte more.
+      for (std::size_t size = 0; size <= new_body.size() + 1; ++size) {
+        if (size == new_body.size()) continue;
+        Message cut;
+        const auto room = cut.begin(size);
+        std::ranges::copy(new_body.first(std::min(size, new_body.size())), room.begin());
+        if (size > new_body.size()) room.back() = std::byte{0};
+        cut.finish(header, size);
+        EXPECT_THROW(codec->check(cut.view(), input.layout, {0, input.layout.size()}), WireError) << size;
+      }
+    }
+  }
+}
+
+TEST(StageInterface, ACodeOfSymbolsThatSavesNothingIsLeftOut) {
+  const Input input = normal_input();
+  const auto codec = chain(false, nullptr, true, true);
+  const auto message = encode(*codec, input);
+  EXPECT_EQ(MessageView::parse(message).header().flags, 0);
+  EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
+  EXPECT_EQ(decode(*codec, input, message),
+            decode(*chain(false, nullptr, true), input, encode(*chain(false, nullptr, true), input)));
 }
 
 }  // namespace

@@ -26,22 +26,24 @@ class Zstd::Contexts {
 Zstd::Zstd(const ZstdOptions& options) : options_(options), contexts_(std::make_unique<Contexts>()) {}
 Zstd::~Zstd() = default;
 
-std::optional<std::size_t> Zstd::encode(std::span<const std::byte> body, std::span<std::byte> out) {
-  const std::size_t size = ZSTD_compressCCtx(contexts_->compress.get(), out.data(), out.size(), body.data(),
-                                             body.size(), static_cast<int>(options_.level));
+std::optional<std::size_t> Zstd::encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) {
+  const std::size_t size = ZSTD_compressCCtx(contexts_->compress.get(), out.data(), out.size(), in.bytes.data(),
+                                             in.bytes.size(), static_cast<int>(options_.level));
   if (ZSTD_isError(size) != 0) return std::nullopt;  // the only error that can occur: it does not fit
   return size;
 }
 
-void Zstd::decode(std::span<const std::byte> coded, std::span<std::byte> body) const {
+void Zstd::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const {
   const std::size_t frame = ZSTD_findFrameCompressedSize(coded.data(), coded.size());
   if (ZSTD_isError(frame) == 0 && frame != coded.size()) {
     throw WireError(fmt::format("zstd: {} bytes behind the frame", coded.size() - frame));
   }
   const std::size_t size =
-      ZSTD_decompressDCtx(contexts_->decompress.get(), body.data(), body.size(), coded.data(), coded.size());
+      ZSTD_decompressDCtx(contexts_->decompress.get(), out.bytes.data(), out.bytes.size(), coded.data(), coded.size());
   if (ZSTD_isError(size) != 0) throw WireError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
-  if (size != body.size()) throw WireError(fmt::format("zstd: {} bytes where {} are announced", size, body.size()));
+  if (size != out.bytes.size()) {
+    throw WireError(fmt::format("zstd: {} bytes where {} are announced", size, out.bytes.size()));
+  }
 }
 
 }  // namespace sotto

@@ -21,8 +21,8 @@ class Zstd final : public Code {
   ~Zstd() override;
 
   std::string sentence() const override { return record_options("zstd", options_); }
-  std::optional<std::size_t> encode(std::span<const std::byte> body, std::span<std::byte> out) override;
-  void decode(std::span<const std::byte> coded, std::span<std::byte> body) const override;
+  std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
 
  private:
   class Contexts;

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/codec/chain.h"
+#include "sotto/core/bytes.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+// What a code sees of the units.
+void Chain::list_runs() const {
+  runs_.clear();
+  for (const Unit& unit : units_) {
+    if (unit.sent > 0) runs_.push_back({stages_.quantise->width(), unit.sent});
+  }
+}
+
+// Size of the coded body, which takes the place of the body; 0 when it would not be smaller. `head` bytes of it tell
+// what is selected, or how long the lists of that are.
+std::size_t Chain::compress(std::span<std::byte> body, std::size_t head, Range packed) {
+  const bool apart = stages_.code->of_symbols();
+  if (body.size() <= (apart ? 1 : length_bytes + 1)) return 0;
+  const std::span<const std::byte> all = body;
+  ByteWriter writer(coded_.room(body.size() - 1));
+  std::optional<std::size_t> coded;
+  if (apart) {
+    if (all.size() - packed.size() >= body.size() - 1) return 0;
+    writer.put_bytes(all.first(head));
+    writer.put_bytes(all.subspan(packed.end));
+    writer.put_bytes(all.subspan(head, packed.begin - head));
+    list_runs();
+    coded = stages_.code->encode({all.subspan(packed.begin, packed.size()), runs_}, writer.rest());
+  } else {
+    writer.put(static_cast<std::uint32_t>(body.size()));
+    runs_.assign(1, {8, body.size()});
+    coded = stages_.code->encode({all, runs_}, writer.rest());
+  }
+  if (!coded) return 0;
+  writer.take(*coded);
+  std::ranges::copy(coded_.room(writer.used()), body.begin());
+  return writer.used();
+}
+
+std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, const Plan& plan) const {
+  ByteReader reader(body);
+  const auto size = reader.get<std::uint32_t>("coded body");
+  if (size > plan.max_body) {
+    throw WireError(fmt::format("a body of {} bytes, where {} are the most", size, plan.max_body));
+  }
+  const auto raw = coded_.room(plan.max_body).first(size);
+  runs_.assign(1, {8, size});
+  stages_.code->decode(reader.rest(), {raw, runs_});
+  return raw;
+}
+
+// REQUIRES the units of the message, whose symbols are `packed` bytes.
+std::span<const std::byte> Chain::decompress_symbols(std::span<const std::byte> coded, std::size_t packed) const {
+  const auto raw = coded_.room(packed);
+  list_runs();
+  stages_.code->decode(coded, {raw, runs_});
+  return raw;
+}
+
+}  // namespace sotto
