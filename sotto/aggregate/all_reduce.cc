@@ -26,7 +26,7 @@ class AllReduce final : public Aggregator {
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
     Timer timer;
     require_finite(bucket, key);
-    Bucket prepared = parts_.memory->prepare(bucket);
+    Bucket prepared = parts_.memory->prepare(bucket, key);
     phases.encode += timer.lap();
     mean_.average(prepared, bucket, key, communicator, phases);
     if (!parts_.memory->remembers()) return;

@@ -14,6 +14,7 @@ class SentMessage final : public Sent {
   SentMessage(const Codec& codec, const MessageView& message, Range part)
       : codec_(codec), message_(message), part_(part) {}
   void add_to(Bucket& out, float scale) const override { codec_.add_decoded(message_, part_, scale, out); }
+  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(message_, part_, out); }
 
  private:
   const Codec& codec_;
@@ -34,7 +35,7 @@ class Gather final : public Aggregator {
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
     const Range whole{0, bucket.values.size()};
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket);
+    Bucket prepared = parts_.memory->prepare(bucket, key);
     phases.encode += timer.lap();
     encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, phases);
     timer.lap();

@@ -115,7 +115,7 @@ class Power final : public Aggregator {
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
     require_finite(bucket, key);
-    const Bucket prepared = parts_.memory->prepare(bucket);
+    const Bucket prepared = parts_.memory->prepare(bucket, key);
     Bucket left{left_.room(plan.left.size()), &plan.left, bucket.index};
     Bucket right{right_.room(plan.right.size()), &plan.right, bucket.index};
     Bucket own{own_.room(plan.left.size()), &plan.left, bucket.index};

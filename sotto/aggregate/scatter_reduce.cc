@@ -21,6 +21,9 @@ class SentChunks final : public Sent {
   void add_to(Bucket& out, float scale) const override {
     for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.add_decoded(messages_[i].view(), chunks_[i], scale, out);
   }
+  void clear_chosen(Bucket& out) const override {
+    for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.clear_chosen(messages_[i].view(), chunks_[i], out);
+  }
 
  private:
   const Codec& codec_;
@@ -58,7 +61,7 @@ class ScatterReduce final : public Aggregator {
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket);
+    Bucket prepared = parts_.memory->prepare(bucket, key);
     phases.encode += timer.lap();
     encoder_.encode(prepared, key, cut.chunks, own_, communicator, phases);
     timer.lap();
@@ -98,7 +101,7 @@ class ScatterReduce final : public Aggregator {
       const auto chunk = owed.values.subspan(cut.chunk().begin, cut.chunk().size());
       std::ranges::copy(std::span(error_).subspan(cut.error, chunk.size()), chunk.begin());
       kernels::scale(static_cast<float>(parts_.ranks), chunk);
-      parts_.memory->prepare(owed);  // what is not settled stays there
+      parts_.memory->hold(owed);
     }
     std::ranges::fill(error_, 0.0F);
   }

@@ -75,8 +75,7 @@ Method read_method(std::string_view where, std::string_view method) {
 
 std::string canonical_method(std::string_view where, std::string_view method) {
   const Method parsed = read_method(where, method);
-  const auto memory = make_memory(where, parsed.memory, {});
-  std::string text = parsed.memory;
+  std::string text = make_memory(where, parsed.memory, {})->sentence();
   const auto append = [&](const std::string& part) { text += (text.empty() ? "" : " | ") + part; };
   if (parsed.by_itself) append(parsed.aggregator);
   if (!parsed.by_itself || parsed.codec != "f32") append(parsed.codec);
@@ -105,7 +104,7 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
   AggregatorParts parts;
   parts.codec = make_codec(where, parsed.codec, workers);
   parts.workers = std::move(workers);
-  parts.memory = make_memory(where, parsed.memory, buckets);
+  parts.memory = make_memory(where, parsed.memory, {buckets, ranks});
   parts.buckets = std::move(buckets);
   parts.rank = rank;
   parts.ranks = ranks;

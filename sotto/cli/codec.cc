@@ -108,13 +108,13 @@ int describe(std::span<const std::string> arguments) {
   if (!flags.parse(arguments)) return 0;
   if (const MemoryEntry* memory = find_entry(memory_table(), text)) {
     fmt::print("{} (memory): {}\n  paper      {}\n", memory->name, memory->summary, memory->paper);
+    if (const std::string own = memory->help(); !own.empty()) fmt::print("options\n{}", own);
     return 0;
   }
   if (find_entry(preset_table(), text) == nullptr && find_entry(stage_table(), text) == nullptr) {
     const Method method = read_method("codec", text);
     if (!method.memory.empty()) {
-      const Sentence sentence = parse_sentence("codec", method.memory);
-      const MemoryEntry& memory = require_entry(memory_table(), "memory", sentence, sentence.calls.front());
+      const MemoryEntry& memory = *memory_entry("codec", method.memory);
       fmt::print("{} (memory): {}\n\n", memory.name, memory.summary);
     }
     if (method.by_itself) {

@@ -34,6 +34,7 @@ class Chain final : public Codec {
               std::span<Message> out) override;
   void check(const MessageView& message, const Layout& layout, Range part) const override;
   void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const override;
+  void clear_chosen(const MessageView& message, Range part, Bucket& out) const override;
 
   std::optional<DType> linear_type() const override;
   std::size_t linear_count(const Layout& layout) const override;
@@ -131,6 +132,7 @@ class Chain final : public Codec {
   void decode_units(const Sections& sections, float scale) const;
   void check_rows() const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
+  bool sent_whole(const Slot& slot, const Layout& layout) const;
 
   Stages stages_;
   std::string sentence_;

@@ -30,6 +30,7 @@ struct Key {
   std::uint16_t rank = 0;
   std::uint16_t generation = 0;
   std::uint32_t step = 0;
+  double rate = 0;  // the step's learning rate, for memories; no number or byte depends on it; 0: nobody said it
 };
 
 // What a codec promises about decode(encode(x)) =: C(x), for the given layout.
@@ -78,6 +79,10 @@ class Codec {
   virtual void check(const MessageView& message, const Layout& layout, Range part) const = 0;
   // out[part] += scale * decoded. Any rank decodes any rank's message, which is checked before `out` is touched.
   virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
+  // out = 0 at the elements of the part that a selection chose for this message, whatever their values became. What is
+  // sent in every step was not chosen: all elements where nothing selects, segments that a selection sends whole. Nor
+  // were those that a row of a transform stands for.
+  virtual void clear_chosen(const MessageView& /*message*/, Range /*part*/, Bucket& /*out*/) const {}
 
   // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type:
   // linear_count() numbers, the same ones on every rank for the same seed, step and bucket. from_linear() makes the

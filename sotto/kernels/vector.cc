@@ -32,6 +32,14 @@ void axpy(float factor, std::span<const float> values, std::span<float> out) {
   for (; i < out.size(); ++i) out[i] += factor * values[i];
 }
 
+void xpay(std::span<const float> values, float factor, std::span<float> out) {
+  std::size_t i = 0;
+  for (; i + lanes <= out.size(); i += lanes) {
+    hn::StoreU(hn::Add(load_floats(&values[i]), hn::Mul(set(factor), load_floats(&out[i]))), F32(), &out[i]);
+  }
+  for (; i < out.size(); ++i) out[i] = values[i] + factor * out[i];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
 HWY_AFTER_NAMESPACE();
@@ -42,17 +50,25 @@ namespace sotto::kernels {
 HWY_EXPORT(add);
 HWY_EXPORT(scale);
 HWY_EXPORT(axpy);
+HWY_EXPORT(xpay);
 
 void add(std::span<const float> values, std::span<float> out) { HWY_DYNAMIC_DISPATCH(add)(values, out); }
 void scale(float factor, std::span<float> out) { HWY_DYNAMIC_DISPATCH(scale)(factor, out); }
 void axpy(float factor, std::span<const float> values, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(axpy)(factor, values, out);
 }
+void xpay(std::span<const float> values, float factor, std::span<float> out) {
+  HWY_DYNAMIC_DISPATCH(xpay)(values, factor, out);
+}
 
 // Each element is somewhere else: no vector unit adds there faster.
 void scatter_add(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
                  std::span<float> out) {
   for (std::size_t j = 0; j < indices.size(); ++j) out[indices[j] - first] += values[j];
+}
+
+void scatter_fill(float value, std::span<const std::uint32_t> indices, std::uint32_t first, std::span<float> out) {
+  for (const std::uint32_t index : indices) out[index - first] = value;
 }
 
 }  // namespace sotto::kernels

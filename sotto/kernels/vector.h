@@ -8,9 +8,12 @@ namespace sotto::kernels {
 void add(std::span<const float> values, std::span<float> out);                 // out += values
 void scale(float factor, std::span<float> out);                                // out *= factor
 void axpy(float factor, std::span<const float> values, std::span<float> out);  // out += factor * values, not fused
+void xpay(std::span<const float> values, float factor, std::span<float> out);  // out = values + factor * out, not fused
 
 // out[indices[j] - first] += values[j].
 void scatter_add(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
                  std::span<float> out);
+// out[indices[j] - first] = value.
+void scatter_fill(float value, std::span<const std::uint32_t> indices, std::uint32_t first, std::span<float> out);
 
 }  // namespace sotto::kernels

@@ -1,7 +1,7 @@
 #include "sotto/aggregate/memory/ef.h"
 
+#include "sotto/aggregate/memory/residual.h"
 #include "sotto/core/options.h"
-#include "sotto/kernels/vector.h"
 
 namespace sotto {
 namespace {
@@ -10,39 +10,25 @@ struct ErrorFeedbackOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-// One vector does for e and p: between prepare() and settle() it holds p, otherwise e.
-class ErrorFeedback final : public Memory {
+class ErrorFeedback final : public Residual {
  public:
-  explicit ErrorFeedback(std::span<const BucketPlan> buckets) {
-    std::size_t size = 0;
-    for (const BucketPlan& plan : buckets) {
-      begins_.push_back(size);
-      size += plan.range.size();
-    }
-    error_.resize(size);
-  }
+  explicit ErrorFeedback(const MemoryParts& parts) : Residual(parts, "memory.ef") {}
 
-  Bucket prepare(const Bucket& gradient) override {
-    Bucket prepared = gradient;
-    prepared.values = std::span(error_).subspan(begins_.at(gradient.index), gradient.values.size());
-    kernels::add(gradient.values, prepared.values);
-    return prepared;
+  std::string sentence() const override { return "ef"; }
+  Bucket prepare(const Bucket& gradient, const Key& /*key*/) override {
+    hold(gradient);
+    return held_.beside(gradient);
   }
-  void settle(Bucket& prepared, const Sent& sent) override { sent.add_to(prepared, -1.0F); }
-  void visit_state(StateVisitor& visitor) override { visitor.visit("memory.ef", error_); }
-
- private:
-  std::vector<std::size_t> begins_;  // of each bucket in error_
-  std::vector<float> error_;
 };
 
 }  // namespace
 
-std::unique_ptr<Memory> make_error_feedback(const Sentence& sentence, const Call& call,
-                                            std::span<const BucketPlan> buckets) {
+std::unique_ptr<Memory> make_error_feedback(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
   ErrorFeedbackOptions options;
   read_options(sentence, call, options);
-  return std::make_unique<ErrorFeedback>(buckets);
+  return std::make_unique<ErrorFeedback>(parts);
 }
+
+std::string help_error_feedback() { return help_options(ErrorFeedbackOptions{}); }
 
 }  // namespace sotto

@@ -19,6 +19,8 @@ class Sent {
   virtual ~Sent() = default;
   // out += scale * what was sent.
   virtual void add_to(Bucket& out, float scale) const = 0;
+  // out = 0 at the elements that a selection chose to be sent (Codec::clear_chosen).
+  virtual void clear_chosen(Bucket& /*out*/) const {}
 };
 
 // What this rank has not sent yet. An aggregator owns it, since only who knows that a message arrived may settle it:
@@ -27,11 +29,20 @@ class Sent {
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed.
-  virtual Bucket prepare(const Bucket& gradient) = 0;
+  virtual std::string sentence() const = 0;  // canonical, every option named; empty: none
+  // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
+  virtual Bucket prepare(const Bucket& gradient, const Key& key) = 0;
   virtual void settle(Bucket& prepared, const Sent& sent) = 0;
+  // Takes over what somebody else held back of these gradients: it is sent with the next ones.
+  virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false: settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;
+};
+
+// What a memory is built for. It keeps no reference to them.
+struct MemoryParts {
+  std::span<const BucketPlan> buckets;
+  int ranks = 1;
 };
 
 // A line of the table of memories.
@@ -39,12 +50,16 @@ struct MemoryEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  std::unique_ptr<Memory> (*make)(const Sentence& sentence, const Call& call, std::span<const BucketPlan> buckets);
+  bool momentum;          // makes the momentum itself, so that the optimiser must have none
+  bool rate;              // wants Key::rate
+  std::string (*help)();  // one line an option
+  std::unique_ptr<Memory> (*make)(const Sentence& sentence, const Call& call, const MemoryParts& parts);
 };
 std::span<const MemoryEntry> memory_table();
+// The line of the memory that a method begins with; null: of none.
+const MemoryEntry* memory_entry(std::string_view where, std::string_view sentence);
 
 // From the first stage of a method: "ef", or "" for none. `where` names the flag in errors.
-std::unique_ptr<Memory> make_memory(std::string_view where, std::string_view sentence,
-                                    std::span<const BucketPlan> buckets);
+std::unique_ptr<Memory> make_memory(std::string_view where, std::string_view sentence, const MemoryParts& parts);
 
 }  // namespace sotto
