@@ -94,6 +94,16 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
+// A gradient goes into the momentum u, and that into v (momentum.h).
+inline void add_momentum(float m, float gradient, float& u, float& v) {
+  u = m * u + gradient;
+  v += u;
+}
+inline void add_nesterov(float m, float gradient, float& u, float& v) {
+  u = m * (u + gradient);
+  v = (v + u) + gradient;
+}
+
 // A coin (draw.h): 2^31 p as a whole number, at least 1. Of values that are 2^31 or more, 2^31.
 inline constexpr float certain = 0x1p31F;
 inline std::uint32_t coin(float p_times_2_31) {

@@ -51,10 +51,13 @@ std::vector<float> sample_gradient(const Layout& layout, int rank, int step) {
   return values;
 }
 
+double sample_rate(int step) { return step % 2 == 0 ? 0.1 : 0.025; }
+
 void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
                  Communicator& communicator, std::uint64_t seed) {
   Phases phases;
-  const Key key{seed, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step)};
+  const Key key{seed, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step),
+                sample_rate(step)};
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
                   static_cast<std::uint16_t>(b)};
@@ -68,9 +71,20 @@ State state_of(Aggregator& aggregator) {
   return std::move(reader.state);
 }
 
+State state_of(Memory& memory) {
+  Reader reader;
+  memory.visit_state(reader);
+  return std::move(reader.state);
+}
+
 void restore(Aggregator& aggregator, const State& state) {
   Restorer restorer(state);
   aggregator.visit_state(restorer);
+}
+
+void restore(Memory& memory, const State& state) {
+  Restorer restorer(state);
+  memory.visit_state(restorer);
 }
 
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,

@@ -18,6 +18,8 @@ Layout sample_layout();
 // Normally distributed; padding is zero.
 std::vector<float> sample_gradient(const Layout& layout, int rank, int step);
 
+double sample_rate(int step);  // changes from step to step
+
 // One step over all buckets.
 void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
                  Communicator& communicator, std::uint64_t seed = 5);
@@ -30,7 +32,9 @@ struct State {
   bool operator==(const State&) const = default;
 };
 State state_of(Aggregator& aggregator);
+State state_of(Memory& memory);
 void restore(Aggregator& aggregator, const State& state);
+void restore(Memory& memory, const State& state);
 // Whether an aggregator that gets the state of another one after two steps goes on as that one, to the last bit.
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,
              const std::vector<BucketPlan>& buckets);

@@ -18,6 +18,7 @@
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
+#include "sotto/kernels/momentum.h"
 #include "sotto/kernels/norms.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
@@ -425,13 +426,36 @@ TEST(Targets, Vectors) {
     add(a, out.span());
     scale(0.3F, out.span());
     axpy(-0.7F, a, out.span());
+    xpay(a, 0.9F, out.span());
     for (std::size_t i = 0; i < count; ++i) {
       expected[i] += a[i];
       expected[i] *= 0.3F;
       expected[i] += -0.7F * a[i];
+      expected[i] = a[i] + 0.9F * expected[i];
     }
     expect_same_bits<float>(out.span(), expected);
     EXPECT_TRUE(out.guarded());
+  });
+}
+
+TEST(Targets, Momentum) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    for (const bool nesterov : {false, true}) {
+      const auto gradient = numbers(count, seed, 1e20F);
+      auto u = numbers(count, seed + 1, 1e20F);
+      auto v = numbers(count, seed + 2, 1e20F);
+      Stretch<float> velocity(count, shift);
+      Stretch<float> held(count, shift);
+      std::ranges::copy(u, velocity.span().begin());
+      std::ranges::copy(v, held.span().begin());
+      (nesterov ? add_nesterov : add_momentum)(0.9F, 0.7F, gradient, velocity.span(), held.span());
+      for (std::size_t i = 0; i < count; ++i) {
+        (nesterov ? element::add_nesterov : element::add_momentum)(0.9F, 0.7F * gradient[i], u[i], v[i]);
+      }
+      expect_same_bits<float>(velocity.span(), u);
+      expect_same_bits<float>(held.span(), v);
+      EXPECT_TRUE(velocity.guarded() && held.guarded());
+    }
   });
 }
 

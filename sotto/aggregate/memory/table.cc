@@ -1,6 +1,9 @@
 #include "sotto/core/table.h"
+#include "sotto/aggregate/memory/demo.h"
 #include "sotto/aggregate/memory/ef.h"
 #include "sotto/aggregate/memory/memory.h"
+#include "sotto/aggregate/memory/memsgd.h"
+#include "sotto/aggregate/memory/momentum.h"
 
 namespace sotto {
 namespace {
@@ -20,6 +23,12 @@ constexpr MemoryEntry table[] = {
     {"ef", "error feedback: what a codec left out is added to the next gradient",
      "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, help_error_feedback,
      make_error_feedback},
+    {"momentum", "momentum correction: what a codec left out is of the momentum, which stops where it was sent",
+     "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, help_momentum, make_momentum},
+    {"memsgd", "error feedback with the learning rate inside: what was held back keeps the rate of its step",
+     "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, help_memsgd, make_memsgd},
+    {"demo", "decoupled momentum: what was sent is taken off a momentum of each rank's own",
+     "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, help_demo, make_demo},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Runs `power` over given gradients, for test_power.py to compare with its model. Float files: first Q of every matrix,
-// column by column, then the gradient of each step and rank; the means of each step come out.
+// Runs a method over given gradients, for test_power.py and test_dgc.py to compare with their models. Float files: what
+// it remembers under the name that is given (all else begins as it does anyway; "" for nothing), then the gradient of
+// each step and rank; the means of each step come out.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -32,31 +33,37 @@ int run(const std::vector<std::string>& arguments) {
   const std::string& method = arguments.at(0);
   const int ranks = std::stoi(arguments.at(1));
   const int steps = std::stoi(arguments.at(2));
-  std::ifstream input(arguments.at(3), std::ios::binary);
-  std::ofstream output(arguments.at(4), std::ios::binary);
+  const auto bucket_bytes = static_cast<std::size_t>(std::stoul(arguments.at(3)));
+  const std::string& remembered = arguments.at(4);
+  std::ifstream input(arguments.at(5), std::ios::binary);
+  std::ofstream output(arguments.at(6), std::ios::binary);
   std::vector<Segment> segments;
   std::size_t size = 0;
-  for (std::size_t i = 5; i < arguments.size(); ++i) {
+  for (std::size_t i = 7; i < arguments.size(); ++i) {
     segments.push_back({arguments[i], size, shape_of(arguments[i])});
     size += segments.back().numel();
   }
-  const auto buckets = plan_buckets(Layout(segments, size), 1U << 30);
+  const auto buckets = plan_buckets(Layout(segments, size), bucket_bytes);
 
   std::vector<std::vector<float>> means(static_cast<std::size_t>(steps));
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(ranks));
-  std::vector<float> q;
-  run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {  // how many numbers the state has
-    q = test::state_of(*make_aggregator("tool", "auto", method, buckets, communicator)).floats.at("power.q");
-  });
-  q = take(input, q.size());
+  std::vector<float> state;
+  if (!remembered.empty()) {
+    run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {  // how many numbers it has
+      state = test::state_of(*make_aggregator("tool", "auto", method, buckets, communicator)).floats.at(remembered);
+    });
+    state = take(input, state.size());
+  }
   for (int step = 0; step < steps; ++step) {
     for (auto& of_rank : given) of_rank.push_back(take(input, size));
   }
   run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
     const auto aggregator = make_aggregator("tool", "auto", method, buckets, communicator);
-    test::State state = test::state_of(*aggregator);
-    state.floats.at("power.q") = q;
-    test::restore(*aggregator, state);
+    if (!remembered.empty()) {
+      test::State all = test::state_of(*aggregator);
+      all.floats.at(remembered) = state;
+      test::restore(*aggregator, all);
+    }
     for (int step = 0; step < steps; ++step) {
       auto& values = given[static_cast<std::size_t>(communicator.rank())][static_cast<std::size_t>(step)];
       test::average_all(*aggregator, buckets, values, step, communicator);
@@ -76,7 +83,7 @@ int main(int count, char** arguments) {
   try {
     return sotto::run({arguments + 1, arguments + count});
   } catch (const std::exception& error) {
-    fmt::print(stderr, "power_tool: {}\n", error.what());
+    fmt::print(stderr, "average_tool: {}\n", error.what());
     return 1;
   }
 }

@@ -1,0 +1,51 @@
+#include "sotto/aggregate/memory/memsgd.h"
+
+#include "sotto/aggregate/memory/residual.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+namespace {
+
+struct MemSgdOptions {
+  void visit(OptionVisitor& /*visitor*/) {}
+};
+
+class MemSgd final : public Residual {
+ public:
+  explicit MemSgd(const MemoryParts& parts) : Residual(parts, "memory.memsgd"), rates_(parts.buckets.size()) {}
+
+  std::string sentence() const override { return "memsgd"; }
+  Bucket prepare(const Bucket& gradient, const Key& key) override {
+    const auto rate = static_cast<float>(key.rate);
+    if (!(rate > 0)) {
+      throw ConfigError("memsgd holds back gradients times the learning rate, which is " + format_double(key.rate) +
+                        " at step " + std::to_string(key.step) +
+                        ": use a schedule of rates above 0, or `ef`, which needs no rate");
+    }
+    const Bucket held = held_.beside(gradient);
+    float& before = rates_.at(gradient.index);
+    kernels::xpay(gradient.values, before > 0 ? before / rate : 1.0F, held.values);
+    before = rate;
+    return held;
+  }
+  void visit_state(StateVisitor& visitor) override {
+    Residual::visit_state(visitor);
+    visitor.visit("memory.memsgd.rates", rates_);
+  }
+
+ private:
+  std::vector<float> rates_;  // that each bucket's residual is in units of; 0: none yet
+};
+
+}  // namespace
+
+std::unique_ptr<Memory> make_memsgd(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
+  MemSgdOptions options;
+  read_options(sentence, call, options);
+  return std::make_unique<MemSgd>(parts);
+}
+
+std::string help_memsgd() { return help_options(MemSgdOptions{}); }
+
+}  // namespace sotto

@@ -1,0 +1,89 @@
+#include "sotto/aggregate/memory/momentum.h"
+
+#include <cmath>
+
+#include "sotto/aggregate/memory/bucket_vector.h"
+#include "sotto/core/options.h"
+#include "sotto/kernels/momentum.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto {
+namespace {
+
+struct MomentumOptions {
+  double m = 0.9;
+  bool nesterov = false;
+  bool masking = true;
+  double clip = 0;
+  void visit(OptionVisitor& v) {
+    v.option("m", m, "share of the last step's momentum that is kept", {0, 1, false, true});
+    v.option("nesterov", nesterov, "look one step ahead");
+    v.option("masking", masking, "forget the momentum of elements that a selection sent");
+    v.option("clip", clip, "largest l2 norm of a segment's gradient, times the root of the ranks; 0: any",
+             Bounds::at_least(0));
+  }
+};
+
+class Momentum final : public Memory {
+ public:
+  Momentum(const MomentumOptions& options, const MemoryParts& parts)
+      : options_(options),
+        limit_(options.clip / std::sqrt(static_cast<double>(parts.ranks))),
+        velocity_(parts.buckets),
+        held_(parts.buckets) {}
+
+  std::string sentence() const override { return record_options("momentum", options_); }
+
+  Bucket prepare(const Bucket& gradient, const Key& /*key*/) override {
+    const Bucket held = held_.beside(gradient);
+    if (options_.clip == 0) {
+      accumulate(gradient, {0, gradient.values.size()}, 1.0F);
+      return held;
+    }
+    for (const Segment& segment : gradient.layout->segments()) {
+      const Range range = segment.range();
+      const double norm = std::sqrt(kernels::sum_squares(gradient.values.subspan(range.begin, range.size())));
+      accumulate(gradient, range, norm > limit_ ? static_cast<float>(limit_ / norm) : 1.0F);
+    }
+    return held;
+  }
+
+  void settle(Bucket& prepared, const Sent& sent) override {
+    sent.add_to(prepared, -1.0F);
+    if (!options_.masking) return;
+    Bucket velocity = velocity_.beside(prepared);
+    sent.clear_chosen(velocity);
+  }
+
+  void hold(const Bucket& owed) override { kernels::add(owed.values, held_.beside(owed).values); }
+
+  void visit_state(StateVisitor& visitor) override {
+    velocity_.visit_state(visitor, "memory.momentum.u");
+    held_.visit_state(visitor, "memory.momentum.v");
+  }
+
+ private:
+  void accumulate(const Bucket& gradient, Range range, float scale) {
+    const auto part = [&](std::span<float> values) { return values.subspan(range.begin, range.size()); };
+    (options_.nesterov ? kernels::add_nesterov : kernels::add_momentum)(
+        static_cast<float>(options_.m), scale, part(gradient.values), part(velocity_.beside(gradient).values),
+        part(held_.beside(gradient).values));
+  }
+
+  MomentumOptions options_;
+  double limit_;  // of a segment's norm
+  BucketVector velocity_, held_;
+};
+
+}  // namespace
+
+std::unique_ptr<Memory> make_momentum(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
+  MomentumOptions options;
+  read_options(sentence, call, options);
+  return std::make_unique<Momentum>(options, parts);
+}
+
+std::string help_momentum() { return help_options(MomentumOptions{}); }
+
+}  // namespace sotto

@@ -1,0 +1,304 @@
+// What every memory of the table keeps, and what is a memory's own.
+#include "sotto/aggregate/memory/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "tests/aggregate/group.h"
+#include "tests/aggregate/mirror.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::average_all, test::message_of, test::sample_gradient, test::sample_layout, test::sample_rate;
+
+// Memories, and what they call the vector that they offer.
+const std::map<std::string, std::string> offered_by{
+    {"ef", "memory.ef"},
+    {"memsgd", "memory.memsgd"},
+    {"demo", "memory.demo"},
+    {"demo(0.9)", "memory.demo"},
+    {"momentum", "memory.momentum.v"},
+    {"momentum(m=0.5, nesterov=true)", "memory.momentum.v"},
+    {"momentum(masking=false)", "memory.momentum.v"},
+    {"momentum(clip=3)", "memory.momentum.v"},
+};
+
+TEST(Memories, AreAllHere) {
+  for (const MemoryEntry& entry : memory_table()) {
+    EXPECT_TRUE(std::ranges::any_of(offered_by, [&](const auto& pair) { return pair.first.starts_with(entry.name); }))
+        << entry.name;
+  }
+}
+
+TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
+  for (const auto& [sentence, name] : offered_by) {
+    const std::string canonical = make_memory("test", sentence, {})->sentence();
+    EXPECT_EQ(make_memory("test", canonical, {})->sentence(), canonical);
+  }
+  EXPECT_EQ(canonical_method("test", "momentum(0.8) | topk(1%)").substr(0, 54),
+            "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
+}
+
+// One bucket, as a memory sees it.
+struct Exchange {
+  Layout layout = sample_layout();
+  std::vector<BucketPlan> buckets = plan_buckets(layout, 1U << 20);
+  std::unique_ptr<Codec> codec;
+  std::unique_ptr<Memory> memory;
+  Message message;
+  std::vector<float> values;
+
+  Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
+      : codec(make_codec("test", codec_sentence)), memory(make_memory("test", memory_sentence, {buckets, ranks})) {}
+
+  Bucket gradient(int step, int rank = 0) {
+    values = sample_gradient(layout, rank, step);
+    return {values, &layout, 0};
+  }
+  static Key key(int step) { return {3, 0, 0, static_cast<std::uint32_t>(step), sample_rate(step)}; }
+  Bucket prepare(int step) { return memory->prepare(gradient(step), key(step)); }
+
+  // What of `prepared` is sent.
+  std::vector<float> send(const Bucket& prepared, int step) {
+    const Range whole{0, prepared.values.size()};
+    codec->encode(prepared, key(step), {}, {&whole, 1}, {&message, 1});
+    std::vector<float> sent(prepared.values.size());
+    Bucket out{sent, &layout, 0};
+    codec->add_decoded(message.view(), whole, 1, out);
+    return sent;
+  }
+
+  class AsSent final : public Sent {
+   public:
+    explicit AsSent(const Exchange& exchange) : exchange_(exchange) {}
+    void add_to(Bucket& out, float scale) const override {
+      exchange_.codec->add_decoded(exchange_.message.view(), {0, out.values.size()}, scale, out);
+    }
+    void clear_chosen(Bucket& out) const override {
+      exchange_.codec->clear_chosen(exchange_.message.view(), {0, out.values.size()}, out);
+    }
+
+   private:
+    const Exchange& exchange_;
+  };
+
+  // A whole step; returns what was sent.
+  std::vector<float> step(int number) {
+    Bucket prepared = prepare(number);
+    auto sent = send(prepared, number);
+    memory->settle(prepared, AsSent(*this));
+    return sent;
+  }
+  std::vector<float> state(const std::string& name) { return test::state_of(*memory).floats.at(name); }
+};
+
+// Nothing is lost and nothing is made: what was offered is what was sent and what stays.
+TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
+  for (const auto& [sentence, name] : offered_by) {
+    for (const char* codec : {"topk(0.05)", "topk(0.2) | qsgd(bits=4)", "sign(block=64)", "threshold(0.7) | f16",
+                              "dct(8) | topk(0.1)", "f32"}) {
+      Exchange exchange(sentence, codec);
+      for (int step = 0; step < 6; ++step) {
+        Bucket prepared = exchange.prepare(step);
+        const std::vector<float> offered(prepared.values.begin(), prepared.values.end());
+        EXPECT_EQ(exchange.state(name), offered);
+        const auto sent = exchange.send(prepared, step);
+        exchange.memory->settle(prepared, Exchange::AsSent(exchange));
+        const auto kept = exchange.state(name);
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+          // Rows of a transform are added one after the other, so the last bit may differ.
+          ASSERT_NEAR(kept[i], offered[i] - sent[i], 4e-6 * (std::abs(offered[i]) + std::abs(sent[i])) + 1e-6)
+              << sentence << " | " << codec << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+// Everything that ever came is in what was sent and in what is held, each with the factor that its paper gives it.
+TEST(Memories, AccumulateAsTheirPapersSay) {
+  const int steps = 8;
+  for (const char* sentence : {"ef", "memsgd", "demo(0.9)", "momentum(m=0.8, masking=false)",
+                               "momentum(m=0.8, nesterov=true, masking=false)"}) {
+    Exchange exchange(sentence, "topk(0.05) | f16");
+    const std::string memory(sentence);
+    const std::size_t size = exchange.layout.size();
+    std::vector<double> wanted(size), velocity(size), sent(size);
+    for (int step = 0; step < steps; ++step) {
+      const auto part = exchange.step(step);
+      const auto gradient = sample_gradient(exchange.layout, 0, step);
+      const bool in_rates = memory == "memsgd";
+      for (std::size_t i = 0; i < size; ++i) {
+        const double g = gradient[i];
+        if (memory.starts_with("demo")) {
+          wanted[i] = 0.9 * (wanted[i] - sent[i]) + g;  // held, before it is sent
+          sent[i] = part[i];
+          continue;
+        }
+        sent[i] += (in_rates ? sample_rate(step) : 1) * part[i];
+        if (memory.starts_with("momentum")) {
+          const bool nesterov = memory.find("nesterov") != std::string::npos;
+          velocity[i] = nesterov ? 0.8 * (velocity[i] + g) : 0.8 * velocity[i] + g;
+          wanted[i] += velocity[i] + (nesterov ? g : 0);
+        } else {
+          wanted[i] += (in_rates ? sample_rate(step) : 1) * g;
+        }
+      }
+    }
+    const auto held = exchange.state(offered_by.at(memory.starts_with("momentum") ? "momentum"
+                                                   : memory.starts_with("demo")   ? "demo"
+                                                                                  : memory));
+    const double unit = memory == "memsgd" ? sample_rate(steps - 1) : 1;
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_NEAR(sent[i] + unit * held[i], wanted[i], 2e-5) << sentence << " " << i;
+    }
+  }
+}
+
+TEST(Memories, TakeOverWhatAnotherHeld) {
+  for (const auto& [sentence, name] : offered_by) {
+    Exchange exchange(sentence, "topk(0.05)");
+    exchange.step(0);
+    const auto before = exchange.state(name);
+    std::vector<float> owed(before.size(), 0.5F);
+    exchange.memory->hold({owed, &exchange.layout, 0});
+    const auto after = exchange.state(name);
+    for (std::size_t i = 0; i < before.size(); ++i) ASSERT_EQ(after[i], before[i] + 0.5F) << sentence;
+  }
+}
+
+// The first step goes well and the second does not: then the memory is as after prepare(), and the bucket as it was.
+TEST(Memories, LoseNothingInAFailedExchange) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  for (const auto& [sentence, name] : offered_by) {
+    for (const auto& [aggregator, codec] :
+         std::vector<std::pair<std::string, std::string>>{{"gather", "topk(0.05)"}, {"all_reduce", "f16"}}) {
+      bool broken = false;
+      test::Mirror mirror(3, [&](std::span<std::byte>) {
+        if (broken) throw CommError("the cable is out");
+      });
+      const auto whole = make_aggregator("test", aggregator, sentence + " | " + codec, buckets, mirror);
+      auto values = sample_gradient(layout, 0, 0);
+      average_all(*whole, buckets, values, 0, mirror);
+      const auto twin = make_memory("test", sentence, {buckets, 3});
+      test::restore(*twin, test::state_of(*whole));
+      values = sample_gradient(layout, 0, 1);
+      broken = true;
+      EXPECT_THROW(average_all(*whole, buckets, values, 1, mirror), CommError);
+      EXPECT_EQ(values, sample_gradient(layout, 0, 1));
+      twin->prepare({values, &layout, 0}, {5, 0, 0, 1, sample_rate(1)});
+      EXPECT_EQ(test::state_of(*whole), test::state_of(*twin)) << sentence << ", " << aggregator;
+    }
+  }
+}
+
+TEST(Memories, ResumeToTheLastBit) {
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  for (const auto& [sentence, name] : offered_by) {
+    EXPECT_TRUE(test::resumes(3, "gather", sentence + " | topk(0.05) | qsgd(bits=4)", buckets)) << sentence;
+    EXPECT_TRUE(test::resumes(3, "scatter_reduce", sentence + " | topk(0.05)", buckets)) << sentence;
+    EXPECT_TRUE(test::resumes(3, "all_reduce", sentence + " | f16", buckets)) << sentence;
+    EXPECT_TRUE(test::resumes(3, "auto", sentence + " | power(1)", buckets)) << sentence;
+  }
+}
+
+TEST(MemSgd, WithOneRateIsErrorFeedback) {
+  Exchange inside("memsgd", "topk(0.05)");
+  Exchange outside("ef", "topk(0.05)");
+  for (int step = 0; step < 10; step += 2) EXPECT_EQ(inside.step(step), outside.step(step));
+}
+
+TEST(MemSgd, RefusesAStepWithoutARate) {
+  Exchange exchange("memsgd", "topk(0.05)");
+  const auto text = message_of([&] { exchange.memory->prepare(exchange.gradient(0), {.step = 7}); });
+  EXPECT_NE(text.find("at step 7"), std::string::npos) << text;
+  EXPECT_NE(text.find("use a schedule of rates above 0, or `ef`"), std::string::npos) << text;
+}
+
+// Where everything is sent in every step, momentum of one's own is the optimiser's after averaging, whatever masking
+// says.
+TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  const int ranks = 4;
+  for (const bool nesterov : {false, true}) {
+    for (const char* codec : {"f32", "f32()", "bf16"}) {
+      const double tolerance = std::string(codec) == "bf16" ? 0.1 : 1e-5;
+      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+        const std::string memory = nesterov ? "momentum(0.7, nesterov=true) | " : "momentum(0.7) | ";
+        const auto aggregator =
+            make_aggregator("test", tolerance > 0.01 ? "gather" : "auto", memory + codec, buckets, communicator);
+        std::vector<double> buffer(layout.size());
+        for (int step = 0; step < 8; ++step) {
+          auto values = sample_gradient(layout, communicator.rank(), step);
+          average_all(*aggregator, buckets, values, step, communicator);
+          std::vector<double> mean(layout.size());
+          for (int rank = 0; rank < ranks; ++rank) {
+            const auto gradient = sample_gradient(layout, rank, step);
+            for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += gradient[i] / static_cast<double>(ranks);
+          }
+          for (std::size_t i = 0; i < mean.size(); ++i) {
+            buffer[i] = 0.7 * buffer[i] + mean[i];
+            ASSERT_NEAR(values[i], nesterov ? mean[i] + 0.7 * buffer[i] : buffer[i], tolerance) << codec << step;
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(Momentum, StopsWhereASelectionChoseAndNowhereElse) {
+  for (const char* codec : {"topk(0.05)", "topk(0.05) | qsgd(bits=1)", "sign", "dct(8) | topk(0.05)"}) {
+    for (const bool masking : {true, false}) {
+      Exchange exchange(masking ? "momentum" : "momentum(masking=false)", codec);
+      Bucket prepared = exchange.prepare(0);
+      exchange.send(prepared, 0);
+      std::vector<float> marks(prepared.values.size(), 1);
+      Bucket marked{marks, &exchange.layout, 0};
+      exchange.codec->clear_chosen(exchange.message.view(), {0, marks.size()}, marked);
+      const bool selects = std::string(codec).starts_with("topk");
+      EXPECT_EQ(std::ranges::count(marks, 0.0F) > 0, selects) << codec;
+      const auto before = exchange.state("memory.momentum.u");
+      exchange.memory->settle(prepared, Exchange::AsSent(exchange));
+      const auto after = exchange.state("memory.momentum.u");
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        ASSERT_EQ(after[i], masking ? before[i] * marks[i] : before[i]) << codec << " " << i;
+      }
+    }
+  }
+}
+
+// Each segment's norm becomes clip / sqrt(ranks) where it was longer, and stays where it was not.
+TEST(Momentum, ClipsEachSegmentByItself) {
+  for (const int ranks : {1, 4}) {
+    Exchange exchange("momentum(clip=9)", "topk(0.05)", ranks);
+    const double limit = 9 / std::sqrt(static_cast<double>(ranks));
+    const auto prepared = exchange.prepare(0);
+    const auto gradient = sample_gradient(exchange.layout, 0, 0);
+    int clipped = 0;
+    for (const Segment& segment : exchange.layout.segments()) {
+      double square = 0;
+      for (std::size_t i = 0; i < segment.numel(); ++i) square += std::pow(gradient[segment.offset + i], 2);
+      const double scale = std::min(1.0, limit / std::sqrt(square));
+      clipped += scale < 1 ? 1 : 0;
+      for (std::size_t i = 0; i < segment.numel(); ++i) {
+        ASSERT_NEAR(prepared.values[segment.offset + i], scale * gradient[segment.offset + i], 1e-6) << segment.name;
+      }
+    }
+    EXPECT_GT(clipped, 0);
+    EXPECT_LT(clipped, 4);
+  }
+}
+
+}  // namespace
+}  // namespace sotto
