@@ -94,20 +94,30 @@ std::size_t Chain::max_bytes(const Layout& layout, Range part) const {
 
 Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   cut_pieces(layout, part, pieces_);
+  const std::size_t block = stages_.select ? stages_.select->block() : 1;
   Plan plan;
   slots_.clear();
   counts_.clear();
   for (const Piece& piece : pieces_) {
     const Atoms atoms =
         stages_.transform ? stages_.transform->atoms(layout, piece) : Atoms{piece.range.size(), 1, 0, piece.first};
-    slots_.push_back({piece, atoms, plan.atoms, plan.rows, atoms.count, plan.atoms,
-                      stages_.transform ? plan.rows : piece.range.begin});
+    slots_.push_back({.piece = piece,
+                      .atoms = atoms,
+                      .first = plan.atoms,
+                      .first_block = plan.blocks,
+                      .blocks = (atoms.count + block - 1) / block,
+                      .row = plan.rows,
+                      .selected = atoms.count,
+                      .sent = plan.atoms,
+                      .value = stages_.transform ? plan.rows : piece.range.begin});
     counts_.push_back(atoms.count);
     plan.atoms += atoms.count;
+    plan.blocks += slots_.back().blocks;
     plan.rows += atoms.values();
   }
   limits_ = counts_;
-  plan.most = stages_.select ? stages_.select->limits(counts_, limits_) : plan.atoms;
+  plan.most_blocks = stages_.select ? stages_.select->limits(counts_, limits_) : plan.atoms;
+  plan.most = std::min(plan.atoms, plan.most_blocks * block);
 
   // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once.
   std::size_t packed = 0;
@@ -120,13 +130,14 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   };
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Atoms& atoms = slots_[i].atoms;
+    const std::size_t most = std::min(atoms.count, limits_[i] * block);
     if (atoms.split > 0) {
-      add_units(limits_[i], atoms.split);
-      add_units(limits_[i], atoms.width - atoms.split);
+      add_units(most, atoms.split);
+      add_units(most, atoms.width - atoms.split);
     } else {
-      add_units(1, limits_[i] * atoms.width);
+      add_units(1, most * atoms.width);
     }
-    plan.values += limits_[i] * atoms.width;
+    plan.values += most * atoms.width;
     widest = std::max(widest, atoms.width);
   }
   plan.values = std::min(plan.values, plan.most * widest);
@@ -134,7 +145,7 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   if (selection_is_known()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
-    plan.max_body += length_bytes + max_index_bytes(plan.most, plan.atoms);
+    plan.max_body += length_bytes + max_index_bytes(plan.most_blocks, plan.blocks);
   }
   if (stages_.within) plan.max_body += length_bytes + max_index_bytes(plan.values, plan.values);
   if (std::max({plan.max_body, plan.atoms, plan.rows, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
@@ -153,6 +164,7 @@ void Chain::reserve_decoding(const Plan& plan) const {
     stages_.code->reserve(stages_.code->of_symbols() ? plan.values : plan.max_body);
   }
   if (in_place()) return;
+  if (stages_.select) room_for_blocks(plan);
   indices_.room(plan.most);
   atoms_.room(plan.most);
   values_.room(plan.values);
@@ -167,7 +179,7 @@ void Chain::reserve_selection(const Plan& plan) const {
   groups_.reserve(groups);
   counts_.reserve(groups);
   stages_.select->reserve(plan.atoms, slots_.size());
-  if (stages_.select->scales()) scales_.room(plan.most);
+  if (stages_.select->scales()) scales_.room(plan.most_blocks);
 }
 
 void Chain::reserve(const Plan& plan) {

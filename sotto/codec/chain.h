@@ -53,7 +53,11 @@ class Chain final : public Codec {
   struct Slot {
     Piece piece;
     Atoms atoms;
-    std::size_t first = 0;     // number of its first atom in the message
+    std::size_t first = 0;        // number of its first atom in the message
+    std::size_t first_block = 0;  // and of its first block (Select::block), of which it has so many
+    std::size_t blocks = 0;
+    std::size_t taken = 0;     // blocks that go
+    std::size_t taken_at = 0;  // where they begin, among those of all pieces
     std::size_t row = 0;       // where its rows begin, among the rows of all pieces
     std::size_t selected = 0;  // atoms that go
     std::size_t sent = 0;      // where they begin, among those of all pieces
@@ -69,13 +73,15 @@ class Chain final : public Codec {
     std::size_t sent = 0;   // without one, the same as the two above
   };
   struct Plan {
-    std::size_t atoms = 0;     // of all pieces
-    std::size_t rows = 0;      // floats of all atoms
-    std::size_t most = 0;      // atoms that can be selected
-    std::size_t values = 0;    // floats that can be selected
-    std::size_t units = 0;     // that there can be
-    std::size_t largest = 0;   // floats of the largest unit
-    std::size_t max_body = 0;  // bytes of a body, before the code stage
+    std::size_t atoms = 0;        // of all pieces
+    std::size_t rows = 0;         // floats of all atoms
+    std::size_t blocks = 0;       // of all pieces
+    std::size_t most_blocks = 0;  // that can be selected
+    std::size_t most = 0;         // atoms that can be selected
+    std::size_t values = 0;       // floats that can be selected
+    std::size_t units = 0;        // that there can be
+    std::size_t largest = 0;      // floats of the largest unit
+    std::size_t max_body = 0;     // bytes of a body, before the code stage
   };
   struct Sections {  // of a body
     std::span<const std::byte> side, packed;
@@ -111,6 +117,8 @@ class Chain final : public Codec {
   std::span<const std::uint32_t> apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
   void add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
   std::span<const std::uint32_t> select(Streams streams, const Plan& plan) const;
+  std::span<std::uint32_t> room_for_blocks(const Plan& plan) const;
+  void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) const;
   void require_finite(const Select& select, const Layout& layout, const Key& key) const;
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
@@ -152,8 +160,9 @@ class Chain final : public Codec {
   mutable std::vector<Group> groups_;
   mutable Scratch<float> scales_;
   Scratch<float> energies_, rows_;
-  // Of what was selected: the numbers of atoms and, within, of floats; floats, and what random number belongs to each.
-  mutable Scratch<std::uint32_t> indices_, within_;
+  // Of what was selected: the numbers of blocks, atoms and, within, of floats; floats, and what random number belongs
+  // to each.
+  mutable Scratch<std::uint32_t> taken_, indices_, within_;
   mutable Scratch<float> values_, kept_values_;
   Scratch<std::uint32_t> numbers_, kept_numbers_;
   mutable Scratch<std::uint32_t> atoms_;

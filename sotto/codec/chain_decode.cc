@@ -71,28 +71,19 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
 }
 
 void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
-  const auto room = indices_.room(plan.most);
-  const auto indices = room.first(read_indices(*workers_, index, code, plan.atoms, room));
-  auto next = indices.begin();
-  std::size_t value = 0;
+  const auto room = room_for_blocks(plan);
+  const auto taken = room.first(read_indices(*workers_, index, code, plan.blocks, room));
+  auto next = taken.begin();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const auto begin = next;
-    next = std::lower_bound(begin, indices.end(), slot.first + slot.atoms.count);
-    slot.sent = static_cast<std::size_t>(begin - indices.begin());
-    slot.selected = static_cast<std::size_t>(next - begin);
-    slot.value = value;
-    value += slot.values();
-    if (slot.selected > limits_[i]) {
-      throw WireError(fmt::format("{} atoms selected of a segment, where {} are the most", slot.selected, limits_[i]));
+    next = std::lower_bound(begin, taken.end(), slot.first_block + slot.blocks);
+    slot.taken = static_cast<std::size_t>(next - begin);
+    if (slot.taken > limits_[i]) {
+      throw WireError(fmt::format("{} atoms selected of a segment, where {} are the most", slot.taken, limits_[i]));
     }
   }
-}
-
-void Chain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) const {
-  groups_.clear();
-  for (const Slot& slot : slots_) add_group(layout, slot, {});
-  select(streams, plan);
+  spread_blocks(taken, plan);
 }
 
 void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {

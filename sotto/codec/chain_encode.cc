@@ -5,7 +5,6 @@
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
-#include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
@@ -46,7 +45,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (selection_is_known()) {
     writer.put(key.seed);
   } else if (stages_.select) {
-    index = plan_indices(*workers_, indices, plan.atoms);
+    index = plan_indices(*workers_, indices, plan.blocks);
     if (index.code == IndexCode::bitmap) header.flags |= flag_bitmap;
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
@@ -94,55 +93,9 @@ void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const 
   }
 }
 
-std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
-  groups_.clear();
-  for (const Slot& slot : slots_) {
-    const Range range = slot.piece.range;
-    const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
-                          : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
-                                                  : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
-    add_group(*bucket.layout, slot, energies);
-  }
-  require_finite(*stages_.select, *bucket.layout, streams.key);
-  return select(streams, plan);
-}
-
-// What a selection that does not look at them may leave behind.
-void Chain::require_finite(const Select& select, const Layout& layout, const Key& key) const {
-  if (!select.blind()) return;
-  for (const Group& group : groups_) {
-    if (largest_magnitude(*workers_, group.energies) < kernels::infinity_bits) continue;
-    throw_not_finite(layout.segments()[group.segment].name, key);
-  }
-}
-
-void Chain::add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
-  const Segment& segment = layout.segments()[slot.piece.segment];
-  groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
-                     static_cast<std::uint32_t>(slot.first), static_cast<std::uint32_t>(slot.atoms.first),
-                     slot.atoms.count});
-}
-
-// The numbers of the selected atoms of all groups; the slots then say where each has its own.
-std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) const {
-  if (stages_.select->known()) streams.key.rank = 0;
-  counts_.resize(slots_.size());
-  const std::size_t selected = stages_.select->select(groups_, streams, indices_.room(plan.most), counts_,
-                                                      scales_.room(stages_.select->scales() ? plan.most : 0));
-  std::size_t sent = 0;
-  std::size_t value = 0;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].selected = counts_[i];
-    slots_[i].sent = sent;
-    slots_[i].value = value;
-    sent += counts_[i];
-    value += slots_[i].values();
-  }
-  return indices_.room(plan.most).first(selected);
-}
-
 // The rows of the selected atoms, one after the other, scaled, and the number within its segment of each float.
 void Chain::gather_rows(const Bucket& bucket) {
+  const std::size_t block = stages_.select->block();
   const std::size_t count = values_in_slots();
   const auto all_values = values_.room(count);
   const auto all_numbers = numbers_.room(count);
@@ -155,7 +108,7 @@ void Chain::gather_rows(const Bucket& bucket) {
     const auto numbers = all_numbers.subspan(slot.value, slot.values());
     const auto first = static_cast<std::uint32_t>(slot.first);
     const bool scaled = stages_.select->scales();
-    const auto scales = scales_.room(scaled ? slot.sent + slot.selected : 0).subspan(scaled ? slot.sent : 0);
+    const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
     workers_->run_stretches(indices.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
       for (std::size_t j = begin; j < end; ++j) {
@@ -166,7 +119,7 @@ void Chain::gather_rows(const Bucket& bucket) {
         }
       }
       for (std::size_t j = begin; scaled && j < end; ++j) {
-        kernels::scale(scales[j], values.subspan(j * width, scaled_floats));
+        kernels::scale(scales[j / block], values.subspan(j * width, scaled_floats));
       }
     });
   }

@@ -59,7 +59,9 @@ std::span<const float> Chain::linear_values(const Bucket& bucket, const Key& key
   if (!stages_.select) return rows_.room(plan.rows);
   apply_select(bucket, streams, plan);
   gather_rows(bucket);
-  return values_.room(plan.values);
+  const auto values = values_.room(plan.values);
+  std::ranges::fill(values.subspan(values_in_slots()), 0.0F);  // as many numbers with blocks that are shorter
+  return values;
 }
 
 void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const {

@@ -83,8 +83,8 @@ class Transform : public Stage {
   virtual void visit_state(StateVisitor&) {}  // warm starts
 };
 
-// What a selection sees of one piece, or of one factor of an atom. Atoms are numbered through a message, `first` is
-// this group's first; and through the segment, where its first has `number`.
+// What a selection sees of one piece, or of one factor of an atom. Atoms (or blocks of them) are numbered through a
+// message, `first` is this group's first; and atoms through the segment, where its first has `number`.
 struct Group {
   std::span<const float> energies;
   std::size_t segment = 0;
@@ -98,11 +98,11 @@ struct Group {
 // Which atoms go, and by what their rows are scaled.
 class Select : public Stage {
  public:
-  // each[g]: the most atoms that group g (of atoms[g] atoms) can send; returns the most of all groups together.
+  // each[g]: the most that group g (of atoms[g] atoms) can send; returns the most of all groups together.
   virtual std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const = 0;
   // Room for so many groups of so many atoms together, at most: select() then allocates nothing.
   virtual void reserve(std::size_t /*atoms*/, std::size_t /*groups*/) {}
-  // Writes the ascending numbers of the selected atoms, and how many of each group; returns how many in all. Atoms that
+  // Writes the ascending numbers of what is selected, and how many of each group; returns how many in all. Atoms that
   // are not finite count as the largest, so that they reach the quantiser, which finds them.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
@@ -112,9 +112,12 @@ class Select : public Stage {
   virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
   // Looks at no energies: the chain sees to it that they are finite.
   virtual bool blind() const { return false; }
-  // Blind, with the same streams on every rank, and as many atoms as limits() says: who knows the seed knows what is
-  // selected. So a message has the seed in place of indices, and those of several ranks can be summed.
+  // Blind, with the same streams on every rank: who knows the seed knows what is selected. So a message has the seed in
+  // place of indices, and those of several ranks can be summed.
   virtual bool known() const { return false; }
+  // Atoms that are selected together: those of a group fall into blocks of so many, the last of which may be shorter.
+  // All that a selection numbers, counts and scales are blocks.
+  virtual std::size_t block() const { return 1; }
   // Of x -> what is selected of x, for groups of these sizes.
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
 };

@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "sotto/codec/chain.h"
+#include "sotto/codec/shared_work.h"
+#include "sotto/kernels/reduce.h"
+
+namespace sotto {
+
+std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+  groups_.clear();
+  for (const Slot& slot : slots_) {
+    const Range range = slot.piece.range;
+    const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
+                          : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
+                                                  : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
+    add_group(*bucket.layout, slot, energies);
+  }
+  require_finite(*stages_.select, *bucket.layout, streams.key);
+  return select(streams, plan);
+}
+
+// What a selection that does not look at them may leave behind.
+void Chain::require_finite(const Select& select, const Layout& layout, const Key& key) const {
+  if (!select.blind()) return;
+  for (const Group& group : groups_) {
+    if (largest_magnitude(*workers_, group.energies) < kernels::infinity_bits) continue;
+    throw_not_finite(layout.segments()[group.segment].name, key);
+  }
+}
+
+// What a reader selects who sees no energies.
+void Chain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) const {
+  groups_.clear();
+  for (const Slot& slot : slots_) add_group(layout, slot, {});
+  select(streams, plan);
+}
+
+void Chain::add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
+  const Segment& segment = layout.segments()[slot.piece.segment];
+  groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
+                     static_cast<std::uint32_t>(slot.first_block), static_cast<std::uint32_t>(slot.atoms.first),
+                     slot.atoms.count});
+}
+
+// The numbers of the selected blocks of all groups; slots and indices_ then say which atoms these are.
+std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) const {
+  if (stages_.select->known()) streams.key.rank = 0;
+  counts_.resize(slots_.size());
+  const auto room = room_for_blocks(plan);
+  const auto scales = scales_.room(stages_.select->scales() ? plan.most_blocks : 0);
+  const auto taken = room.first(stages_.select->select(groups_, streams, room, counts_, scales));
+  for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].taken = counts_[i];
+  spread_blocks(taken, plan);
+  return taken;
+}
+
+// Blocks of one atom need no room beside that of atoms.
+std::span<std::uint32_t> Chain::room_for_blocks(const Plan& plan) const {
+  return (stages_.select->block() > 1 ? taken_ : indices_).room(plan.most_blocks);
+}
+
+// REQUIRES how many blocks of each slot are among `taken`.
+void Chain::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) const {
+  const std::size_t block = stages_.select->block();
+  const auto indices = indices_.room(plan.most);
+  std::size_t taken_at = 0;
+  std::size_t sent = 0;
+  std::size_t value = 0;
+  for (Slot& slot : slots_) {
+    slot.taken_at = taken_at;
+    slot.sent = sent;
+    slot.value = value;
+    const auto its = taken.subspan(taken_at, slot.taken);
+    taken_at += slot.taken;
+    const bool has_last = !its.empty() && its.back() + std::size_t{1} == slot.first_block + slot.blocks;
+    slot.selected = slot.taken * block - (has_last ? slot.blocks * block - slot.atoms.count : 0);
+    sent += slot.selected;
+    value += slot.values();
+    if (block == 1) continue;  // they stand there already
+    workers_->run_stretches(its.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+      std::size_t at = slot.sent + begin * block;
+      for (std::size_t j = begin; j < end; ++j) {
+        const std::size_t first = (its[j] - slot.first_block) * block;
+        const std::size_t last = std::min(first + block, slot.atoms.count);
+        for (std::size_t atom = first; atom < last; ++atom)
+          indices[at++] = static_cast<std::uint32_t>(slot.first + atom);
+      }
+    });
+  }
+}
+
+}  // namespace sotto
