@@ -15,6 +15,8 @@
 #include "sotto/codec/quantise/sign.h"
 #include "sotto/codec/quantise/terngrad.h"
 #include "sotto/codec/select/atomo.h"
+#include "sotto/codec/select/block.h"
+#include "sotto/codec/select/randomk.h"
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
@@ -75,6 +77,11 @@ constexpr std::array table{
                        "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
     entry<Threshold>("threshold", "the elements that reach a magnitude", "Strom, Interspeech 2015",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
+    entry<RandomK>("randomk", "elements at random, the same ones on all ranks or not",
+                   "Stich et al., NeurIPS 2018; Wangni et al., NeurIPS 2018",
+                   "ceil(ratio n) values and 8 bytes; with shared=false their indices as topk"),
+    entry<Block>("block", "blocks of neighbours, the largest or at random", "Stich et al., NeurIPS 2018",
+                 "ceil(ratio n / size) blocks of `size` values, and indices of blocks or, with pick=shared, 8 bytes"),
     entry<F32>("f32", "floats as they are", "", "4 bytes a value"),
     entry<F16>("f16", "half precision, with a power of two every 4096 values where the range wants one", "IEEE 754",
                "2 bytes a value, 4 every 4096; summed by all_reduce it goes without the powers of two: 3e-8 .. 65504"),
@@ -129,6 +136,9 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
         if (within && std::get<1>(stage)->pools()) {
           fail_at(sentence, call, call.position,
                   "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
+        }
+        if (within && std::get<1>(stage)->block() > 1) {
+          fail_at(sentence, call, call.position, "a second selection is of single floats; its blocks can have size=1");
         }
         (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
         break;

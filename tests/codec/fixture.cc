@@ -24,7 +24,15 @@ std::vector<std::string> all_sentences() {
                                        "atomo(9, scope=bucket, dense=0)",
                                        "atomo(9, scope=bucket, dense=7)",
                                        "atomo(20%, dense=7)",
-                                       "atomo(2)"};
+                                       "atomo(2)",
+                                       "randomk(0.2)",
+                                       "randomk(0.2, unbiased=true)",
+                                       "randomk(0.3, shared=false)",
+                                       "randomk(0.3, shared=false, unbiased=true)",
+                                       "block(4, 0.3)",
+                                       "block(3, 0.3, random, unbiased=true)",
+                                       "block(5, 0.2, shared)",
+                                       "block(2, 0.3, shared, unbiased=true)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",
@@ -45,14 +53,15 @@ std::vector<std::string> all_sentences() {
   std::vector<std::string> sentences;
   for (const std::string& transform : transforms) {
     sentences.push_back(transform);
-    for (const char* rest :
-         {"f16", "bf16", "topk(0.3)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
-          "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
+    for (const char* rest : {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared) | f16",
+                             "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
+                             "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
       sentences.push_back(transform + " | " + rest);
     }
   }
   for (const char* joint : {"svd | atomo(s=3) | atomo(s=40%)", "svd | topk(0.5) | topk(0.5) | bf16",
                             "svd | atomo(s=2) | atomo(p=max) | qsgd(bits=4) | zstd",
+                            "svd | randomk(0.5) | randomk(0.4, unbiased=true) | bf16",
                             "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)"}) {
     sentences.emplace_back(joint);
   }
@@ -80,9 +89,17 @@ namespace {
 bool has(const std::string& sentence, const char* part) { return sentence.find(part) != std::string::npos; }
 }  // namespace
 
-bool is_stochastic(const std::string& sentence) {
+bool is_stochastic(const std::string& sentence) { return ranks_draw_alike(sentence) || differs_by_rank(sentence); }
+
+bool ranks_draw_alike(const std::string& sentence) {
+  return has(sentence, "shared)") || has(sentence, "shared,") ||
+         (has(sentence, "randomk") && !has(sentence, "shared=false"));
+}
+
+bool differs_by_rank(const std::string& sentence) {
   return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "stochastic=true") ||
-         has(sentence, "atomo") || has(sentence, "exact=1)");
+         has(sentence, "atomo") || has(sentence, "exact=1)") || has(sentence, "shared=false") ||
+         has(sentence, "random,");
 }
 
 bool transforms(const std::string& sentence) {
@@ -90,13 +107,14 @@ bool transforms(const std::string& sentence) {
 }
 
 bool selects(const std::string& sentence) {
-  return has(sentence, "topk") || has(sentence, "threshold") || has(sentence, "atomo");
+  return has(sentence, "topk") || has(sentence, "threshold") || has(sentence, "atomo") || has(sentence, "randomk") ||
+         has(sentence, "block(");
 }
 
 bool is_warm(const std::string& sentence) { return has(sentence, "exact=1)"); }
 
 bool fits(const std::string& sentence, const Input& input) {
-  return input.name != "largest" || !(transforms(sentence) || has(sentence, "atomo"));
+  return input.name != "largest" || !(transforms(sentence) || has(sentence, "atomo") || has(sentence, "unbiased"));
 }
 
 Layout mixed_layout() {

@@ -19,6 +19,8 @@ struct Input {
 // stage of the table, in more than one form where it has options.
 std::vector<std::string> all_sentences();
 bool is_stochastic(const std::string& sentence);
+bool ranks_draw_alike(const std::string& sentence);
+bool differs_by_rank(const std::string& sentence);  // there is chance that is each rank's own
 bool transforms(const std::string& sentence);
 bool selects(const std::string& sentence);
 bool is_warm(const std::string& sentence);  // begins where it ended the last time

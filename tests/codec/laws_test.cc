@@ -116,9 +116,10 @@ TEST(Laws, BytesDependOnTheKeyAlone) {
     const auto body = [](const std::vector<std::byte>& bytes) {
       return std::vector<std::byte>(bytes.begin() + sizeof(Header), bytes.end());
     };
-    for (const Key& other : {Key{6, 1, 0, 6}, Key{5, 2, 0, 6}, Key{5, 1, 0, 7}}) {
+    for (const Key& other : {Key{6, 1, 0, 6}, Key{5, 1, 0, 7}}) {
       EXPECT_EQ(body(encode(*codec, input, other)) != body(message), is_stochastic(sentence));
     }
+    EXPECT_EQ(body(encode(*codec, input, {5, 2, 0, 6})) != body(message), differs_by_rank(sentence));
     EXPECT_EQ(body(encode(*codec, input, key, 1)) != body(message), is_stochastic(sentence));
   });
 }
@@ -143,7 +144,7 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
     }
     const double norm = square_norm(input.values);
     if (contract.kind == Contract::Kind::contraction) {
-      EXPECT_LE(variance, (1 - contract.delta) * norm + tolerance(input));
+      EXPECT_LE(variance, (1 - contract.delta) * norm * 1.05 + tolerance(input));
     } else if (contract.kind == Contract::Kind::unbiased) {
       EXPECT_LE(variance, contract.omega * norm * 1.05 + tolerance(input));
       // |mean - x|^2 is variance/T on average, a sum of some eighty nearly independent terms: twice that is far out.
@@ -173,10 +174,11 @@ TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
       return error;
     };
-    // 80 nearly independent terms, so each error is known to about a sixth. Where one atom is many elements there are
-    // only a few terms: there, sixteen shorter means are averaged.
-    const int means = transforms(sentence) ? 16 : 1;
-    const int few = transforms(sentence) ? 16 : 64;
+    // 80 nearly independent terms, of which those of the largest elements may count for most, so one error is known to
+    // about a quarter: four are averaged. Where one atom is many elements there are only a few terms: there, sixteen
+    // shorter means are.
+    const int means = transforms(sentence) ? 16 : 4;
+    const int few = transforms(sentence) ? 16 : 32;
     double of_few = 0, of_many = 0;
     for (int i = 0; i < means; ++i) {
       of_few += square_error(few);
@@ -195,7 +197,7 @@ TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
     if (codec->sentence().find("f32") == std::string::npos || transforms(sentence)) return;
-    if (sentence.find("atomo") != std::string::npos) return;
+    if (codec->contract(mixed_layout()).kind == Contract::Kind::unbiased) return;  // what goes is scaled
     for (const Input& input : all_inputs()) {
       const auto decoded = decode(*codec, input, encode(*codec, input));
       for (std::size_t i = 0; i < decoded.size(); ++i) {

@@ -29,15 +29,16 @@ class Case:
         self.sections = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
         self.message = bytes_of(self.sections)
 
-    def stream(self, purpose, segment):
+    def stream(self, purpose, segment, known=False):
         key = self.key
-        return Stream(key["seed"], purpose, key["rank"], key["step"], key["bucket"], segment)
+        return Stream(key["seed"], purpose, 0 if known else key["rank"], key["step"], key["bucket"], segment)
 
     def choose(self, select, groups, purpose):
         """groups: (energies, segment, number of the first). Pairs (index, scale) of each."""
         if not select:
             return [[(i, f32(1)) for i in range(len(energies))] for energies, _, _ in groups]
-        streams = [(self.stream(purpose, segment), number, len(self.layout.segments[segment][2])) for _, segment, number in groups]
+        known = getattr(select, "known", False)
+        streams = [(self.stream(purpose, segment, known), number, len(self.layout.segments[segment][2])) for _, segment, number in groups]
         chosen = select([energies for energies, _, _ in groups], streams)
         return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
 
@@ -45,10 +46,10 @@ class Case:
         """Flags and stretches of the body; sets `decoded`."""
         atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(self.pieces, self.shapes)]
         chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, self.pieces)], SELECT)
-        indices, first_atom = [], 0
+        block, indices, first_block = getattr(select, "block", 1), [], 0
         for (energies, _, _), sel in zip(atoms, chosen):
-            indices += [first_atom + i for i, _ in sel]
-            first_atom += len(energies)
+            indices += [first_block + i for i in sorted({i // block for i, _ in sel})]
+            first_block += -(-len(energies) // block)
 
         units = self.units(atoms, chosen, transform)
         groups = [([v for v, _, _ in unit], self.pieces[p][0], unit[0][1] if unit else 0) for p, unit in units]
@@ -68,7 +69,9 @@ class Case:
         self.decoded = np.array([f32(0)] * self.layout.size)
         for (_, lo, hi, first), shape, some in zip(self.pieces, self.shapes, rows):
             self.decoded[lo:hi] += np.array(transform.inverse(some, hi - lo, shape, first), dtype=f32)
-        return body(sides, symbols, select and index_list(indices, first_atom), within and index_list(indices_within, first_float))
+        seed = self.key["seed"] if getattr(select, "known", False) else None
+        listed = index_list(indices, first_block) if select and seed is None else None
+        return body(sides, symbols, listed, within and index_list(indices_within, first_float), seed)
 
     def units(self, atoms, chosen, transform):
         """What is quantised together: (piece, its floats, each with its number within the segment and where it belongs)."""

@@ -4,7 +4,7 @@ from .case import Case
 from .inputs import extreme, few_large, zeros
 from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
                        quantise_terngrad)  # fmt: skip
-from .select import select_atomo, select_sampled, select_threshold, select_topk
+from .select import select_atomo, select_block, select_randomk, select_sampled, select_threshold, select_topk
 from .transform import Dct, Fft, Hadamard, Svd
 
 
@@ -12,6 +12,7 @@ def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
     int4, terngrad = quantise_int4, quantise_terngrad
     topk, threshold, atomo = select_topk, select_threshold, select_atomo
+    randomk, block = select_randomk, select_block
     svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
     topk_small = "topk(ratio=0.4, scope=segment)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
@@ -29,6 +30,8 @@ def cases():
         Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
         Case("small-atomo", "atomo(s=2, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(2, "waterfill"), layout="small"),
+        Case("small-randomk", "randomk(ratio=0.4, shared=true, unbiased=false) | f32", quantise_f32, randomk(0.4, True, False), layout="small"),
+        Case("small-block", "block(size=2, ratio=0.6, pick=top, unbiased=false) | f32", quantise_f32, block(2, 0.6, "top", False), layout="small"),
         Case("small-dct", f"dct(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Dct(4)),
         Case("small-fft", f"fft(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Fft(4)),
         Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
@@ -66,6 +69,11 @@ def cases():
         Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, atomo(0.2, "waterfill", 1)),
         Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),
         Case("atomo-extreme", "atomo(s=3, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(3, "waterfill"), values=extreme),
+        Case("randomk", "randomk(ratio=0.2, shared=true, unbiased=true) | f16", quantise_f16, randomk(0.2, True, True)),
+        Case("randomk-own-part", "randomk(ratio=0.3, shared=false, unbiased=false) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), randomk(0.3, False, False), part=cut),
+        Case("block", "block(size=4, ratio=0.3, pick=top, unbiased=false) | int8(block=256, stochastic=false)", int8(256, False), block(4, 0.3, "top", False)),
+        Case("block-shared-part", "block(size=5, ratio=0.4, pick=shared, unbiased=true) | f32", quantise_f32, block(5, 0.4, "shared", True), part=cut),
+        Case("block-random", "hadamard(chunk=8) | block(size=3, ratio=0.2, pick=random, unbiased=false) | f32", quantise_f32, block(3, 0.2, "random", False), transform=Hadamard(8)),
         Case("dct", "dct(chunk=8) | f32", quantise_f32, transform=Dct(8)),
         Case("dct-atomo", "dct(chunk=8) | atomo(s=5, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(5, "waterfill"), transform=Dct(8)),
         Case("fft", "fft(chunk=16) | f32", quantise_f32, transform=Fft(16)),

@@ -7,9 +7,10 @@ from .draws import MASK
 from .layout import Hash
 
 
-def body(side, symbols, atoms=None, within=None):
-    """Flags and stretches. `atoms` and `within`: index lists, (whether it is a bitmap, bytes), of the selections there are."""
-    flags, lengths, lists = 0, [], []
+def body(side, symbols, atoms=None, within=None, seed=None):
+    """Flags and stretches. `atoms` and `within`: index lists, (whether it is a bitmap, bytes), of the selections there are; `seed`: in place of the first."""
+    flags, lists = 0, []
+    lengths = [] if seed is None else [("seed", struct.pack("<Q", seed))]
     for name, ordinal, flag, listed in (("index list", "", 1, atoms), ("second index list", "second ", 4, within)):
         if listed:
             bitmap, data = listed

@@ -52,6 +52,51 @@ def select_sampled(ratio):
     return lambda pieces, streams: [one(p) for p in pieces]
 
 
+def at_random(n, ratio, stream, number):
+    """share(n, ratio) of n numbers: one of each stretch of a circle that begins at a random place."""
+    k = share(n, ratio)
+    place = n * stream.number(number) >> 32
+    borders = [s * n // k for s in range(k + 1)] if k else []
+    taken = [place + lo + ((hi - lo) * stream.quick(number + s) >> 32) for s, (lo, hi) in enumerate(zip(borders, borders[1:]))]
+    return sorted(t % n for t in taken), f32(n) / f32(max(k, 1))
+
+
+class Select:
+    """What a selection may be besides a function: of blocks of atoms, known to every rank."""
+
+    def __init__(self, select, block=1, known=False):
+        self.select, self.block, self.known = select, block, known
+
+    def __call__(self, groups, streams):
+        return self.select(groups, streams)
+
+
+def select_randomk(ratio, shared, unbiased):
+    def select(groups, streams):
+        result = []
+        for energies, (stream, number, _) in zip(groups, streams):
+            taken, scale = at_random(len(energies), ratio, stream, number)
+            result.append([(i, scale if unbiased else f32(1)) for i in taken])
+        return result
+
+    return Select(select, known=shared)
+
+
+def select_block(size, ratio, pick, unbiased):
+    def select(groups, streams):
+        result = []
+        for energies, (stream, number, _) in zip(groups, streams):
+            blocks = [list(range(lo, min(lo + size, len(energies)))) for lo in range(0, len(energies), size)]
+            taken, scale = at_random(len(blocks), ratio, stream, number)
+            if pick == "top":
+                norms = [f32(math.sqrt(sum(float(energies[i]) ** 2 for i in block) / size)) for block in blocks]
+                taken = largest(norms, share(len(blocks), ratio))
+            result.append([(i, scale if unbiased else f32(1)) for b in taken for i in blocks[b]])
+        return result
+
+    return Select(select, block=size, known=pick == "shared")
+
+
 def select_threshold(value, kind):
     def select(pieces, streams):
         result = []

@@ -111,4 +111,24 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
   return kept;
 }
 
+std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+                                       std::span<std::uint32_t> indices, std::span<std::size_t> counts) {
+  std::size_t atoms = 0;
+  for (const Group& group : groups) atoms += group.energies.size();
+  if (k == 0) {
+    std::fill(counts.begin(), counts.end(), std::size_t{0});
+    return 0;
+  }
+  // A sample in which about 64 of the k are, as long as it is a small one, says what magnitude only few more than k
+  // reach: that of a rank four standard deviations further down. Should fewer reach it, all are looked at.
+  const double one_in = std::max(8.0, static_cast<double>(k) / 64);
+  const auto sample = this->sample(workers, groups, static_cast<std::size_t>(one_in));
+  const double expected = static_cast<double>(sample.size()) * static_cast<double>(k) / static_cast<double>(atoms);
+  const std::uint32_t least = ranked(workers, sample, static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4));
+  if (collect(workers, groups, least, counts) < k && least > 1) {
+    collect(workers, groups, 1, counts);
+  }
+  return write_largest(workers, k, groups, indices, counts);
+}
+
 }  // namespace sotto

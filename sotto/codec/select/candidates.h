@@ -35,6 +35,10 @@ class Candidates {
   std::size_t write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
                             std::span<std::uint32_t> indices, std::span<std::size_t> counts);
 
+  // The k largest of these groups together, exactly, in the same form.
+  std::size_t select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+                             std::span<std::uint32_t> indices, std::span<std::size_t> counts);
+
   void reserve(std::size_t atoms) {
     numbers_.room(atoms);
     magnitudes_.room(atoms);

@@ -31,10 +31,6 @@ class TopK final : public Select {
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  // The exact top k of these groups together.
-  std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
-                          std::span<std::size_t> counts);
-
   TopKOptions options_;
   Candidates candidates_;
 };

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <vector>
+
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/select/candidates.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct BlockOptions {
+  std::int64_t size = 256;
+  double ratio = 0.01;
+  std::string pick = "top";
+  bool unbiased = false;
+  void visit(OptionVisitor& v) {
+    v.option("size", size, "consecutive elements of a block; the last one of a segment may be shorter",
+             Bounds{1, 1U << 30});
+    v.option("ratio", ratio, "share of a segment's blocks that is sent, rounded up", Bounds::share());
+    v.option("pick", pick, "those of largest norm; at random; at random, the same ones on all ranks, without indices",
+             {"top", "random", "shared"});
+    v.option("unbiased", unbiased, "blocks at random are multiplied with their number over that of those sent");
+  }
+  // What no single option can be blamed for; empty when there is nothing.
+  std::string problem() const {
+    return unbiased && pick == "top" ? "the largest blocks are never unbiased; pick=random and pick=shared can be" : "";
+  }
+};
+
+// Whole blocks of consecutive elements, whose indices number blocks: those of largest l2 norm, of equal ones the first,
+// zeros excepted; or as many at random, as randomk chooses elements. One random block of a segment is what "Sparsified
+// SGD with Memory" (Stich, Cordonnier, Jaggi, NeurIPS 2018) sends at least.
+class Block final : public Select {
+ public:
+  using Options = BlockOptions;
+  explicit Block(const BlockOptions& options) : options_(options), size_(static_cast<std::size_t>(options.size)) {}
+
+  std::string sentence() const override { return record_options("block", options_); }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  void reserve(std::size_t atoms, std::size_t groups) override;
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override;
+  bool scales() const override { return options_.unbiased; }
+  bool blind() const override { return options_.pick != "top"; }
+  bool known() const override { return options_.pick == "shared"; }
+  std::size_t block() const override { return size_; }
+  Contract contract(std::span<const std::size_t> atoms) const override;
+
+ private:
+  std::size_t blocks(std::size_t atoms) const { return (atoms + size_ - 1) / size_; }
+  std::size_t select_largest(const Group& group, std::span<std::uint32_t> indices, std::span<std::size_t> count);
+
+  BlockOptions options_;
+  std::size_t size_;
+  Candidates candidates_;
+  Scratch<float> norms_;
+};
+
+}  // namespace sotto

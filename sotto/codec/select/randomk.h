@@ -1,0 +1,44 @@
+#pragma once
+
+#include "sotto/codec/select/random_share.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct RandomKOptions {
+  double ratio = 0.01;
+  bool shared = true;
+  bool unbiased = false;
+  void visit(OptionVisitor& v) {
+    v.option("ratio", ratio, "share of a segment's elements that is sent, rounded up", Bounds::share());
+    v.option("shared", shared, "all ranks send the same ones, without indices, and all_reduce can sum them");
+    v.option("unbiased", unbiased, "what is sent is multiplied with n/k; behind a memory it goes as it is");
+  }
+};
+
+// k = ceil(ratio n) elements at random, each with probability k/n (Stich, Cordonnier, Jaggi, "Sparsified SGD with
+// Memory", NeurIPS 2018; Wangni et al., NeurIPS 2018). As they are: E|C(x)-x|^2 = (1 - k/n) |x|^2, for error feedback,
+// which brings the others later. Times n/k: unbiased, E|C(x)-x|^2 = (n/k - 1) |x|^2; behind a memory that would be no
+// contraction, and what it holds back would grow without a bound.
+class RandomK final : public Select {
+ public:
+  using Options = RandomKOptions;
+  explicit RandomK(const RandomKOptions& options) : options_(options) {}
+
+  std::string sentence() const override { return record_options("randomk", options_); }
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) override;
+  bool scales() const override { return options_.unbiased; }
+  bool blind() const override { return true; }
+  bool known() const override { return options_.shared; }
+  Contract contract(std::span<const std::size_t> atoms) const override {
+    return contract_of_random_share(options_.ratio, options_.unbiased, atoms);
+  }
+
+ private:
+  RandomKOptions options_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,106 @@
+// Selections at random: how likely each element is, their variance in closed form, what their messages have.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sotto/codec/select/random_share.h"
+#include "sotto/core/error.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Of n = 10 the circle has stretches of 3, 3 and 4.
+TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
+  Workers workers(1);
+  for (const auto& [n, ratio, k] : {std::tuple{10, 0.3, 3}, {10, 0.7, 7}, {7, 0.01, 1}, {5, 1.0, 5}, {97, 0.1, 10}}) {
+    constexpr int draws = 20000;
+    std::vector<int> taken(static_cast<std::size_t>(n));
+    std::vector<std::uint32_t> out(static_cast<std::size_t>(n));
+    for (int t = 0; t < draws; ++t) {
+      const auto stream = element_stream(40, Purpose::select, 0, static_cast<std::uint64_t>(t), 0);
+      const std::size_t count = take_random_share(workers, ratio, taken.size(), stream, 1000, 5, out.data());
+      ASSERT_EQ(count, static_cast<std::size_t>(k));
+      for (std::size_t j = 0; j < count; ++j) {
+        ASSERT_TRUE(j == 0 || out[j - 1] < out[j]);
+        ASSERT_LT(out[j] - 5, taken.size());
+        ++taken[out[j] - 5];
+      }
+    }
+    // Five standard deviations; that happens to one of these 129 numbers by chance once in 10^4 seeds.
+    const double p = static_cast<double>(k) / n;
+    for (const int count : taken) EXPECT_NEAR(count, draws * p, 5 * std::sqrt(draws * p * (1 - p))) << n << ", " << k;
+  }
+}
+
+// E|C(x)-x|^2 over |x|^2, and its standard error.
+std::pair<double, double> relative_variance(const std::string& sentence, const Input& input) {
+  const auto codec = make_codec("test", sentence);
+  constexpr int draws = 4000;
+  double sum = 0, squares = 0;
+  for (std::uint32_t t = 0; t < draws; ++t) {
+    const auto decoded = decode(*codec, input, encode(*codec, input, {.seed = 41, .step = t}));
+    const double error = square_distance(decoded, input.values) / square_norm(input.values);
+    sum += error;
+    squares += error * error;
+  }
+  const double mean = sum / draws;
+  return {mean, std::sqrt((squares / draws - mean * mean) / draws)};
+}
+
+// Within four standard errors: a test of these eight fails by chance with probability 5e-4.
+TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
+  const Layout layout({{"w", 0, {1003}}}, 1003);
+  const Input input{"gaussian", layout, gaussian(layout, 42)};
+  const double n = 1003, blocks = 101;  // of 10, the last one of 3
+  for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true)", n / 101 - 1},
+                                        {"randomk(0.3, shared=false, unbiased=true)", n / 301 - 1},
+                                        {"block(10, 0.05, random, unbiased=true)", blocks / 6 - 1},
+                                        {"block(10, 0.3, shared, unbiased=true)", blocks / 31 - 1},
+                                        {"randomk(0.1)", 1 - 101 / n},
+                                        {"randomk(0.3, shared=false)", 1 - 301 / n},
+                                        {"block(10, 0.05, random)", 1 - 6 / blocks},
+                                        {"block(10, 0.3, shared)", 1 - 31 / blocks}}) {
+    const auto [variance, deviation] = relative_variance(sentence, input);
+    EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
+    const Contract contract = make_codec("test", sentence)->contract(layout);
+    const bool unbiased = contract.kind == Contract::Kind::unbiased;
+    EXPECT_NEAR(unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12) << sentence;
+  }
+}
+
+TEST(RandomShare, WhatEveryRankKnowsNeedsNoIndices) {
+  const Layout layout({{"w", 0, {10000}}}, 10000);
+  const Input input{"gaussian", layout, gaussian(layout, 43)};
+  const auto size = [&](const std::string& sentence) {
+    const auto codec = make_codec("test", sentence);
+    const auto message = encode(*codec, input, {.seed = 44});
+    EXPECT_LE(message.size(), codec->max_bytes(layout, {0, layout.size()}));
+    return message.size();
+  };
+  EXPECT_EQ(size("randomk(0.01)"), 32 + 8 + 100 * 4);
+  EXPECT_EQ(size("randomk(0.01) | f16"), 32 + 8 + 100 * 2 + 4);
+  EXPECT_EQ(size("block(100, 0.02, shared)"), 32 + 8 + 200 * 4);
+  EXPECT_GE(size("randomk(0.01, shared=false)"), 32 + 4 + 100 * 4 + 100);
+  EXPECT_EQ(size("block(100, 0.02, random)"), 32 + 4 + 200 * 4 + 2);  // two gaps of blocks
+}
+
+TEST(Block, SendsThoseOfLargestNorm) {
+  const Layout layout({{"w", 0, {11}}}, 11);
+  // Norms of the blocks of 4: 2, sqrt(10), 3.
+  const Input input{"blocks", layout, {1, -1, 1, 1, 0, 3, 0, -1, 0, 0, 3}};
+  const auto sent = [&](const std::string& sentence) {
+    return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+  };
+  EXPECT_EQ(sent("block(4, 0.3)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 0}));
+  EXPECT_EQ(sent("block(4, 0.5)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 3}));
+  EXPECT_EQ(sent("block(4, 1)"), input.values);
+}
+
+TEST(Block, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(make_codec("test", "block(pick=top, unbiased=true)"), ConfigError);
+  EXPECT_THROW(make_codec("test", "svd | topk(0.5) | block(4)"), ConfigError);
+}
+
+}  // namespace
+}  // namespace sotto::testing
