@@ -9,11 +9,15 @@ namespace {
 
 class SentValues final : public Sent {
  public:
-  explicit SentValues(std::span<const float> values) : values_(values) {}
+  SentValues(std::span<const float> values, const Codec& codec, const Key& key)
+      : values_(values), codec_(codec), key_(key) {}
   void add_to(Bucket& out, float scale) const override { kernels::axpy(scale, values_, out.values); }
+  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(key_, out); }
 
  private:
   std::span<const float> values_;
+  const Codec& codec_;
+  Key key_;
 };
 
 class AllReduce final : public Aggregator {
@@ -36,7 +40,7 @@ class AllReduce final : public Aggregator {
     Bucket own = prepared;
     own.values = own_.room(prepared.values.size());
     mean_.own(prepared, own, key, communicator.size());
-    parts_.memory->settle(prepared, SentValues(own.values));
+    parts_.memory->settle(prepared, SentValues(own.values, *parts_.codec, key));
     phases.decode += timer.lap();
   }
 

@@ -40,6 +40,7 @@ class Chain final : public Codec {
   std::size_t linear_count(const Layout& layout) const override;
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override;
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const override;
+  void clear_chosen(const Key& key, Bucket& out) const override;
   void visit_state(StateVisitor& visitor) override;
 
  private:
@@ -115,7 +116,7 @@ class Chain final : public Codec {
   void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
   void apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan);
   std::span<const std::uint32_t> apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan);
-  void add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
+  Group group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
   std::span<const std::uint32_t> select(Streams streams, const Plan& plan) const;
   std::span<std::uint32_t> room_for_blocks(const Plan& plan) const;
   void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) const;
@@ -140,7 +141,7 @@ class Chain final : public Codec {
   void decode_units(const Sections& sections, float scale) const;
   void check_rows() const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
-  bool sent_whole(const Slot& slot, const Layout& layout) const;
+  void clear_selected(Bucket& out) const;
 
   Stages stages_;
   std::string sentence_;

@@ -150,22 +150,16 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
-bool Chain::sent_whole(const Slot& slot, const Layout& layout) const {
-  const Segment& segment = layout.segments()[slot.piece.segment];
-  return stages_.select->sends_whole({{},
-                                      slot.piece.segment,
-                                      segment.shape.size(),
-                                      segment.numel(),
-                                      static_cast<std::uint32_t>(slot.first),
-                                      static_cast<std::uint32_t>(slot.atoms.first)});
-}
-
 void Chain::clear_chosen(const MessageView& message, Range part, Bucket& out) const {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::clear_chosen: bucket and layout differ");
   if (stages_.transform || !stages_.select) return;  // only rows of a transform are selected from twice
   open(message, *out.layout, part);
+  clear_selected(out);
+}
+
+void Chain::clear_selected(Bucket& out) const {
   for (const Slot& slot : slots_) {
-    if (sent_whole(slot, *out.layout)) continue;
+    if (stages_.select->sends_whole(group_of(*out.layout, slot, {}))) continue;
     const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
     const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
     kernels::scatter_fill(0, indices, static_cast<std::uint32_t>(slot.first), target);

@@ -87,4 +87,13 @@ void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& k
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
+void Chain::clear_chosen(const Key& key, Bucket& out) const {
+  if (linear() == nullptr) throw std::logic_error("Codec::clear_chosen: " + sentence_ + " is not linear");
+  if (stages_.transform || !stages_.select) return;
+  const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
+  reserve_decoding(plan);
+  select_known(*out.layout, {key, out.index}, plan);
+  clear_selected(out);
+}
+
 }  // namespace sotto

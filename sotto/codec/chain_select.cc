@@ -13,7 +13,7 @@ std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const S
     const auto energies = !stages_.transform      ? bucket.values.subspan(range.begin, range.size())
                           : slot.atoms.width == 1 ? rows_.room(plan.rows).subspan(slot.row, slot.atoms.count)
                                                   : energies_.room(plan.atoms).subspan(slot.first, slot.atoms.count);
-    add_group(*bucket.layout, slot, energies);
+    groups_.push_back(group_of(*bucket.layout, slot, energies));
   }
   require_finite(*stages_.select, *bucket.layout, streams.key);
   return select(streams, plan);
@@ -31,15 +31,19 @@ void Chain::require_finite(const Select& select, const Layout& layout, const Key
 // What a reader selects who sees no energies.
 void Chain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) const {
   groups_.clear();
-  for (const Slot& slot : slots_) add_group(layout, slot, {});
+  for (const Slot& slot : slots_) groups_.push_back(group_of(layout, slot, {}));
   select(streams, plan);
 }
 
-void Chain::add_group(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
+Group Chain::group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
   const Segment& segment = layout.segments()[slot.piece.segment];
-  groups_.push_back({energies, slot.piece.segment, segment.shape.size(), segment.numel(),
-                     static_cast<std::uint32_t>(slot.first_block), static_cast<std::uint32_t>(slot.atoms.first),
-                     slot.atoms.count});
+  return {energies,
+          slot.piece.segment,
+          segment.shape.size(),
+          segment.numel(),
+          static_cast<std::uint32_t>(slot.first_block),
+          static_cast<std::uint32_t>(slot.atoms.first),
+          slot.atoms.count};
 }
 
 // The numbers of the selected blocks of all groups; slots and indices_ then say which atoms these are.

@@ -92,6 +92,8 @@ class Codec {
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
   virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
                            Bucket& /*out: overwritten*/) const {}
+  // clear_chosen() of a message, of the linear form of this step.
+  virtual void clear_chosen(const Key&, Bucket& /*out*/) const {}
 
   // Warm starts and tables, for checkpoints.
   virtual void visit_state(StateVisitor&) {}

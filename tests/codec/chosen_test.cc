@@ -54,6 +54,20 @@ TEST(Chosen, IsAllThatASelectionSentAndNothingElse) {
   }
 }
 
+TEST(Chosen, IsTheSameOfAMessageAndOfItsLinearForm) {
+  const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 50)};
+  for (const std::string& sentence : all_sentences()) {
+    const auto codec = make_codec("test", sentence);
+    if (!codec->linear_type()) continue;
+    const auto message = encode(*codec, input, {.seed = 51, .rank = 1, .step = 7});
+    std::vector<float> marks(input.values.size(), 1.0F);
+    Bucket out{marks, &input.layout, 0};
+    codec->clear_chosen({.seed = 51, .rank = 2, .step = 7}, out);
+    const auto found = chosen(*codec, input, message);
+    for (std::size_t i = 0; i < marks.size(); ++i) EXPECT_EQ(marks[i] == 0, found[i]) << sentence << ", " << i;
+  }
+}
+
 TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
   const Layout layout({{"matrix", 0, {2, 4}}, {"rest", 8, {4}}}, 12);
   const Input input{"few", layout, {1, -8, 2, 7, 0.5F, 0, 0, 3, 0.25F, 0, 9, 0}};
