@@ -13,19 +13,9 @@
 namespace sotto {
 namespace {
 
-// Sizes in the order of memory. Convolutions compute with their channels last, and so lie their weights, as those of a
-// torch module after to(memory_format=channels_last).
-std::vector<std::int64_t> memory_shape(const at::Tensor& parameter) {
-  if (parameter.dim() != 4) return parameter.sizes().vec();
-  return {parameter.size(0), parameter.size(2), parameter.size(3), parameter.size(1)};
-}
-
-// As torch sees it: outputs, inputs, height, width.
 at::Tensor view_of(const at::Tensor& flat, const Segment& segment) {
-  const auto view =
-      flat.narrow(0, static_cast<std::int64_t>(segment.offset), static_cast<std::int64_t>(segment.numel()))
-          .view(segment.shape);
-  return segment.shape.size() == 4 ? view.permute({0, 3, 1, 2}) : view;
+  return flat.narrow(0, static_cast<std::int64_t>(segment.offset), static_cast<std::int64_t>(segment.numel()))
+      .view(segment.shape);
 }
 
 at::Tensor zeros_for(const Layout& layout) { return at::zeros({static_cast<std::int64_t>(layout.size())}, at::kFloat); }
@@ -93,7 +83,7 @@ std::span<float> FlatModel::span_of(const at::Tensor& flat) {
 
 void FlatModel::bind_parameters() {
   const auto parameters = network_->named_parameters();
-  for (const auto& item : parameters) layout_.append(item.key(), memory_shape(item.value()));
+  for (const auto& item : parameters) layout_.append(item.key(), item.value().sizes().vec());
   parameters_ = zeros_for(layout_);
   gradient_ = zeros_for(layout_);
   for (std::size_t i = 0; i < parameters.size(); ++i) {

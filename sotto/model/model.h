@@ -29,8 +29,7 @@ class Model {
   using GradientReady = std::function<void(std::size_t segment)>;
 
   virtual const std::string& name() const = 0;
-  // In registration order; shapes in the order of memory: outputs, height, width, inputs of a convolution.
-  virtual const Layout& layout() const = 0;
+  virtual const Layout& layout() const = 0;         // in registration order
   virtual const Layout& buffer_layout() const = 0;  // floats only; counters such as num_batches_tracked are left out
   virtual std::span<float> parameters() = 0;
   virtual std::span<float> gradient() = 0;

@@ -45,7 +45,7 @@ TEST(ModelTable, ParameterCounts) {
 TEST(ModelTable, LenetIsCaffes) {
   const auto model = model_of(entry_of("lenet"));
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> wanted{
-      {"conv1.weight", {20, 5, 5, 1}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 5, 5, 20}}, {"conv2.bias", {50}},
+      {"conv1.weight", {20, 1, 5, 5}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
       {"fc1.weight", {500, 800}},      {"fc1.bias", {500}},  {"fc2.weight", {10, 500}},        {"fc2.bias", {10}}};
   const auto segments = model->layout().segments();
   ASSERT_EQ(segments.size(), wanted.size());
@@ -67,8 +67,8 @@ TEST(ModelTable, Resnet18HasTorchvisionsNames) {
   EXPECT_EQ(segments.back().name, "fc.bias");
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const Segment& segment : segments) shapes[segment.name] = segment.shape;
-  EXPECT_EQ(shapes.at("layer2.0.downsample.0.weight"), (std::vector<std::int64_t>{128, 1, 1, 64}));
-  EXPECT_EQ(shapes.at("layer4.1.conv2.weight"), (std::vector<std::int64_t>{512, 3, 3, 512}));
+  EXPECT_EQ(shapes.at("layer2.0.downsample.0.weight"), (std::vector<std::int64_t>{128, 64, 1, 1}));
+  EXPECT_EQ(shapes.at("layer4.1.conv2.weight"), (std::vector<std::int64_t>{512, 512, 3, 3}));
   EXPECT_EQ(shapes.at("layer4.1.bn2.weight"), (std::vector<std::int64_t>{512}));
   const auto buffers = model->buffer_layout().segments();
   EXPECT_EQ(buffers.size(), 40U);  // mean and variance of 20 norms; no counters

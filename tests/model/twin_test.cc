@@ -36,9 +36,7 @@ struct Twin {
 
 // Relative distance of a segment of a flat vector from a tensor.
 double distance(std::span<const float> flat, const Segment& segment, const at::Tensor& tensor) {
-  at::Tensor wanted = tensor.detach();
-  if (wanted.dim() == 4) wanted = wanted.permute({0, 2, 3, 1});  // in the order of memory
-  wanted = wanted.contiguous();
+  const at::Tensor wanted = tensor.detach().contiguous();
   EXPECT_EQ(wanted.sizes(), at::IntArrayRef(segment.shape)) << segment.name;
   const float* values = wanted.data_ptr<float>();
   double error = 0, norm = 0;
@@ -118,7 +116,7 @@ TEST(Initialisation, IsUniformWithinItsBounds) {
   };
   for (const Segment& segment : model->layout().segments()) {
     if (segment.shape.size() == 4) {  // variance 2 / (outputs * kernel)
-      check(segment, std::sqrt(6.0 / static_cast<double>(segment.shape[0] * segment.shape[1] * segment.shape[2])));
+      check(segment, std::sqrt(6.0 / static_cast<double>(segment.shape[0] * segment.shape[2] * segment.shape[3])));
     } else if (segment.name == "fc.weight") {
       check(segment, 1 / std::sqrt(512.0));
     } else if (segment.name != "fc.bias") {  // scale 1 and shift 0 of a norm
