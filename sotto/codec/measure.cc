@@ -43,6 +43,7 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
   Bucket out{decoded, &layout, 0};
   const std::array<Range, 1> parts{Range{0, layout.size()}};
   std::array<Message, 1> messages;
+  std::vector<float> agreed;
   std::vector<Record> records(codecs.size());
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
@@ -50,7 +51,9 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
       Timer timer;
       std::memcpy(decoded.data(), values.data(), values.size() * sizeof(float));
       const double copied = timer.lap();
-      codecs[c]->encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, {}, parts, messages);
+      agreed.resize(codecs[c]->agreed_count(layout));
+      if (!agreed.empty()) codecs[c]->propose(bucket, agreed);
+      codecs[c]->encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, agreed, parts, messages);
       const double encoded = timer.lap();
       std::fill(decoded.begin(), decoded.end(), 0.0F);
       timer.lap();

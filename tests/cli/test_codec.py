@@ -1,8 +1,10 @@
 """sotto codec."""
 
 import array
+import csv
 import json
 import struct
+import xml.etree.ElementTree
 
 import pytest
 
@@ -12,7 +14,8 @@ from conftest import TINY
 def test_list(good):
     rows = {tuple(line.split()[:2]): line.split() for line in good("codec", "list").out.splitlines()}
     assert rows["ef", "memory"] and rows["topk", "preset"] and rows["topk", "select"] and rows["zstd", "code"]
-    assert rows["f32", "quantise"][2:4] == ["exact", "yes"]
+    assert rows["f32", "quantise"][2:4] == ["exact", "yes"] and rows["f32", "quantise"][4] == "4.000"
+    assert 0.12 < float(rows["sign", "quantise"][4]) < 0.2
     assert rows["qsgd", "quantise"][2:4] == ["unbiased", "no"]
     assert rows["topk", "select"][2:4] == ["contraction", "no"]
 
@@ -45,6 +48,80 @@ def test_measure_json(good):
     assert found["ratio"] == pytest.approx(400000 / found["bytes"])
     assert 0 < found["relative_error"] < 1
     assert min(found[key] for key in ("encode_gbps", "decode_gbps", "memcpy_gbps")) > 0
+
+
+def test_measure_several_as_csv(good):
+    text = good("codec", "measure", "--codec", "ef | topk(0.01)", "int8", "--input", "generated", "--elements", 10000, "--csv").out
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["codec"].split("(")[0] for row in rows] == ["topk", "int8"]
+    keys = ["encode_gbps", "decode_gbps", "memcpy_gbps", "bytes", "relative_error", "elements", "threads"]
+    assert all(float(row[key]) > 0 for row in rows for key in keys)
+    found = json.loads(good("codec", "measure", "--codec", "ef | topk(0.01)", "int8", "--elements", 10000, "--json").out)
+    assert [str(entry["bytes"]) for entry in found] == [row["bytes"] for row in rows]
+
+
+def test_sweep(good, tmp_path):
+    sweep = ["codec", "sweep", "--codec", "qsgd(bits={})", "--values", "1..3", "8", "--elements", 20000, "--csv"]
+    rows = list(csv.DictReader(good(*sweep, "--plot", "plot.svg").out.splitlines()))
+    assert [row["value"] for row in rows] == ["1", "2", "3", "8"]
+    assert [row["codec"].split(",")[0] for row in rows] == ["qsgd(bits=1", "qsgd(bits=2", "qsgd(bits=3", "qsgd(bits=8"]
+    errors = [float(row["relative_error"]) for row in rows]
+    assert errors == sorted(errors, reverse=True)
+    sizes = [int(row["bytes"]) for row in rows]
+    assert sizes == sorted(sizes)
+    labels = {text.text for text in xml.etree.ElementTree.parse(tmp_path / "plot.svg").iter("{http://www.w3.org/2000/svg}text")}
+    assert {"1", "2", "3", "8", "qsgd(bits={})", "relative error"} <= labels
+    found = json.loads(good("codec", "sweep", "--codec", "topk({})", "--values", "0.001..0.1/3", "--elements", 20000, "--json").out)
+    assert [entry["value"] for entry in found] == ["0.001", "0.01", "0.1"]
+
+
+def test_measure_a_file_of_torch_save(good, run, tmp_path):
+    torch = pytest.importorskip("torch")
+    values = torch.arange(-200, 200, dtype=torch.float32).view(20, 20)
+
+    def measured(what):
+        torch.save(what, tmp_path / "a.pt")
+        return json.loads(good("codec", "measure", "--codec", "f16", "--input", "a.pt", "--json").out)
+
+    for what, elements in [(values, 400), (values.t(), 400), (values.half(), 400), (values.double()[3:5], 40),
+                           ([values, values[0]], 420), ({"weight": values, "bias": values[1]}, 420),
+                           (dict(torch.nn.Linear(3, 4).state_dict()), 16), (torch.nn.Parameter(values), 400)]:  # fmt: skip
+        found = measured(what)
+        assert found["elements"] == elements and found["relative_error"] < 1e-3
+    torch.save(torch.ones(40, 1) @ torch.ones(1, 40), tmp_path / "a.pt")  # its shape is kept: a matrix of rank one
+    found = json.loads(good("codec", "measure", "--codec", "svd(rank=1, exact=0, probes=0)", "--input", "a.pt", "--json").out)
+    assert found["relative_error"] < 1e-3 and found["bytes"] < 600
+
+    def refused(reason):
+        job = run("codec", "measure", "--codec", "f16", "--input", "a.pt")
+        assert job.status == 1 and "a.pt" in job.err and reason in job.err, job.err
+
+    for what, reason in [(values.to(torch.int32), "floats"), ("text", "not a tensor"), ({"a": 3}, "`a`"), ([], "no values"),
+                         (values[0].expand(1000, 20), "several times"), (values.to_sparse(), "")]:  # fmt: skip
+        torch.save(what, tmp_path / "a.pt")
+        refused(reason)
+    torch.save(torch.nn.Linear(3, 4).state_dict(), tmp_path / "a.pt")
+    refused("dict(model.state_dict())")
+    torch.save(Malicious(str(tmp_path / "harm")), tmp_path / "a.pt")
+    refused("")
+    assert not (tmp_path / "harm").exists()
+
+    torch.save({"weight": values}, tmp_path / "a.pt")
+    whole = (tmp_path / "a.pt").read_bytes()
+    for size in range(4, len(whole), len(whole) // 12):
+        (tmp_path / "a.pt").write_bytes(whole[:size])
+        refused("")
+    for at in range(0, len(whole), len(whole) // 40):  # a flipped bit is refused or does no harm: no crash, no hang
+        (tmp_path / "a.pt").write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        assert run("codec", "measure", "--codec", "f16", "--input", "a.pt", "--repeats", 1).status in (0, 1)
+
+
+class Malicious:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
 
 
 def test_measure_of_what_is_exact(good):

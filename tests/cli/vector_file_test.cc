@@ -1,4 +1,4 @@
-#include "sotto/cli/float_file.h"
+#include "sotto/cli/vector_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 namespace sotto {
 namespace {
 
-class FloatFile : public testing::Test {
+class VectorFile : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
   std::vector<float> read(const std::string& content) {
     std::ofstream(path_, std::ios::binary) << content;
-    return read_floats(path_);
+    return read_vector(path_).values;
   }
   std::string error_of(const std::string& content) {
     try {
@@ -49,9 +49,9 @@ std::string npy(const std::string& header, const std::vector<float>& values, cha
   return text + header + raw(values);
 }
 
-TEST_F(FloatFile, RawValues) { EXPECT_EQ(read(raw({1, -2.5F, 0})), (std::vector<float>{1, -2.5F, 0})); }
+TEST_F(VectorFile, RawValues) { EXPECT_EQ(read(raw({1, -2.5F, 0})), (std::vector<float>{1, -2.5F, 0})); }
 
-TEST_F(FloatFile, NpyOfEveryShapeAndVersion) {
+TEST_F(VectorFile, NpyOfEveryShapeAndVersion) {
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
   for (const char* shape : {"(6,)", "(2, 3)", "(1, 2, 3)"}) {
     const std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}  \n", shape);
@@ -60,13 +60,34 @@ TEST_F(FloatFile, NpyOfEveryShapeAndVersion) {
   }
 }
 
-TEST_F(FloatFile, NamesWhatIsWrong) {
+TEST_F(VectorFile, KeepsTheShape) {
+  std::ofstream(path_, std::ios::binary) << npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+                                                {1, 2, 3, 4, 5, 6});
+  const GradientFile file = read_vector(path_);
+  ASSERT_EQ(file.layout.segments().size(), 1U);
+  EXPECT_EQ(file.layout.segments()[0].shape, (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST_F(VectorFile, NpyOfOtherPrecisions) {
+  const std::vector<double> doubles{1, -0.5};
+  std::vector<float> as_floats(4);
+  std::memcpy(as_floats.data(), doubles.data(), sizeof(double) * 2);
+  EXPECT_EQ(read(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", as_floats)),
+            (std::vector<float>{1, -0.5F}));
+  const std::vector<std::uint16_t> halves{0x3C00, 0xB800};
+  std::vector<float> one(1);
+  std::memcpy(one.data(), halves.data(), sizeof(float));
+  EXPECT_EQ(read(npy("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", one)),
+            (std::vector<float>{1, -0.5F}));
+}
+
+TEST_F(VectorFile, NamesWhatIsWrong) {
   const auto header = [](const char* type, const char* order, const char* shape) {
     return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", type, order, shape);
   };
   EXPECT_NE(error_of(""), "");
   EXPECT_NE(error_of("12345"), "");
-  EXPECT_NE(error_of(npy(header("<f8", "False", "(2,)"), {1, 2, 3, 4})), "");
+  EXPECT_NE(error_of(npy(header("<i4", "False", "(4,)"), {1, 2, 3, 4})), "");
   EXPECT_NE(error_of(npy(header("<f4", "True", "(2,)"), {1, 2})), "");
   EXPECT_NE(error_of(npy(header("<f4", "False", "(3,)"), {1, 2})), "");
   EXPECT_NE(error_of(npy(header("<f4", "False", "(1,)"), {1, 2})), "");
@@ -78,7 +99,7 @@ TEST_F(FloatFile, NamesWhatIsWrong) {
   EXPECT_NE(error_of(npy(header("<f4", "False", "(1,)"), {1}, 9)), "");
 }
 
-TEST_F(FloatFile, EveryTruncationIsAnError) {
+TEST_F(VectorFile, EveryTruncationIsAnError) {
   const std::string whole = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", {1, 2});
   for (std::size_t size = 6; size < whole.size(); ++size) EXPECT_NE(error_of(whole.substr(0, size)), "") << size;
 }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace sotto {
+
+// What `sotto codec` can do; each takes what follows its name and returns the exit status.
+int list_codecs(std::span<const std::string> arguments);
+int describe_sentence(std::span<const std::string> arguments);
+int measure_codecs(std::span<const std::string> arguments);
+int sweep_codec(std::span<const std::string> arguments);
+int advise_on_basis(std::span<const std::string> arguments);
+
+}  // namespace sotto

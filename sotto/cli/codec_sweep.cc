@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "sotto/cli/codec_actions.h"
+#include "sotto/cli/measurements.h"
+#include "sotto/cli/plot.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view place = "{}";
+
+struct SweepOptions {
+  std::string codec;
+  std::string plot;
+  void visit(OptionVisitor& v) {
+    v.option("codec", codec, "sentence with {} where the values go; a memory in front of it is left out");
+    v.option("plot", plot, "draw bytes, error and rates into this .svg file");
+  }
+};
+
+// Whole numbers "1..8", or with a number of values in equal ratios "0.001..0.1/5"; any other text is itself.
+void add_values(const std::string& text, std::vector<std::string>& values) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) {
+    values.push_back(text);
+    return;
+  }
+  const std::string where = fmt::format("--values {}: each end", text);
+  const std::size_t slash = text.find('/', dots);
+  const std::string first = text.substr(0, dots);
+  const std::string last = text.substr(dots + 2, slash == std::string::npos ? slash : slash - dots - 2);
+  if (slash == std::string::npos) {
+    const std::int64_t begin = parse_int(where, first, {-1e9, 1e9});
+    const std::int64_t end = parse_int(where, last, {-1e9, 1e9});
+    if (end < begin || end - begin > 1000) throw ConfigError(fmt::format("--values {}: 1 to 1001 whole numbers", text));
+    for (std::int64_t i = begin; i <= end; ++i) values.push_back(std::to_string(i));
+    return;
+  }
+  const double begin = parse_double(where, first, Bounds::positive());
+  const double end = parse_double(where, last, Bounds::positive());
+  const auto count =
+      parse_int(fmt::format("--values {}: the number of values", text), text.substr(slash + 1), {2, 1000});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double exponent = static_cast<double>(i) / static_cast<double>(count - 1);
+    values.push_back(fmt::format("{:.6g}", begin * std::pow(end / begin, exponent)));
+  }
+}
+
+std::string filled_in(std::string_view sentence, const std::string& value) {
+  std::string text;
+  for (std::size_t at = sentence.find(place); at != sentence.npos; at = sentence.find(place)) {
+    text.append(sentence.substr(0, at)).append(value);
+    sentence.remove_prefix(at + place.size());
+  }
+  return text.append(sentence);
+}
+
+// Whether the numbers are positive and span more than a power of ten.
+bool wants_log(std::span<const PlotPoint> points, double PlotPoint::*member) {
+  double low = INFINITY;
+  double high = 0;
+  for (const PlotPoint& point : points) {
+    low = std::min(low, point.*member);
+    high = std::max(high, point.*member);
+  }
+  return low > 0 && high > 10 * low;
+}
+
+std::string drawn(const std::string& sentence, std::span<const MeasuredCodec> codecs) {
+  PlotSeries error{"error", {}};
+  PlotSeries encode{"encode", {}};
+  PlotSeries decode{"decode-add", {}};
+  PlotSeries copy{"memcpy", {}};
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    const Measurement& m = codecs[i].result;
+    const double bytes = static_cast<double>(m.bytes) / static_cast<double>(m.elements);
+    error.points.push_back({bytes, m.relative_error, codecs[i].value});
+    encode.points.push_back({bytes, m.encode_gbps, codecs[i].value});
+    decode.points.push_back({bytes, m.decode_gbps, ""});
+    copy.points.push_back({bytes, m.memcpy_gbps, ""});
+  }
+  const bool log_bytes = wants_log(error.points, &PlotPoint::x);
+  const bool log_error = wants_log(error.points, &PlotPoint::y);
+  const std::array plots{
+      Plot{sentence, "bytes an element", "relative error", log_bytes, log_error, {error}},
+      Plot{"rates", "bytes an element", "GB/s of float input", log_bytes, false, {encode, decode, copy}}};
+  return to_svg(plots);
+}
+
+}  // namespace
+
+int sweep_codec(std::span<const std::string> arguments) {
+  SweepOptions own;
+  MeasureOptions options;
+  std::vector<std::string> texts;
+  Flags flags("codec sweep", "Measures a codec for each of several values of a parameter.", R"text(
+Examples:
+  sotto codec sweep --codec "qsgd(bits={})" --values 1..8 --plot qsgd.svg
+  sotto codec sweep --codec "topk({}) | f16" --values 0.001..0.1/5 --sample student --csv)text");
+  flags.add(own);
+  flags.add_list("values", texts, "values for {}: 1..8 are whole numbers, 0.001..0.1/5 five in equal ratios");
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(own);
+  flags.assign(options);
+  if (own.codec.find(place) == std::string::npos) {
+    throw ConfigError("--codec \"" + own.codec +
+                      "\": has no {} where values could go, as in --codec \"qsgd(bits={})\"");
+  }
+  if (texts.empty()) throw ConfigError("sotto codec sweep: say which values with --values, as --values 1..8");
+  if (!own.plot.empty() && !own.plot.ends_with(".svg")) {
+    throw ConfigError("--plot " + own.plot + ": plots are SVG; use a name that ends in .svg");
+  }
+  std::vector<std::string> values;
+  for (const std::string& text : texts) add_values(text, values);
+  std::vector<std::string> sentences;
+  for (const std::string& value : values) sentences.push_back(filled_in(own.codec, value));
+  auto codecs = measure_all(sentences, options, flags);
+  for (std::size_t i = 0; i < codecs.size(); ++i) codecs[i].value = values[i];
+  fmt::print("{}", to_text(codecs, options));
+  if (!own.plot.empty()) write_file_atomic(own.plot, drawn(own.codec, codecs));
+  return 0;
+}
+
+}  // namespace sotto

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/cli/flags.h"
+#include "sotto/codec/measure.h"
+
+namespace sotto {
+
+// What codecs are measured on, how, and how the result is printed.
+struct MeasureOptions {
+  std::string input = "generated";
+  std::string sample = "gaussian";
+  std::int64_t elements = 1 << 22;
+  std::int64_t seed = 1;
+  std::int64_t repeats = 7;
+  std::int64_t threads = 1;
+  bool csv = false;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("input", input,
+             "`generated`, or a file: a captured gradient, .npy, tensors of torch.save, or raw float32");
+    v.option("sample", sample, "what is generated: gaussian, student or sparse values");
+    v.option("elements", elements, "number of generated values", {1, 1e9});
+    v.option("seed", seed, "seed of generated values", Bounds::at_least(0));
+    v.option("repeats", repeats, "how often it is timed; medians are printed", {1, 10000});
+    v.option("threads", threads, "threads that encode and decode", {1, 256});
+    v.option("csv", csv, "print CSV");
+    v.option("json", json, "print JSON");
+  }
+};
+
+struct MeasuredCodec {
+  std::string sentence;  // canonical
+  std::string value;     // of the parameter that is swept; empty: none
+  Measurement result;
+};
+
+// The sentences, measured in turns on the same input. A memory in front of one is left out; ConfigError where there are
+// no stages. REQUIRES parsed flags.
+std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
+                                       const Flags& flags);
+// As the options want it; one codec alone is an object in JSON, and several are an array of them.
+std::string to_text(std::span<const MeasuredCodec> codecs, const MeasureOptions& options);
+
+}  // namespace sotto

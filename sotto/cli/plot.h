@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sotto {
+
+struct PlotPoint {
+  double x = 0, y = 0;
+  std::string label;  // beside the point; empty: none
+};
+
+// A line through points.
+struct PlotSeries {
+  std::string name;
+  std::vector<PlotPoint> points;
+};
+
+// One pair of axes. A logarithmic axis leaves out what is not positive.
+struct Plot {
+  std::string title, x_label, y_label;
+  bool log_x = false, log_y = false;
+  std::vector<PlotSeries> series;
+};
+
+// The plots side by side, as an SVG document that needs nothing else.
+std::string to_svg(std::span<const Plot> plots);
+
+}  // namespace sotto
