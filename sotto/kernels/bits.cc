@@ -100,11 +100,63 @@ namespace sotto::kernels {
 HWY_EXPORT(pack_bits);
 HWY_EXPORT(unpack_bits);
 
+namespace {
+
+constexpr unsigned widest_group = 9;  // of the loops above
+
+// One symbol after the other, through a word that takes what is not a whole stretch of four bytes yet.
+template <class Symbol>
+void pack_one_by_one(std::span<const Symbol> symbols, unsigned width, std::span<std::byte> out) {
+  std::uint64_t word = 0;
+  unsigned bits = 0;
+  std::size_t at = 0;
+  for (const Symbol symbol : symbols) {
+    word |= std::uint64_t{symbol} << bits;
+    bits += width;
+    if (bits < 32) continue;
+    std::memcpy(&out[at], &word, 4);
+    word >>= 32;
+    bits -= 32;
+    at += 4;
+  }
+  if (at < out.size()) std::memcpy(&out[at], &word, out.size() - at);
+}
+
+template <class Symbol>
+void unpack_one_by_one(std::span<const std::byte> in, unsigned width, std::span<Symbol> symbols) {
+  const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+  std::uint64_t word = 0;
+  unsigned bits = 0;
+  std::size_t at = 0;
+  for (Symbol& symbol : symbols) {
+    if (bits < width) {
+      std::uint32_t next = 0;
+      std::memcpy(&next, &in[at], std::min<std::size_t>(sizeof(next), in.size() - at));
+      word |= std::uint64_t{next} << bits;
+      bits += 32;
+      at += 4;
+    }
+    symbol = static_cast<Symbol>(word & mask);
+    word >>= width;
+    bits -= width;
+  }
+}
+
+}  // namespace
+
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
+  if (width > widest_group) return pack_one_by_one(symbols, width, out);
   HWY_DYNAMIC_DISPATCH(pack_bits)(symbols, width, out);
 }
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
+  if (width > widest_group) return unpack_one_by_one(in, width, symbols);
   HWY_DYNAMIC_DISPATCH(unpack_bits)(in, width, symbols);
+}
+void pack_bits(std::span<const std::uint32_t> symbols, unsigned width, std::span<std::byte> out) {
+  pack_one_by_one(symbols, width, out);
+}
+void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint32_t> symbols) {
+  unpack_one_by_one(in, width, symbols);
 }
 
 }  // namespace sotto::kernels

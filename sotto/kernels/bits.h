@@ -11,11 +11,15 @@ namespace sotto::kernels {
 constexpr std::size_t packed_bytes(std::size_t symbols, unsigned width) { return (symbols * width + 7) / 8; }
 
 // Symbol i takes the bits [i*width, (i+1)*width) of `out`, bit b of the stream being bit b%8 of byte b/8, least
-// significant first; the bits after the last symbol are zero. REQUIRES 1 <= width <= 9, symbols below 2^width, and
+// significant first; the bits after the last symbol are zero. REQUIRES 1 <= width <= 16, symbols below 2^width, and
 // out.size() == packed_bytes(symbols.size(), width).
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out);
 
 // The reverse. REQUIRES in.size() == packed_bytes(symbols.size(), width).
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols);
+
+// The same for widths up to 32.
+void pack_bits(std::span<const std::uint32_t> symbols, unsigned width, std::span<std::byte> out);
+void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint32_t> symbols);
 
 }  // namespace sotto::kernels

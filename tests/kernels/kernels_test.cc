@@ -42,7 +42,7 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed) {
 
 TEST(Bits, EveryWidthAndLengthGoesThereAndBack) {
   Philox random(1, Purpose::test);
-  for (unsigned width = 1; width <= 9; ++width) {
+  for (unsigned width = 1; width <= 16; ++width) {
     for (std::size_t count = 0; count < 50; ++count) {
       std::vector<std::uint16_t> symbols(count);
       for (auto& symbol : symbols) symbol = static_cast<std::uint16_t>(random.below(1U << width));
@@ -53,6 +53,25 @@ TEST(Bits, EveryWidthAndLengthGoesThereAndBack) {
         ASSERT_EQ((std::to_integer<unsigned>(packed[bit / 8]) >> (bit % 8)) & 1U, expected);
       }
       std::vector<std::uint16_t> back(count);
+      unpack_bits(packed, width, back);
+      EXPECT_EQ(back, symbols);
+    }
+  }
+}
+
+TEST(Bits, WideSymbolsToo) {
+  Philox random(2, Purpose::test);
+  for (unsigned width = 1; width <= 32; ++width) {
+    for (std::size_t count = 0; count < 20; ++count) {
+      std::vector<std::uint32_t> symbols(count);
+      for (auto& symbol : symbols) symbol = random.next() >> (32 - width);
+      std::vector<std::byte> packed(packed_bytes(count, width));
+      pack_bits(symbols, width, packed);
+      for (std::size_t bit = 0; bit < 8 * packed.size(); ++bit) {
+        const unsigned expected = bit < count * width ? (symbols[bit / width] >> (bit % width)) & 1U : 0U;
+        ASSERT_EQ((std::to_integer<unsigned>(packed[bit / 8]) >> (bit % 8)) & 1U, expected);
+      }
+      std::vector<std::uint32_t> back(count);
       unpack_bits(packed, width, back);
       EXPECT_EQ(back, symbols);
     }

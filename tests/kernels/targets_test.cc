@@ -20,6 +20,8 @@
 #include "sotto/kernels/load.h"
 #include "sotto/kernels/momentum.h"
 #include "sotto/kernels/norms.h"
+#include "sotto/kernels/rans.h"
+#include "sotto/kernels/rans_step.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
@@ -269,7 +271,7 @@ TEST(Targets, Levels) {
 TEST(Targets, PackedBits) {
   everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
     Philox random(seed, Purpose::test);
-    for (unsigned width = 1; width <= 9; ++width) {
+    for (unsigned width = 1; width <= 16; ++width) {
       Stretch<std::uint16_t> symbols(count, shift);
       for (auto& symbol : symbols.span()) symbol = static_cast<std::uint16_t>(random.below(1U << width));
       Stretch<std::byte> packed(packed_bytes(count, width), 3 - shift);
@@ -285,6 +287,52 @@ TEST(Targets, PackedBits) {
       unpack_bits(packed.span(), width, back.span());
       expect_same_bits<std::uint16_t>(back.span(), symbols.span());
       EXPECT_TRUE(back.guarded());
+    }
+  });
+}
+
+// States, words and symbols are those of rans_step.h, one symbol after the other.
+TEST(Targets, Rans) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Philox random(seed, Purpose::test);
+    for (const unsigned precision : {10U, 12U, 14U}) {
+      for (const std::size_t alphabet : {std::size_t{1}, std::size_t{2}, std::size_t{31}, std::size_t{512}}) {
+        std::vector<std::uint32_t> frequencies(alphabet, 1);
+        frequencies[alphabet / 2] += (1U << precision) - static_cast<std::uint32_t>(alphabet);
+        for (std::size_t i = 0; i < alphabet && alphabet > 1; ++i) {  // from the most frequent to any
+          const std::uint32_t some = random.below(frequencies[alphabet / 2]) / 2;
+          frequencies[alphabet / 2] -= some;
+          frequencies[i] += some;
+        }
+        std::vector<std::uint32_t> ranges(alphabet), slots(std::size_t{1} << precision);
+        rans_ranges(frequencies, ranges);
+        const RansSlots table = rans_slots(frequencies, precision, slots);
+        Stretch<std::uint16_t> symbols(count, shift);
+        for (auto& symbol : symbols.span()) symbol = static_cast<std::uint16_t>(random.below(std::uint32_t(alphabet)));
+        for (const std::size_t lanes : {std::size_t{4}, rans_most_lanes}) {
+          std::vector<std::uint32_t> states(lanes, rans_lowest), expected_states(lanes, rans_lowest);
+          std::vector<std::byte> room(2 * count), expected(2 * count);
+          std::byte* const begin = rans_encode(symbols.span(), ranges, precision, states, room.data() + room.size());
+          std::byte* at = expected.data() + expected.size();
+          for (std::size_t i = count; i-- > 0;) {
+            rans_step::put(ranges[symbols.span()[i]], precision, expected_states[i % lanes], at);
+          }
+          const auto size = static_cast<std::size_t>(expected.data() + expected.size() - at);
+          ASSERT_EQ(static_cast<std::size_t>(room.data() + room.size() - begin), size);
+          expect_same_bits<std::byte>({begin, size}, {at, size});
+          EXPECT_EQ(states, expected_states);
+
+          Stretch<std::uint16_t> back(count, 3 - shift);
+          EXPECT_EQ(rans_decode(table, states, {begin, size}, back.span()), size);
+          expect_same_bits<std::uint16_t>(back.span(), symbols.span());
+          EXPECT_TRUE(back.guarded());
+          EXPECT_EQ(states, std::vector<std::uint32_t>(lanes, rans_lowest));
+          for (std::size_t cut = 1; cut <= std::min<std::size_t>(size, 3); ++cut) {
+            auto again = expected_states;
+            EXPECT_GT(rans_decode(table, again, {begin, size - cut}, back.span()), size - cut);
+          }
+        }
+      }
     }
   });
 }
