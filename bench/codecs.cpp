@@ -120,6 +120,7 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"topk(0.001)", 0.4, 2.0},
           {"topk(0.01)", 0.4, 2.0},
           {"atomo(s=1%)", 0.3, 2.0},
+          {"qsgd(bits=4) | rans", 0.15, 0.2},
           {"f32"},
           {"qsgd(bits=8)"},
           {"topk(0.01) | qsgd(bits=4)"}};

@@ -161,7 +161,7 @@ void Chain::reserve_decoding(const Plan& plan) const {
   if (stages_.code) {
     coded_.room(plan.max_body);
     runs_.reserve(plan.units + 1);
-    stages_.code->reserve(stages_.code->of_symbols() ? plan.values : plan.max_body);
+    stages_.code->reserve(std::max(plan.values, plan.max_body));  // a symbol may be a byte, or a bit
   }
   if (in_place()) return;
   if (stages_.select) room_for_blocks(plan);

@@ -9,7 +9,7 @@ constexpr std::array table{
     Preset{"none", "", "f32", "auto", "sgd", "", "no compression: the baseline", ""},
     Preset{"qsgd", "", "qsgd(bits=4)", "auto", "sgd", "Alistarh et al., NeurIPS 2017",
            "stochastic rounding to 15 levels and a sign, unbiased",
-           "4 bits of level and one of sign are 5 bits on the wire; mostly zeros, so `| zstd` can help"},
+           "4 bits of level and one of sign are 5 bits on the wire; on gradients `| rans` takes a seventh of that or more"},
     Preset{
         "signsgd", "ef", "sign(block=128)", "auto", "sgd", "Karimireddy et al., ICML 2019",
         "one bit a value with error feedback",

@@ -5,6 +5,11 @@
 #include <array>
 
 #include "sotto/codec/chain.h"
+#include "sotto/codec/code/blosc.h"
+#include "sotto/codec/code/elias.h"
+#include "sotto/codec/code/huffman.h"
+#include "sotto/codec/code/lz4.h"
+#include "sotto/codec/code/rans.h"
 #include "sotto/codec/code/zstd.h"
 #include "sotto/codec/quantise/bf16.h"
 #include "sotto/codec/quantise/f16.h"
@@ -96,6 +101,15 @@ constexpr std::array table{
                 "half a byte a value, 4 bytes a block"),
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",
                     "2 bits a value, 4 bytes a segment"),
+    entry<Rans>("rans", "range coding of symbols: as many bits as their frequencies call for",
+                "Duda, 2013; Giesen, 2014", "the entropy of the symbols and about 1 %, or as before"),
+    entry<Huffman>("huffman", "canonical Huffman code of symbols", "Huffman, 1952; Larmore, Hirschberg, 1990",
+                   "the entropy of the symbols and up to a bit a symbol, or as before"),
+    entry<Elias>("elias", "Elias's gamma code of symbols, zeros counted, for levels that are mostly 0",
+                 "Elias, 1975; Alistarh et al., NeurIPS 2017", "2 floor(log2 symbol) + 1 bits, or as before"),
+    entry<Lz4>("lz4", "LZ4 over the whole body", "Collet, 2011", "fewer than before, or as before"),
+    entry<Blosc>("blosc", "bits or bytes of like weight put together, then LZ4 or Zstandard", "Alted, 2010",
+                 "fewer than before, or as before"),
     entry<Zstd>("zstd", "Zstandard over the whole body", "RFC 8878", "fewer than before, or as before"),
 };
 

@@ -51,6 +51,14 @@ std::vector<std::string> all_sentences() {
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
   // Of each kind with some of each other: all combinations would be thousands.
   std::vector<std::string> sentences;
+  for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "huffman(segment)", "elias",
+                           "elias(gaps=false)", "lz4", "blosc", "blosc(shuffle, codec=zstd)"}) {
+    for (const char* rest : {"f32", "f16", "qsgd", "qsgd(bits=8, bucket=16, norm=l2)", "sign(block=8)", "int8",
+                             "terngrad", "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)", "dct(8) | qsgd",
+                             "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
+      sentences.push_back(std::string(rest) + " | " + code);
+    }
+  }
   for (const std::string& transform : transforms) {
     sentences.push_back(transform);
     for (const char* rest : {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared) | f16",

@@ -1,6 +1,7 @@
 // Messages with a right checksum and wrong content, as a peer can make them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -203,6 +204,71 @@ TEST_F(Refused, Compressed) {
   expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 0xFF, 0xFB, 0x07, 0, 0});
   expect_refused("f32 | zstd", "63 bytes where 64", 2,
                  {64, 0, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x20, 63, 0xFB, 0x01, 0, 0});
+}
+
+// 16 values of 1: a norm, 16 equal symbols.
+TEST_F(Refused, CodedSymbols) {
+  const auto body = [](const std::vector<std::uint8_t>& stream) {
+    std::vector<std::uint8_t> bytes(4 + stream.size());
+    bytes[2] = 0x80;  // the norm, 1
+    bytes[3] = 0x3F;
+    std::ranges::copy(stream, bytes.begin() + 4);
+    return bytes;
+  };
+  // Zeros alone of 16: frequency 1024 of 1024, gamma code of 1025; a chunk of four states.
+  const std::vector<std::uint8_t> rans{10, 0, 0x0C, 0, 16, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0};
+  const auto changed = [&](std::size_t at, std::uint8_t value) {
+    auto bytes = rans;
+    bytes[at] = value;
+    return body(bytes);
+  };
+  const Input input{"w", {{{"w", 0, {16}}}, 16}, std::vector<float>(16, 1.0F)};
+  const auto codec = make_codec("test", "int8 | rans");
+  Header header = MessageView::parse(encode(*codec, input)).header();
+  header.flags = 2;
+  const auto good = body(rans);
+  EXPECT_EQ(decode(*codec, input, sealed(header, std::as_bytes(std::span(good)))), std::vector<float>(16));
+
+  expect_refused("int8 | rans", "frequencies of 9 bits", 2, changed(0, 9));
+  expect_refused("int8 | rans", "frequencies of 15 bits", 2, changed(0, 15));
+  expect_refused("int8 | rans", "add up to too much", 2, changed(2, 0x1C));
+  std::vector<std::uint8_t> none(40, 0xFF);  // gamma codes of 1: no symbol occurs
+  none[0] = 10;
+  expect_refused("int8 | rans", "add up to too little", 2, body(none));
+  expect_refused("int8 | rans", "too large, or is cut off", 2, body({10, 0, 0, 0, 0, 0, 0, 0, 0}));
+  expect_refused("int8 | rans", "not zero", 2, changed(3, 0x80));
+  expect_refused("int8 | rans", "truncated chunks", 2, changed(4, 17));
+  expect_refused("int8 | rans", "without states", 2, changed(4, 15));
+  expect_refused("int8 | rans", "does not end where it began", 2, changed(8, 1));
+  expect_refused("int8 | rans", "below the lowest", 2, changed(10, 0));
+  auto longer = rans;
+  longer.resize(rans.size() + 2);
+  expect_refused("int8 | rans", "2 bytes behind the last chunk", 2, body(longer));
+  longer[4] = 18;
+  expect_refused("int8 | rans", "2 bytes behind a chunk", 2, body(longer));
+  expect_refused("int8 | rans(adaptive)", "without states", 2, body({1, 0, 0, 0, 0}));
+  expect_refused("int8 | rans", "truncated side information", 2, {0, 0, 0x80});
+  // Symbols of 2^8 and up; as many zeros as there are symbols, and more.
+  expect_refused("int8 | elias(gaps=false)", "symbol 256 of 256", 2, body({3, 0, 0, 0, 0, 3, 0}));
+  expect_refused("int8 | elias", "17 zeros in 16 symbols", 2, body({2, 0, 0, 0, 0x50, 0}));
+  expect_refused("int8 | elias", "1 bytes behind a chunk", 2, body({3, 0, 0, 0, 0x30, 0, 0}));
+  expect_refused("int8 | huffman", "overlap", 2, body({0x21, 0x11}));
+  expect_refused("int8 | huffman", "too early", 2, body({0x11, 1, 0, 0, 0, 0}));
+  expect_refused("int8 | huffman", "bytes behind", 2, body({0x11, 3, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(Refused, CodedByLibraries) {
+  expect_refused("f32 | lz4", "not a block", 2, {64, 0, 0, 0, 0xFF, 0xFF});
+  expect_refused("f32 | lz4", "1 bytes where 64", 2, {64, 0, 0, 0, 0x10, 0});
+  expect_refused("f32 | lz4", "where 64 are the most", 2, {0xFF, 0xFF, 0xFF, 0xFF, 0x10, 0});
+  std::vector<std::uint8_t> header{2, 1, 0x34, 4, 65, 0, 0, 0, 65, 0, 0, 0, 16, 0, 0, 0};
+  expect_refused("f32 | blosc", "not a buffer", 2, {2, 1, 0x34, 4, 64});
+  expect_refused("f32 | blosc", "65 bytes where 64", 2, header);
+  header[4] = header[8] = 64;
+  header[2] = 0x94;
+  expect_refused("f32 | blosc", "another codec", 2, header);
+  header[2] = 0x34;
+  expect_refused("f32 | blosc", "damaged", 2, header);
 }
 
 }  // namespace

@@ -90,6 +90,13 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "atomo(p=max) | qsgd",
                                "atomo(s=1%, p=uniform)",
                                "topk(0.01) | qsgd(bits=4) | zstd",
+                               "qsgd(bits=4) | rans",
+                               "qsgd(bits=8) | rans(segment)",
+                               "terngrad | rans(adaptive)",
+                               "f32 | rans",
+                               "f16 | huffman",
+                               "qsgd(bits=2, norm=l2) | elias",
+                               "int8 | blosc",
                                "dct(64) | topk(0.05)"}) {
     expect_the_same(sentence, input, workers);
     if (HasFailure()) return;

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .code import coded_symbols
 from .draws import QUANTISE, SELECT, SELECT_WITHIN, Stream
 from .floats import bits_of, f32
 from .index import index_list
@@ -11,21 +12,23 @@ from .transform import Dct, Elements, Fft, Svd
 
 
 class Case:
-    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, zstd=False,
-                 transform=None, within=None):  # fmt: skip
+    def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, whole=None,
+                 transform=None, within=None, code=None):  # fmt: skip
         self.name, self.sentence = name, sentence
         self.layout = LAYOUTS[layout]
         self.part = part or (0, 0, self.layout.size)  # number, begin, end
         self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
         self.input = (values or INPUTS[layout])(self.layout)
         # Bytes of transforms depend on the rounding of sums, which their definitions leave open; not those of hadamard.
-        self.compare = "decoded" if zstd else "near" if isinstance(transform, (Dct, Fft, Svd)) else "bytes"
+        self.compare = "decoded" if whole or code and code[0] == "Blosc buffer" else "near" if isinstance(transform, (Dct, Fft, Svd)) else "bytes"
 
         self.pieces = list(self.layout.pieces(*self.part[1:]))
         self.shapes = [self.layout.segments[segment][2] for segment, _, _, _ in self.pieces]
         flags, stretches = self.encode(quantise, select, transform or Elements(), within)
-        if zstd:
-            flags, stretches = compressed(flags, stretches)
+        if whole:
+            flags, stretches = compressed(flags, stretches, *whole)
+        if code:
+            flags, stretches = coded_symbols(flags, stretches, code, self.runs)
         self.sections = message(self.sentence, self.layout, self.part, self.key, flags, stretches)
         self.message = bytes_of(self.sections)
 
@@ -43,7 +46,7 @@ class Case:
         return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
 
     def encode(self, quantise, select, transform, within):
-        """Flags and stretches of the body; sets `decoded`."""
+        """Flags and stretches of the body; sets `decoded`, and `runs`: the packed symbols of each unit, and how many."""
         atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(self.pieces, self.shapes)]
         chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, self.pieces)], SELECT)
         block, indices, first_block = getattr(select, "block", 1), [], 0
@@ -56,10 +59,12 @@ class Case:
         kept = self.choose(within, groups, SELECT_WITHIN)
         rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]  # as decoded
         sides, symbols, indices_within, first_float = b"", b"", [], 0
+        self.runs = []
         for (p, unit), sel in zip(units, kept):
             stream = self.stream(QUANTISE, self.pieces[p][0])
             side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.quick(unit[sel[j][0]][1]))
             sides, symbols = sides + side, symbols + packed
+            self.runs.append((packed, len(sel)))
             for (j, _), x in zip(sel, back):
                 atom, column = unit[j][2]
                 rows[p][atom][column] = x

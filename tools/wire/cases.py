@@ -1,7 +1,9 @@
 """Every golden message: at least one of each stage."""
 
 from .case import Case
-from .inputs import extreme, few_large, zeros
+from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
+from .inputs import extreme, few_large, signs, zeros
+from .message import zstd_rle
 from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
                        quantise_terngrad)  # fmt: skip
 from .select import select_atomo, select_block, select_randomk, select_sampled, select_threshold, select_topk
@@ -13,6 +15,8 @@ def cases():
     int4, terngrad = quantise_int4, quantise_terngrad
     topk, threshold, atomo = select_topk, select_threshold, select_atomo
     randomk, block = select_randomk, select_block
+    zstd, lz4 = ("Zstandard frame", zstd_rle), ("LZ4 block", lz4_block)
+    int8_text = "int8(block=256, stochastic=false)"
     svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
     topk_small = "topk(ratio=0.4, scope=segment)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
@@ -36,7 +40,12 @@ def cases():
         Case("small-fft", f"fft(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Fft(4)),
         Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
         Case("small-svd", f"{svd} | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="matrix", transform=Svd()),
-        Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, zstd=True),
+        Case("small-zstd", "f32 | zstd(level=1)", quantise_f32, layout="small", values=zeros, whole=zstd),
+        Case("small-rans", f"{int8_text} | rans(model=static)", int8(256, False), layout="row", code=entropy(Rans(), 8)),
+        Case("small-huffman", "qsgd(bits=4, bucket=512, norm=max) | huffman(model=static)", qsgd(4, 512, "max"), layout="row", code=entropy(Huffman(), 5)),
+        Case("small-elias", "qsgd(bits=4, bucket=512, norm=max) | elias(gaps=true)", qsgd(4, 512, "max"), layout="row", code=entropy(Elias(), 5)),
+        Case("small-lz4", "f32 | lz4(acceleration=1)", quantise_f32, layout="small", values=zeros, whole=lz4),
+        Case("small-blosc", f"{int8_text} | blosc(filter=bitshuffle, codec=lz4, level=5)", int8(256, False), layout="row", values=zeros, code=("Blosc buffer", blosc_buffer)),
         # Several segments, padding, special values.
         Case("f32", "f32", quantise_f32),
         Case("f32-part", "f32", quantise_f32, part=cut),
@@ -83,5 +92,14 @@ def cases():
         Case("svd", f"{svd} | f32", quantise_f32, transform=Svd()),
         Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
         Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment) | topk(ratio=0.4, scope=segment) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),
-        Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, zstd=True),
+        Case("rans", f"{int8_text} | rans(model=static)", int8(256, False), values=signs, code=entropy(Rans(), 8)),
+        Case("rans-f32", "f32 | rans(model=static)", quantise_f32, layout="long", code=entropy(Rans(), 32)),
+        Case("rans-segment", "terngrad(clip=0) | rans(model=segment)", terngrad(0), layout="long", code=entropy(Rans("segment"), 2)),
+        Case("rans-topk", "topk(ratio=0.9, scope=segment) | int8(block=256, stochastic=false) | rans(model=static)", int8(256, False), topk(0.9, "segment"), layout="long", part=(1, 100, 2100), code=entropy(Rans(), 8)),
+        Case("rans-long", "qsgd(bits=4, bucket=512, norm=l2) | rans(model=static)", qsgd(4, 512, "l2"), layout="long", code=entropy(Rans(), 5)),
+        Case("rans-adaptive", "qsgd(bits=4, bucket=512, norm=l2) | rans(model=adaptive)", qsgd(4, 512, "l2"), layout="long", code=entropy(Rans("adaptive"), 5)),
+        Case("huffman", "bf16 | huffman(model=static)", quantise_bf16, layout="long", code=entropy(Huffman(), 16)),
+        Case("huffman-long", "qsgd(bits=8, bucket=512, norm=l2) | huffman(model=segment)", qsgd(8, 512, "l2"), layout="long", code=entropy(Huffman("segment"), 9)),
+        Case("elias-plain", "terngrad(clip=0) | elias(gaps=false)", terngrad(0), values=few_large, code=entropy(Elias(False), 2)),
+        Case("zstd", "qsgd(bits=4, bucket=512, norm=max) | zstd(level=1)", qsgd(4, 512, "max"), values=zeros, whole=zstd),
     ]  # fmt: skip

@@ -8,6 +8,8 @@ from .layout import Layout
 LAYOUTS = {
     "small": Layout([("w", 0, (5,))], 5),
     "matrix": Layout([("w", 0, (2, 3))], 6),
+    "row": Layout([("w", 0, (96,))], 96),
+    "long": Layout([("a", 0, (1500,)), ("b", 1500, (3, 300))], 2400),
     "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
 }
 
@@ -55,4 +57,31 @@ def zeros(layout):
     return np.zeros(layout.size, dtype=f32)
 
 
-INPUTS = {"small": small, "matrix": matrix, "mixed": mixed}
+def row(layout):
+    """Mostly zeros."""
+    out = zeros(layout)
+    out[::8], out[5] = 1, -0.5
+    return out
+
+
+def bells(layout):
+    """Sums of a few random numbers: the larger, the rarer."""
+    out, state = zeros(layout), 99
+    for i in range(layout.size):
+        total = 0
+        for _ in range(4):
+            state = (state * 1103515245 + 12345) % 2**31
+            total += state / 2**31 - 0.5
+        out[i] = f32(total**3)
+    return out
+
+
+def signs(layout):
+    """One magnitude, some negative."""
+    out = zeros(layout)
+    for _, lo, hi, _ in layout.pieces(0, layout.size):
+        out[lo:hi] = [f32(-1 if i % 5 == 2 else 1) for i in range(hi - lo)]
+    return out
+
+
+INPUTS = {"row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed}

@@ -31,9 +31,10 @@ def zstd_rle(body):
     return b"\x28\xb5\x2f\xfd" + bytes([0x20, len(body)]) + struct.pack("<I", block)[:3] + body[:1]
 
 
-def compressed(flags, stretches):
+def compressed(flags, stretches, label, code):
+    """What becomes of a body that goes through this code as a whole."""
     body = bytes_of(stretches)
-    return flags | 2, [("bytes of the body", struct.pack("<I", len(body))), ("Zstandard frame", zstd_rle(body))]
+    return flags | 2, [("bytes of the body", struct.pack("<I", len(body))), (label, code(body))]
 
 
 def message(sentence, layout, part, key, flags, stretches):

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct BloscOptions {
+  std::string filter = "bitshuffle";
+  std::string codec = "lz4";
+  std::int64_t level = 5;
+  void visit(OptionVisitor& v) {
+    v.option("filter", filter, "which bits of neighbours are put beside each other: same bits, or same bytes",
+             {"bitshuffle", "shuffle"});
+    v.option("codec", codec, "what then finds repeats", {"lz4", "zstd"});
+    v.option("level", level, "effort: 1 is fast, 9 is small", Bounds{1, 9});
+  }
+};
+
+// Blosc (Alted, 2010) over the symbols: bits or bytes of the same weight are put together before repeats are sought.
+class Blosc final : public Code {
+ public:
+  using Options = BloscOptions;
+  explicit Blosc(const BloscOptions& options) : options_(options) {}
+
+  std::string sentence() const override { return record_options("blosc", options_); }
+  bool of_symbols() const override { return true; }
+  std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
+
+ private:
+  BloscOptions options_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "sotto/codec/code/symbol_code.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct EliasOptions {
+  bool gaps = true;
+  void visit(OptionVisitor& v) {
+    v.option(
+        "gaps", gaps,
+        "zeros are counted, and other symbols coded as they are; otherwise every symbol is, as one more than it is");
+  }
+};
+
+// Elias's gamma code (1975) of symbols of which small ones are the most frequent, as QSGD codes its levels (Alistarh et
+// al., NeurIPS 2017): how many zeros, then what is not zero. Levels stand in symbols as 2 level, or -2 level - 1 when
+// negative, so the sign is the lowest bit.
+class Elias final : public SymbolCode {
+ public:
+  using Options = EliasOptions;
+  explicit Elias(const EliasOptions& options) : options_(options) {}
+  std::string sentence() const override { return record_options("elias", options_); }
+
+ private:
+  bool wants_counts() const override { return false; }
+  std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
+                                                         std::span<std::byte> room) const override;
+  void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
+                    std::span<std::uint16_t> symbols) const override;
+  EliasOptions options_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+
+#include "sotto/codec/code/symbol_code.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct HuffmanOptions {
+  std::string model = "static";
+  void visit(OptionVisitor& v) {
+    v.option("model", model, "a table of lengths for all symbols of a width (static) or of every segment (segment)",
+             {"static", "segment"});
+  }
+};
+
+// Huffman (1952): canonical code words of 12 bits at most, the best ones of such a length (Larmore, Hirschberg, 1990).
+class Huffman final : public SymbolCode {
+ public:
+  using Options = HuffmanOptions;
+  static constexpr unsigned longest = 12;  // code word
+  explicit Huffman(const HuffmanOptions& options) : options_(options) {}
+  std::string sentence() const override { return record_options("huffman", options_); }
+
+ private:
+  struct Word {
+    std::uint16_t bits = 0;  // the first one is the lowest
+    std::uint8_t length = 0;
+  };
+  bool one_model_a_run() const override { return options_.model == "segment"; }
+  std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
+  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
+  std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
+                                                         std::span<std::byte> room) const override;
+  void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
+                    std::span<std::uint16_t> symbols) const override;
+  // Fills words_ with canonical code words of these lengths; 0: none.
+  void assign(std::span<const std::uint8_t> lengths) const;
+
+  HuffmanOptions options_;
+  mutable std::array<Word, most_symbols> words_{};                          // of the group at hand
+  mutable std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, by the next bits
+};
+
+}  // namespace sotto

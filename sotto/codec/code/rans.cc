@@ -1,0 +1,124 @@
+#include "sotto/codec/code/rans.h"
+
+#include <algorithm>
+#include <string>
+
+#include "sotto/codec/code/adaptive_model.h"
+#include "sotto/codec/code/frequencies.h"
+#include "sotto/core/error.h"
+#include "sotto/kernels/load.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t many_bytes = 8192;  // of a chunk: what many states take is then nothing
+constexpr std::size_t few_lanes = 4;
+constexpr std::size_t surely_few_symbols = 4096;
+constexpr std::size_t most_blocks = 64;  // of a chunk's adaptive model
+static_assert(SymbolCode::most_in_chunk / AdaptiveModel::longest_block + 8 < most_blocks);
+
+using States = std::array<std::uint32_t, kernels::rans_most_lanes>;
+
+}  // namespace
+
+std::optional<std::size_t> Rans::write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) {
+  if (adaptive()) return 0;
+  precision_ = precision_for(counts);
+  const auto frequencies = std::span(frequencies_).first(counts.size());
+  share_out(counts, precision_, frequencies);
+  kernels::rans_ranges(frequencies, std::span(ranges_).first(counts.size()));
+  return write_frequencies(frequencies, precision_, out);
+}
+
+std::size_t Rans::read_model(std::span<const std::byte> in, std::size_t alphabet) const {
+  if (adaptive()) return 0;
+  const auto frequencies = std::span(frequencies_).first(alphabet);
+  const FrequencyTable table = read_frequencies(in, frequencies);
+  table_ =
+      kernels::rans_slots(frequencies, table.precision, std::span(slots_).first(std::size_t{1} << table.precision));
+  return table.bytes;
+}
+
+std::optional<std::span<const std::byte>> Rans::encode_chunk(std::span<const std::uint16_t> symbols,
+                                                             std::size_t alphabet, std::span<std::byte> room) const {
+  if (symbols.size() >= surely_few_symbols) {
+    const auto chunk = encode_with(kernels::rans_most_lanes, symbols, alphabet, room);
+    if (chunk.size() >= many_bytes) return chunk;
+  }
+  return encode_with(few_lanes, symbols, alphabet, room);
+}
+
+std::span<const std::byte> Rans::encode_with(std::size_t lanes, std::span<const std::uint16_t> symbols,
+                                             std::size_t alphabet, std::span<std::byte> room) const {
+  States all;
+  const auto states = std::span(all).first(lanes);
+  std::ranges::fill(states, kernels::rans_lowest);
+  std::byte* const end = room.data() + room.size();
+  std::byte* begin = end;
+  if (adaptive()) {
+    // What is known of each block, in their order; then they are coded, the last one first.
+    std::array<std::array<std::uint16_t, most_symbols>, most_blocks> known;
+    std::array<std::size_t, most_blocks + 1> begins{};
+    std::array<std::uint32_t, most_symbols> some;
+    AdaptiveModel model(alphabet);
+    std::size_t blocks = 0;
+    for (std::size_t at = 0; at < symbols.size(); ++blocks) {
+      const std::size_t count = std::min(model.block(), symbols.size() - at);
+      model.frequencies(std::span(some).first(alphabet));
+      std::copy_n(some.begin(), alphabet, known[blocks].begin());
+      model.add(symbols.subspan(at, count));
+      begins[blocks + 1] = at += count;
+    }
+    std::array<std::uint32_t, most_symbols> ranges;
+    while (blocks-- > 0) {
+      std::copy_n(known[blocks].begin(), alphabet, some.begin());
+      kernels::rans_ranges(std::span(some).first(alphabet), ranges);
+      begin = kernels::rans_encode(symbols.subspan(begins[blocks], begins[blocks + 1] - begins[blocks]), ranges,
+                                   model.precision(), states, begin);
+    }
+  } else {
+    begin = kernels::rans_encode(symbols, std::span(ranges_).first(alphabet), precision_, states, begin);
+  }
+  begin -= states.size_bytes();
+  for (std::size_t lane = 0; lane < states.size(); ++lane) kernels::store(begin, lane, states[lane]);
+  return {begin, end};
+}
+
+void Rans::decode_chunk(std::span<const std::byte> in, std::size_t alphabet, std::span<std::uint16_t> symbols) const {
+  States all;
+  const auto states = std::span(all).first(in.size() < many_bytes ? few_lanes : kernels::rans_most_lanes);
+  if (in.size() < states.size_bytes()) throw WireError("rans: a chunk without states");
+  for (std::size_t lane = 0; lane < states.size(); ++lane) states[lane] = kernels::load<std::uint32_t>(in.data(), lane);
+  if (std::ranges::any_of(states, [](std::uint32_t state) { return state < kernels::rans_lowest; })) {
+    throw WireError("rans: a state below the lowest one");
+  }
+  auto words = in.subspan(states.size_bytes());
+  const auto decode = [&](const kernels::RansSlots& table, std::span<std::uint16_t> some) {
+    const std::size_t used = kernels::rans_decode(table, states, words, some);
+    if (used > words.size()) throw WireError("rans: a chunk that ends too early");
+    words = words.subspan(used);
+  };
+  if (adaptive()) {
+    std::array<std::uint32_t, most_symbols> frequencies;
+    std::array<std::uint32_t, std::size_t{1} << kernels::rans_most_precision> slots;
+    AdaptiveModel model(alphabet);
+    const auto some_frequencies = std::span(frequencies).first(alphabet);
+    for (std::size_t at = 0; at < symbols.size();) {
+      const auto some = symbols.subspan(at, std::min(model.block(), symbols.size() - at));
+      model.frequencies(some_frequencies);
+      decode(kernels::rans_slots(some_frequencies, model.precision(),
+                                 std::span(slots).first(std::size_t{1} << model.precision())),
+             some);
+      model.add(some);
+      at += some.size();
+    }
+  } else {
+    decode(table_, symbols);
+  }
+  if (!words.empty()) throw WireError("rans: " + std::to_string(words.size()) + " bytes behind a chunk");
+  if (std::ranges::any_of(states, [](std::uint32_t state) { return state != kernels::rans_lowest; })) {
+    throw WireError("rans: a chunk that does not end where it began");
+  }
+}
+
+}  // namespace sotto

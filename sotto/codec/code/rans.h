@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+
+#include "sotto/codec/code/symbol_code.h"
+#include "sotto/core/options.h"
+#include "sotto/kernels/rans.h"
+
+namespace sotto {
+
+struct RansOptions {
+  std::string model = "static";
+  void visit(OptionVisitor& v) {
+    v.option("model", model,
+             "a table of frequencies for all symbols of a width (static) or of every segment (segment), or frequencies "
+             "of the symbols before, and no table (adaptive)",
+             {"static", "segment", "adaptive"});
+  }
+};
+
+// Range asymmetric numeral systems (Duda, 2013), interleaved (Giesen, 2014): symbols in as many bits as their
+// frequencies call for, fractions of bits included.
+class Rans final : public SymbolCode {
+ public:
+  using Options = RansOptions;
+  explicit Rans(const RansOptions& options) : options_(options) {}
+  std::string sentence() const override { return record_options("rans", options_); }
+
+ private:
+  bool adaptive() const { return options_.model == "adaptive"; }
+  bool wants_counts() const override { return !adaptive(); }
+  bool one_model_a_run() const override { return options_.model == "segment"; }
+  std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
+  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
+  std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
+                                                         std::span<std::byte> room) const override;
+  std::span<const std::byte> encode_with(std::size_t lanes, std::span<const std::uint16_t> symbols,
+                                         std::size_t alphabet, std::span<std::byte> room) const;
+  void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
+                    std::span<std::uint16_t> symbols) const override;
+
+  RansOptions options_;
+  // The table of the group at hand.
+  unsigned precision_ = 0;
+  std::array<std::uint32_t, most_symbols> ranges_{};
+  mutable std::array<std::uint32_t, most_symbols> frequencies_{};
+  mutable std::array<std::uint32_t, std::size_t{1} << kernels::rans_most_precision> slots_{};
+  mutable kernels::RansSlots table_;
+};
+
+}  // namespace sotto
