@@ -33,8 +33,12 @@ class SentChunks final : public Sent {
 
 class ScatterReduce final : public Aggregator {
  public:
-  explicit ScatterReduce(AggregatorParts parts)
+  enum class Divide : std::uint8_t { yes, no };
+  ScatterReduce(AggregatorParts parts, std::string_view name, Divide divide)
       : parts_(std::move(parts)),
+        name_(name),
+        share_(divide == Divide::yes ? 1.0F / static_cast<float>(parts_.ranks) : 1.0F),
+        keeps_(divide == Divide::yes && parts_.memory->remembers()),
         encoder_(parts_.codec),
         mean_codec_(make_codec("scatter_reduce", parts_.codec->sentence(), parts_.workers)),
         mean_encoder_(mean_codec_),
@@ -53,10 +57,10 @@ class ScatterReduce final : public Aggregator {
       cut.error = owned;
       owned += cut.chunk().size();
     }
-    if (parts_.memory->remembers()) error_.resize(owned);
+    if (keeps_) error_.resize(owned);
   }
 
-  std::string_view name() const override { return "scatter_reduce"; }
+  std::string_view name() const override { return name_; }
 
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
     const Cut& cut = cuts_.at(bucket.index);
@@ -78,7 +82,7 @@ class ScatterReduce final : public Aggregator {
     decode_means(bucket, cut, key, communicator);
     if (parts_.memory->remembers()) {
       parts_.memory->settle(prepared, SentChunks(*parts_.codec, own_, cut.chunks));
-      settle_mean(mean, cut);
+      if (keeps_) settle_mean(mean, cut);
     }
     phases.decode += timer.lap();
   }
@@ -87,7 +91,7 @@ class ScatterReduce final : public Aggregator {
     parts_.memory->visit_state(visitor);
     parts_.codec->visit_state(visitor);
     ScopedState mean(visitor, "mean");
-    if (parts_.memory->remembers()) mean.visit("error", error_);
+    if (keeps_) mean.visit("error", error_);
     mean_codec_->visit_state(mean);
   }
 
@@ -152,10 +156,9 @@ class ScatterReduce final : public Aggregator {
     const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
     std::ranges::fill(values, 0.0F);
     if (!values.empty()) {
-      const float share = 1.0F / static_cast<float>(parts_.ranks);
       for (int rank = 0; rank < parts_.ranks; ++rank) {
         const MessageView message = rank == parts_.rank ? own_[cut.own].view() : round_.message(rank);
-        parts_.codec->add_decoded(message, cut.chunk(), share, sum);
+        parts_.codec->add_decoded(message, cut.chunk(), share_, sum);
       }
     }
     return {values, &cut.layouts[cut.own], bucket.index};
@@ -212,13 +215,16 @@ class ScatterReduce final : public Aggregator {
   }
 
   AggregatorParts parts_;
+  std::string_view name_;
+  float share_;  // of a rank's vector in what owners encode
+  bool keeps_;   // what the second encoding left out
   Encoder encoder_;
   std::shared_ptr<Codec> mean_codec_;  // of its own, since a codec may keep state of what it encodes
   Encoder mean_encoder_;
   std::vector<Cut> cuts_;     // by bucket
   std::vector<Message> own_;  // one a chunk
   Message own_mean_;
-  std::vector<float> error_;  // what the second encoding of the own chunks left out; without a memory, nothing
+  std::vector<float> error_;  // what the second encoding of the own chunks left out, if it keeps that
   Scratch<float> sum_;
   Round round_;
 };
@@ -228,7 +234,11 @@ class ScatterReduce final : public Aggregator {
 std::string scatter_reduce_suits(const Codec& /*codec*/, std::span<const BucketPlan> /*buckets*/) { return ""; }
 
 std::unique_ptr<Aggregator> make_scatter_reduce(AggregatorParts parts) {
-  return std::make_unique<ScatterReduce>(std::move(parts));
+  return std::make_unique<ScatterReduce>(std::move(parts), "scatter_reduce", ScatterReduce::Divide::yes);
+}
+
+std::unique_ptr<Aggregator> make_scatter_reduce_sum(AggregatorParts parts, std::string_view name) {
+  return std::make_unique<ScatterReduce>(std::move(parts), name, ScatterReduce::Divide::no);
 }
 
 }  // namespace sotto

@@ -11,4 +11,9 @@ namespace sotto {
 std::string scatter_reduce_suits(const Codec& codec, std::span<const BucketPlan> buckets);
 std::unique_ptr<Aggregator> make_scatter_reduce(AggregatorParts parts);
 
+// The same without the division, under a name of its own: owners encode sums. For codecs to which a factor is nothing,
+// and to which it matters that sums of whole numbers are exact (vote.h). No memory of what the second encoding left
+// out.
+std::unique_ptr<Aggregator> make_scatter_reduce_sum(AggregatorParts parts, std::string_view name);
+
 }  // namespace sotto

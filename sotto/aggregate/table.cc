@@ -9,6 +9,7 @@
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/vote.h"
 #include "sotto/codec/method.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
@@ -22,6 +23,7 @@ constexpr AggregatorEntry table[] = {
     {"gather", "every message to every rank: any codec, few ranks", gather_suits, make_gather},
     {"scatter_reduce", "each rank sums a chunk and sends its mean: any codec, many ranks", scatter_reduce_suits,
      make_scatter_reduce},
+    {"vote", "each rank counts the signs of a chunk and sends the majority: signs", vote_suits, make_vote},
 };
 
 constexpr MethodEntry methods[] = {

@@ -36,6 +36,7 @@ std::string error_text(const Contract& c) {
     case Contract::Kind::contraction: return fmt::format("contraction, E|C(x)-x|^2 <= (1 - {:.4g}) |x|^2", c.delta);
     case Contract::Kind::none: break;
   }
+  if (c.signs) return "signs alone, without a magnitude";
   return "no bound on the error: wants a memory in front of it";
 }
 
@@ -63,6 +64,7 @@ std::string grain_text(const Contract& c) {
 Contract compose(const Contract& first, const Contract& then) {
   Contract both = error_of(first, then);
   both.linear = first.linear && then.linear;
+  both.signs = false;
   both.input = std::min(first.input, then.input);
   // Blocks behind a stage are of what that stage lets through of a part, wherever that was cut.
   both.grain = then.grain == Contract::Grain::segment ? then.grain : first.grain;

@@ -18,6 +18,7 @@
 #include "sotto/codec/quantise/int8.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/sign.h"
+#include "sotto/codec/quantise/signs.h"
 #include "sotto/codec/quantise/terngrad.h"
 #include "sotto/codec/select/atomo.h"
 #include "sotto/codec/select/block.h"
@@ -95,6 +96,8 @@ constexpr std::array table{
                 "bits + 1 bits a value, 4 bytes a bucket"),
     entry<Sign>("sign", "one bit a value, and the mean magnitude",
                 "Bernstein et al., ICML 2018; Karimireddy et al., ICML 2019", "1 bit a value, 4 bytes a block"),
+    entry<Signs>("signs", "one bit a value: the sign alone, to be voted on", "Bernstein et al., ICML 2018",
+                 "1 bit a value"),
     entry<Int8>("int8", "linear and symmetric, to the nearest of 255 levels", "Dettmers, ICLR 2016",
                 "1 byte a value, 4 bytes a block"),
     entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "",

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "sotto/kernels/lane_sum-inl.h"
+#include "sotto/kernels/levels-inl.h"
 #include "sotto/kernels/load.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +21,34 @@ struct Magnitude {
   double operator()(double x) const { return x < 0 ? -x : x; }
 };
 
-double pack_chunk(std::span<const float> values, std::span<std::byte> out) {
+// Which of the values at `i` and after it count as negative: those that are, and nothing else;
+struct Negative {
+  HWY_INLINE hn::Mask<F32> vector(VF value, std::size_t) const { return hn::Lt(value, hn::Zero(F32())); }
+  bool one(float value, std::size_t) const { return value < 0.0F; }
+};
+
+// or of the zeros those that chance chose, too.
+template <class Numbers>
+struct NegativeOrDrawn {
+  explicit NegativeOrDrawn(const Draws& from) : draws(from), numbers(from) {}
+  HWY_INLINE hn::Mask<F32> vector(VF value, std::size_t i) const {
+    const auto negative = hn::Lt(value, hn::Zero(F32()));
+    const auto zero = hn::Eq(value, hn::Zero(F32()));
+    if (hn::AllFalse(F32(), zero)) return negative;
+    return hn::Or(
+        negative,
+        hn::And(zero, hn::MaskFromVec(hn::BitCast(F32(), hn::BroadcastSignBit(hn::BitCast(I32(), numbers.at(i)))))));
+  }
+  bool one(float value, std::size_t i) const {
+    return value < 0.0F || (value == 0.0F && draws.stream.quick(draws.number(i)) >> 31 != 0);
+  }
+  const Draws& draws;
+  Numbers numbers;
+};
+
+// `first` is the place of the chunk among all values.
+template <class Signs>
+double pack_chunk(std::span<const float> values, std::size_t first, const Signs& signs, std::span<std::byte> out) {
   LaneSum sum;
   std::size_t i = 0;
   for (; i + step <= values.size(); i += step) {
@@ -28,7 +56,7 @@ double pack_chunk(std::span<const float> values, std::span<std::byte> out) {
     std::uint16_t bits = 0;
     for (std::size_t j = 0; j < step; j += lanes) {
       std::uint8_t some[8];
-      hn::StoreMaskBits(F32(), hn::Lt(load_floats(&values[i + j]), hn::Zero(F32())), some);
+      hn::StoreMaskBits(F32(), signs.vector(load_floats(&values[i + j]), first + i + j), some);
       std::uint16_t word = some[0];
       if constexpr (lanes > 8) std::memcpy(&word, some, sizeof(word));
       bits = static_cast<std::uint16_t>(bits | (word << j));
@@ -38,15 +66,23 @@ double pack_chunk(std::span<const float> values, std::span<std::byte> out) {
   const auto rest = values.subspan(i);
   for (std::size_t j = 0; j < rest.size(); ++j) {
     if (j % 8 == 0) out[(i + j) / 8] = std::byte{0};
-    out[(i + j) / 8] |= static_cast<std::byte>(static_cast<unsigned>(rest[j] < 0.0F) << (j % 8));
+    out[(i + j) / 8] |= static_cast<std::byte>(static_cast<unsigned>(signs.one(rest[j], first + i + j)) << (j % 8));
   }
   return sum.finish(rest, Magnitude());
 }
 
-double pack_signs(std::span<const float> values, std::span<std::byte> out) {
+template <class Signs>
+double pack(std::span<const float> values, const Signs& signs, std::span<std::byte> out) {
   return sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t begin) {
-    return pack_chunk(chunk, out.subspan(begin / 8, (chunk.size() + 7) / 8));
+    return pack_chunk(chunk, begin, signs, out.subspan(begin / 8, (chunk.size() + 7) / 8));
   });
+}
+
+double pack_signs(std::span<const float> values, std::span<std::byte> out) { return pack(values, Negative(), out); }
+
+double pack_drawn_signs(std::span<const float> values, const Draws& draws, std::span<std::byte> out) {
+  if (draws.numbers.empty()) return pack(values, NegativeOrDrawn<Consecutive>(draws), out);
+  return pack(values, NegativeOrDrawn<Listed>(draws), out);
 }
 
 void add_signs(std::span<const std::byte> in, std::size_t first, float magnitude, std::span<float> out) {
@@ -80,10 +116,14 @@ HWY_AFTER_NAMESPACE();
 namespace sotto::kernels {
 
 HWY_EXPORT(pack_signs);
+HWY_EXPORT(pack_drawn_signs);
 HWY_EXPORT(add_signs);
 
 double pack_signs(std::span<const float> values, std::span<std::byte> out) {
   return HWY_DYNAMIC_DISPATCH(pack_signs)(values, out);
+}
+double pack_drawn_signs(std::span<const float> values, const Draws& draws, std::span<std::byte> out) {
+  return HWY_DYNAMIC_DISPATCH(pack_drawn_signs)(values, draws, out);
 }
 void add_signs(std::span<const std::byte> in, std::size_t first, float magnitude, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(add_signs)(in, first, magnitude, out);

@@ -97,6 +97,7 @@ std::vector<Case> cases() {
           "ef | block(16, 0.1, shared)"}) {
       all.push_back({ranks, method, "gather"});
     }
+    for (const char* method : {"signs", "signs | zstd"}) all.push_back({ranks, method, "vote"});
   }
   return all;
 }

@@ -42,6 +42,7 @@ std::vector<std::string> all_sentences() {
                                            "qsgd(bits=8, bucket=16, norm=l2)",
                                            "sign",
                                            "sign(block=8)",
+                                           "signs",
                                            "int8",
                                            "int8(block=32, stochastic=true)",
                                            "int4",

@@ -403,6 +403,25 @@ TEST(Targets, SumsAndSigns) {
       const unsigned bit = (std::to_integer<unsigned>(bits.span()[i / 8]) >> (i % 8)) & 1U;
       ASSERT_EQ(bit, i < count && drawn[i] < 0 ? 1U : 0U);
     }
+    // Every third value a zero, of either sign, whose bit is drawn.
+    std::vector<std::uint32_t> places(count);
+    for (std::size_t i = 0; i < count; ++i) places[i] = static_cast<std::uint32_t>(5 * i + seed);
+    Stretch<float> some(count, shift);
+    for (std::size_t i = 0; i < count; ++i) some.span()[i] = i % 3 == 0 ? (i % 2 == 0 ? 0.0F : -0.0F) : drawn[i];
+    for (const bool listed : {false, true}) {
+      const Draws draws{
+          {77, static_cast<std::uint32_t>(seed)}, 4294967290U, listed ? std::span(places) : std::span(places).first(0)};
+      Stretch<std::byte> votes((count + 7) / 8, 3 - shift);
+      EXPECT_EQ(pack_drawn_signs(some.span(), draws, votes.span()), sum_abs(some.span()));
+      EXPECT_TRUE(votes.guarded());
+      for (std::size_t i = 0; i < 8 * votes.span().size(); ++i) {
+        const unsigned bit = (std::to_integer<unsigned>(votes.span()[i / 8]) >> (i % 8)) & 1U;
+        const auto wanted = [&] {
+          return some.span()[i] == 0 ? draws.stream.quick(draws.number(i)) >> 31 : some.span()[i] < 0 ? 1U : 0U;
+        };
+        ASSERT_EQ(bit, i < count ? wanted() : 0U) << i;
+      }
+    }
     for (std::size_t from = 0; from <= std::min<std::size_t>(count, 9); ++from) {
       Stretch<float> out(count - from, shift, 0.125F);
       add_signs(bits.span(), from, 0.7F, out.span());

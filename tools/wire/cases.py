@@ -5,7 +5,7 @@ from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
 from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
-                       quantise_terngrad)  # fmt: skip
+                       quantise_signs, quantise_terngrad)  # fmt: skip
 from .select import select_atomo, select_block, select_randomk, select_sampled, select_threshold, select_topk
 from .transform import Dct, Fft, Hadamard, Svd
 
@@ -27,6 +27,7 @@ def cases():
         Case("small-bf16", "bf16", quantise_bf16, layout="small"),
         Case("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="small"),
         Case("small-sign", "sign(block=0)", sign(0), layout="small"),
+        Case("small-signs", "signs", quantise_signs, layout="small"),
         Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
         Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
         Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
@@ -59,6 +60,9 @@ def cases():
         Case("qsgd-extreme", "qsgd(bits=4, bucket=512, norm=l2)", qsgd(4, 512, "l2"), values=extreme),
         Case("sign", "sign(block=0)", sign(0)),
         Case("sign-block", "sign(block=9)", sign(9), values=extreme),
+        Case("signs", "signs", quantise_signs),
+        Case("signs-part", "signs", quantise_signs, values=zeros, part=cut),
+        Case("topk-signs", "topk(ratio=0.3, scope=segment) | signs", quantise_signs, topk(0.3, "segment")),
         Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
         Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
         Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),

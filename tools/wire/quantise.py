@@ -123,6 +123,11 @@ def quantise_sign(block_size):
     return quantise
 
 
+def quantise_signs(values, number):
+    negative = [v < 0 or (v == 0 and number(j) >> 31 == 1) for j, v in enumerate(values)]
+    return b"", pack_bits([int(bit) for bit in negative], 1), [f32(-1 if bit else 1) for bit in negative]
+
+
 def quantise_int8(block_size, stochastic):
     def quantise(values, number):
         side, packed, decoded = b"", b"", []

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// The sign alone (signSGD, Bernstein et al., ICML 2018): one bit a value, which decodes to -1 or 1. That of a zero is
+// drawn. Of a sum of such, it is the majority, and a tie is a zero.
+class Signs final : public Quantise {
+ public:
+  using Options = NoOptions;
+  explicit Signs(const NoOptions&) {}
+
+  std::string sentence() const override { return "signs"; }
+  unsigned width() const override { return 1; }
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+};
+
+}  // namespace sotto
