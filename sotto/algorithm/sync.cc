@@ -19,7 +19,9 @@ class Sync final : public Algorithm {
         communicator_(communicator),
         aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_, communicator,
                                     std::make_shared<Workers>(options.codec_threads))),
-        ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
+        ready_([this](std::size_t bucket) { on_ready(bucket); }) {
+    if (options.dense_steps > 0) dense_ = make_aggregator("--codec", "auto", "none", buckets_, communicator);
+  }
 
   std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_->name(); }
@@ -33,6 +35,8 @@ class Sync final : public Algorithm {
     key_ = {options_.seed, static_cast<std::uint16_t>(communicator_.rank()), options_.generation,
             static_cast<std::uint32_t>(input.step)};
     communicator_.at_step(input.step);
+    worker.optimiser().begin_step(input.step);
+    using_ = input.step < options_.dense_steps ? dense_.get() : aggregator_.get();
     stop_ = input.stop ? 1.0F : 0.0F;
     // Whether anybody was asked to stop is agreed on while forward runs, so it costs a few bytes and no time.
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
@@ -81,7 +85,7 @@ class Sync final : public Algorithm {
     const BucketPlan& plan = buckets_[index];
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
-    aggregator_->average(bucket, key_, communicator_, report_.phases);
+    using_->average(bucket, key_, communicator_, report_.phases);
   }
 
   // When computing failed, that error is the one to report: not what it does to exchanges under way.
@@ -96,6 +100,8 @@ class Sync final : public Algorithm {
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
   std::unique_ptr<Aggregator> aggregator_;
+  std::unique_ptr<Aggregator> dense_;  // for the first steps of optimisers that want that; it remembers nothing
+  Aggregator* using_ = nullptr;        // in the step at hand
   std::function<void(std::size_t)> ready_;
   Worker* worker_ = nullptr;
   Key key_;

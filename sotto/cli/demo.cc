@@ -55,13 +55,14 @@ int run_demo(std::span<const std::string> arguments) {
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo begins anew");
-  resolve(options);
+  TrainOptions checked = options;  // each job fills in by itself what depends on its codec
+  resolve(checked);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 
   const std::string length =
       options.max_steps > 0 ? fmt::format("{} steps", options.max_steps) : fmt::format("{} epochs", options.epochs);
-  fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", options.model,
-             options.data.data, length, options.ranks,
+  fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", checked.model,
+             checked.data.data, length, options.ranks,
              options.link.empty() ? "" : fmt::format(", each behind a link of {}", options.link), options.batch_size);
   fmt::print("The same training, {} times, with the same seed: {}.\n", codecs.size(), fmt::join(codecs, ";  "));
   fmt::print("`none` sends whole gradients; the others send a compressed form of them. Run folders: {}\n\n",

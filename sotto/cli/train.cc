@@ -12,6 +12,7 @@
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/run_folder.h"
 
 namespace sotto {
@@ -82,7 +83,7 @@ int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
   Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
-              model_list() + std::string(examples));
+              model_list() + optimiser_list() + std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;

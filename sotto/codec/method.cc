@@ -54,16 +54,8 @@ void check_rest(const Sentence& sentence, std::size_t first, Names memories, Nam
   }
 }
 
-}  // namespace
-
-Method parse_method(std::string_view where, std::string_view text, Names memories, Names aggregators) {
-  const Sentence sentence = parse_sentence(where, text);
-  if (const Preset* preset = preset_of(sentence)) {
-    Method method = parse_method(where, sentence_of(*preset), memories, aggregators);
-    if (preset->aggregator != "auto") method.aggregator = preset->aggregator;
-    method.preset = preset->name;
-    return method;
-  }
+// Of what is no name of a preset.
+Method parse_whole(const Sentence& sentence, Names memories, Names aggregators) {
   check_first(sentence, memories, aggregators);
   Method method;
   const auto& calls = sentence.calls;
@@ -82,6 +74,19 @@ Method parse_method(std::string_view where, std::string_view text, Names memorie
   return method;
 }
 
+}  // namespace
+
+Method parse_method(std::string_view where, std::string_view text, Names memories, Names aggregators) {
+  const Sentence sentence = parse_sentence(where, text);
+  const Preset* preset = preset_of(sentence);
+  if (preset == nullptr) return parse_whole(sentence, memories, aggregators);
+  Method method = parse_whole(parse_sentence(where, sentence_of(*preset)), memories, aggregators);
+  if (preset->aggregator != "auto") method.aggregator = preset->aggregator;
+  method.preset = preset->name;
+  method.optimiser = preset->optimiser;
+  return method;
+}
+
 std::string choose_aggregator(std::string_view where, const Method& method, std::string_view asked) {
   if (asked == "auto" || asked == method.aggregator) return method.aggregator;
   if (method.aggregator == "auto") return std::string(asked);
@@ -93,6 +98,15 @@ std::string choose_aggregator(std::string_view where, const Method& method, std:
       fmt::format("{} {}: the preset `{}` is tied to the aggregator `{}`; leave it out, or write the sentence "
                   "of the preset in full",
                   where, asked, method.preset, method.aggregator));
+}
+
+std::string choose_optimiser(std::string_view where, const Method& method, std::string_view asked) {
+  if (asked == "auto" || method.optimiser == "auto") return std::string(asked == "auto" ? method.optimiser : asked);
+  const auto name = [&](std::string_view sentence) { return parse_sentence(where, sentence).calls.front().name; };
+  if (name(asked) == name(method.optimiser)) return std::string(asked);
+  throw ConfigError(fmt::format(
+      "{} {}: the preset `{}` is tied to the optimiser `{}`; leave it out, or write the sentence of the preset in full",
+      where, asked, method.preset, method.optimiser));
 }
 
 }  // namespace sotto

@@ -14,6 +14,8 @@ struct Method {
   std::string aggregator = "auto";
   bool by_itself = false;  // that call is there
   std::string preset;      // its name, or empty
+  // "auto"; or the sentence of the optimiser that a preset is tied to.
+  std::string optimiser = "auto";
 };
 
 // `memories` are the names that may stand first, `aggregators` those that may stand next, in place of a codec; behind
@@ -25,5 +27,8 @@ Method parse_method(std::string_view where, std::string_view sentence, std::span
 // The aggregator to use when the user asked for `asked` ("auto": for none). ConfigError when the method is tied to
 // another.
 std::string choose_aggregator(std::string_view where, const Method& method, std::string_view asked);
+
+// The same of its optimiser, as a sentence; another one of the same kind ("signum(momentum=0)") is the user's choice.
+std::string choose_optimiser(std::string_view where, const Method& method, std::string_view asked);
 
 }  // namespace sotto

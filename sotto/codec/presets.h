@@ -13,7 +13,7 @@ struct Preset {
   std::string_view memory;      // sentence of the memory; empty: none
   std::string_view codec;       // sentence of the codec, or of the aggregator that takes its place
   std::string_view aggregator;  // "auto", or the one that the method is tied to
-  std::string_view optimiser;   // what it was published with
+  std::string_view optimiser;   // "auto": any; or a sentence of the one that the method is tied to
   std::string_view paper;
   std::string_view summary;
   std::string_view pitfalls;

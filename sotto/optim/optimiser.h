@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "sotto/core/options.h"
+#include "sotto/core/sentence.h"
 #include "sotto/core/state.h"
 
 namespace sotto {
@@ -13,27 +16,38 @@ namespace sotto {
 class Optimiser {
  public:
   virtual ~Optimiser() = default;
+  // What is offered in so many first steps is to be exchanged without loss.
+  virtual std::uint64_t dense_steps() const { return 0; }
+  // Before anything else of a step. Steps are counted from 0, resumed ones included.
+  virtual void begin_step(std::uint64_t /*step*/) {}
   // What this rank offers to be exchanged, out of its gradient: the gradient itself, unless the method exchanges
   // something else (1-bit Adam its momentum). Called once a step and bucket, before the exchange; `begin` is the
-  // bucket's place in the flat vector.
+  // bucket's place in the flat vector. It may be made in the gradient's place.
   virtual std::span<float> outgoing(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
   // parameters -= lr * direction(mean), for a stretch of the flat vectors that starts at `begin`.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// SGD as torch.optim.SGD computes it: d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v
-// : v).
-struct SgdOptions {
-  double momentum = 0.9;
-  bool nesterov = false;
-  double weight_decay = 0;
-  void visit(OptionVisitor& v) {
-    v.option("momentum", momentum, "share of the last step's direction that is kept", {0, 1, false, true});
-    v.option("nesterov", nesterov, "look one step ahead");
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
-  }
+// A line of the table of optimisers.
+struct OptimiserEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view paper;
+  double default_lr;                           // 0: the model's own
+  std::vector<std::string_view> (*options)();  // their names, in order
+  std::string (*help)();                       // one line an option
+  std::string (*canonical)(const Sentence& sentence, const Call& call);
+  std::unique_ptr<Optimiser> (*make)(const Sentence& sentence, const Call& call, std::size_t parameters);
 };
-std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters);
+std::span<const OptimiserEntry> optimiser_table();
+
+// The entry that the one call of this sentence names: "adam(beta2=0.99)". ConfigError with a caret.
+const OptimiserEntry& optimiser_entry(const Sentence& sentence);
+
+// For so many parameters. ConfigError, which begins with `where`.
+std::unique_ptr<Optimiser> make_optimiser(std::string_view where, std::string_view sentence, std::size_t parameters);
+// With every option named: "adam(beta1=0.9, beta2=0.99, eps=1e-08, weight-decay=0)".
+std::string canonical_optimiser(std::string_view where, std::string_view sentence);
 
 }  // namespace sotto

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
+#include "sotto/optim/sgd.h"
 
-#include <stdexcept>
+#include <vector>
 
 #include "sotto/core/error.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/stretch.h"
 
 namespace sotto {
 namespace {
@@ -14,9 +14,7 @@ class Sgd final : public Optimiser {
       : options_(options), size_(parameters), velocity_(options.momentum == 0 ? 0 : parameters) {}
 
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
-    if (parameters.size() != mean.size() || begin > size_ || parameters.size() > size_ - begin) {
-      throw std::logic_error("Sgd::apply: a stretch that is not part of the parameters");
-    }
+    require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
     const auto decay = static_cast<float>(options_.weight_decay);
     const auto momentum = static_cast<float>(options_.momentum);
@@ -36,14 +34,7 @@ class Sgd final : public Optimiser {
     }
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    const std::size_t size = velocity_.size();
-    visitor.visit("velocity", velocity_);
-    const std::size_t read = velocity_.size();
-    if (read == size) return;
-    velocity_.resize(size);  // without momentum it is empty, which a reader takes for any length
-    throw FileError(fmt::format("velocity has {} values, and should have {}: another momentum or model", read, size));
-  }
+  void visit_state(StateVisitor& visitor) override { visit_vector(visitor, "velocity", velocity_); }
 
  private:
   SgdOptions options_;
@@ -53,11 +44,13 @@ class Sgd final : public Optimiser {
 
 }  // namespace
 
+std::string SgdOptions::problem() const {
+  if (!nesterov || momentum != 0) return "";
+  return "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out";
+}
+
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters) {
-  if (options.nesterov && options.momentum == 0) {
-    throw ConfigError(
-        "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out");
-  }
+  if (const std::string problem = options.problem(); !problem.empty()) throw ConfigError(problem);
   return std::make_unique<Sgd>(options, parameters);
 }
 

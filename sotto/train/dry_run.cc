@@ -9,6 +9,7 @@
 #include "sotto/data/loader.h"
 #include "sotto/model/model.h"
 #include "sotto/optim/schedule.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/trainer.h"
 
 namespace sotto {
@@ -19,13 +20,13 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of 
 // Has normally distributed gradients instead of a model.
 class MadeWorker final : public Worker {
  public:
-  MadeWorker(const Layout& layout, std::span<const BucketPlan> buckets, std::uint64_t seed, int rank)
+  MadeWorker(const TrainOptions& options, const Layout& layout, std::span<const BucketPlan> buckets, int rank)
       : layout_(layout),
         buckets_(buckets),
-        random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
+        random_(static_cast<std::uint64_t>(options.seed), Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_sgd({}, layout.size())) {}
+        optimiser_(make_optimiser("--optimiser", optimiser_of(options), layout.size())) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -78,12 +79,13 @@ DryRun dry_run(const TrainOptions& options) {
   const int ranks = static_cast<int>(options.ranks);
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator, Mailbox& /*mailbox*/) {
-    MadeWorker worker(layout, buckets, seed, communicator.rank());
+    MadeWorker worker(options, layout, buckets, communicator.rank());
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
                                           {options.codec, options.aggregator, false, seed, 0}, buckets, communicator);
-    algorithm->step(worker, {.step = 0});
+    const std::uint64_t first = worker.optimiser().dense_steps();  // what they send is known
+    algorithm->step(worker, {.step = first});
     const std::uint64_t before = communicator.traffic().bytes_sent;
-    algorithm->step(worker, {.step = 1});
+    algorithm->step(worker, {.step = first + 1});
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
     if (communicator.rank() == 0) {
       result.aggregator = algorithm->aggregator();

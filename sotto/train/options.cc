@@ -16,6 +16,7 @@
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
 #include "sotto/train/capture.h"
+#include "sotto/train/optimiser.h"
 
 namespace sotto {
 
@@ -36,8 +37,9 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
-  v.option("lr", lr, "learning rate; 0: the model's own", Bounds::at_least(0));
-  v.option("momentum", momentum, "momentum of SGD; -1: the model's own", {-1, 1, false, true});
+  v.option("optimiser", optimiser, "what makes a step of the mean; auto: the preset's own, or sgd; see the list below");
+  v.option("lr", lr, "learning rate; 0: the optimiser's or the model's own", Bounds::at_least(0));
+  v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own", {-1, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
   v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
   v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
@@ -164,17 +166,11 @@ void resolve(TrainOptions& options) {
   if (model == nullptr) {
     throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
   }
-  if (options.lr == 0) options.lr = model->default_lr;
-  if (options.momentum == -1) options.momentum = model->default_momentum;
-  if (options.momentum < 0) {
-    throw ConfigError("--momentum " + format_double(options.momentum) +
-                      ": must be in [0, 1), or -1 for the model's own");
-  }
+  resolve_optimiser(options, model->default_lr, model->default_momentum);
   if (!options.interface.empty() && !options.address.empty()) {
     throw ConfigError("--interface and --address: say one of them");
   }
   const Capture capture(options.capture);  // refuses what it cannot read
-  if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
   if (options.lr_shrinkage != 1) {
     if (options.schedule != "constant") {
       throw ConfigError("--lr-shrinkage: contradicts --schedule; write it there, as step(every=" +

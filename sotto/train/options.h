@@ -23,6 +23,7 @@ struct TrainOptions {
   std::int64_t batch_size = 64;
   std::int64_t test_batch_size = 1000;
   std::int64_t accumulate = 1;
+  std::string optimiser = "auto";
   double lr = 0;
   double momentum = -1;
   bool nesterov = false;
@@ -53,8 +54,8 @@ struct TrainOptions {
   void visit(OptionVisitor& v);
 };
 
-// Fills in what depends on something else (lr and momentum of the model, names in lower case), and checks what a range
-// cannot. ConfigError.
+// Fills in what depends on something else (lr and momentum of optimiser and model, names in lower case), and checks
+// what a range cannot. ConfigError.
 void resolve(TrainOptions& options);
 
 // All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and

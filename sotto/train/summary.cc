@@ -13,6 +13,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["data"] = s.options.data.data;
   json["codec"] = s.options.codec;
   json["method"] = s.method;
+  json["optimiser"] = s.optimiser;
   json["aggregator"] = s.aggregator;
   json["remark"] = s.remark;
   json["algorithm"] = s.options.algorithm;

@@ -15,6 +15,7 @@ namespace sotto {
 struct Summary {
   TrainOptions options;
   std::string method;      // canonical: every option of memory and codec named
+  std::string optimiser;   // canonical, too
   std::string aggregator;  // the one in use
   std::string remark;      // what was chosen while it ran, and why
   Recorder::Medians medians;

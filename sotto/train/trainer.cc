@@ -15,6 +15,7 @@
 #include "sotto/optim/schedule.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/evaluate.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
 #include "sotto/train/run_folder.h"
@@ -44,9 +45,9 @@ class Trainer {
         test_(open_dataset(options.data, Split::test)),
         model_(make_model("--model", options.model, train_->shape(), train_->classes(), seed())),
         loader_(*train_, {seed(), world.rank, world.size, size(options.batch_size), 2}),
-        replica_(*model_, make_sgd({options.momentum, options.nesterov, options.weight_decay}, model_->layout().size()),
-                 loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024), accumulate(), seed(),
-                 world.rank),
+        optimiser_(optimiser_of(options)),
+        replica_(*model_, make_optimiser("--optimiser", optimiser_, model_->layout().size()), loader_,
+                 plan_buckets(model_->layout(), size(options.bucket_kib) * 1024), accumulate(), seed(), world.rank),
         steps_(planned_steps()),
         schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
         // A bad sentence is told before the ranks meet.
@@ -54,10 +55,10 @@ class Trainer {
         capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
-        algorithm_(make_algorithm(
-            "--algorithm", options.algorithm,
-            {options.codec, options.aggregator, options.overlap, seed(), 0, static_cast<int>(options.codec_threads)},
-            replica_.buckets(), *communicator_)) {}
+        algorithm_(make_algorithm("--algorithm", options.algorithm,
+                                  {options.codec, options.aggregator, options.overlap, seed(), 0,
+                                   static_cast<int>(options.codec_threads), replica_.optimiser().dense_steps()},
+                                  replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
     agree_on_options();
@@ -126,6 +127,7 @@ class Trainer {
             {"data", options_.data.data},
             {"data-seed", std::to_string(options_.data.data_seed)},
             {"model", options_.model},
+            {"optimiser", parse_sentence("--optimiser", optimiser_).calls.front().name},
             {"parameter-layout", fmt::format("{:016x}", model_->layout().hash())},
             {"ranks", std::to_string(communicator_->size())},
             {"seed", std::to_string(options_.seed)},
@@ -245,6 +247,7 @@ class Trainer {
     Summary summary;
     summary.options = options_;
     summary.method = method_;
+    summary.optimiser = optimiser_;
     summary.aggregator = algorithm_->aggregator();
     summary.remark = remark_;
     summary.medians = medians;
@@ -271,6 +274,7 @@ class Trainer {
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<Model> model_;
   Loader loader_;
+  std::string optimiser_;
   Replica replica_;
   std::uint64_t steps_;  // that the whole run takes, resumed ones included
   std::unique_ptr<Schedule> schedule_;

@@ -7,6 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/random.h"
+#include "sotto/optim/sgd.h"
 #include "tests/support/allocation_counter.h"
 
 namespace sotto::testing {

@@ -7,6 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
+#include "sotto/optim/sgd.h"
 
 namespace sotto {
 namespace {

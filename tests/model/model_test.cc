@@ -10,7 +10,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"
 
 namespace sotto {

@@ -1,5 +1,8 @@
 // Models and SGD against torch itself: a twin of each network that is left as torch makes it.
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
@@ -7,7 +10,7 @@
 
 #include "sotto/core/table.h"
 #include "sotto/model/network.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"
 
 namespace sotto {
@@ -95,6 +98,35 @@ TEST(TwinTest, SgdIsTorchs) {
       const Segment& segment = model->layout().segments()[i];
       EXPECT_LT(distance(model->parameters(), segment, parameters[i].value()), 1e-5) << segment.name;
     }
+  }
+}
+
+// On made gradients: where one is nothing but rounding, Adam makes a whole step of it.
+TEST(TwinTest, AdamIsTorchs) {
+  constexpr std::int64_t size = 1000;
+  for (const bool decoupled : {false, true}) {
+    const torch::Tensor start = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(1));
+    torch::Tensor twin = start.clone().requires_grad_(true);
+    std::unique_ptr<torch::optim::Optimizer> theirs;
+    if (decoupled) {
+      theirs =
+          std::make_unique<torch::optim::AdamW>(std::vector{twin}, torch::optim::AdamWOptions(1e-2).weight_decay(.1));
+    } else {
+      theirs =
+          std::make_unique<torch::optim::Adam>(std::vector{twin}, torch::optim::AdamOptions(1e-2).weight_decay(.1));
+    }
+    const auto ours = make_optimiser("test", decoupled ? "adamw(weight-decay=0.1)" : "adam(weight-decay=0.1)", size);
+    const std::span<float> parameters(start.data_ptr<float>(), size);
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      const torch::Tensor gradient = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(2 + step));
+      twin.mutable_grad() = gradient;
+      theirs->step();
+      ours->begin_step(step);
+      ours->apply(parameters, {gradient.data_ptr<float>(), static_cast<std::size_t>(size)}, 0, 1e-2);
+    }
+    const double error = (twin.detach() - start).norm().item<double>();
+    EXPECT_LT(error, 1e-6 * start.norm().item<double>());
+    EXPECT_GT((torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(1)) - start).norm().item<double>(), 1);
   }
 }
 

@@ -2,17 +2,19 @@
 
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/random.h"
-#include "sotto/optim/optimiser.h"
+#include "sotto/optim/sgd.h"
+#include "tests/support/store.h"
 
 namespace sotto {
 namespace {
+
+using test::Store;
 
 std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
   Philox random(7, Purpose::test, index);
@@ -137,19 +139,6 @@ TEST(Sgd, OffersTheGradientItself) {
   EXPECT_EQ(sgd->outgoing(gradient, 0).data(), gradient.data());
   EXPECT_EQ(sgd->outgoing(gradient, 0).size(), gradient.size());
 }
-
-class Store final : public StateVisitor {
- public:
-  void visit(std::string_view name, std::vector<float>& values) override {
-    if (reading) values = floats.at(std::string(name));
-    if (!reading) floats[std::string(name)] = values;
-  }
-  void visit(std::string_view, std::vector<std::uint8_t>&) override { FAIL() << "no bytes expected"; }
-  void visit(std::string_view, std::uint64_t&) override { FAIL() << "no numbers expected"; }
-
-  bool reading = false;
-  std::map<std::string, std::vector<float>> floats;
-};
 
 TEST(Sgd, ContinuesFromItsState) {
   constexpr std::size_t size = 33;

@@ -1,0 +1,61 @@
+#include "sotto/optim/adam.h"
+
+#include <cmath>
+#include <vector>
+
+#include "sotto/optim/stretch.h"
+
+namespace sotto {
+namespace {
+
+class Adam final : public Optimiser {
+ public:
+  Adam(const AdamOptions& options, bool decoupled, std::size_t parameters)
+      : options_(options), decoupled_(decoupled), mean_(parameters), variance_(parameters) {}
+
+  void begin_step(std::uint64_t step) override { step_ = step; }
+
+  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+    require_stretch(parameters, mean, begin, mean_.size());
+    const auto t = static_cast<double>(step_ + 1);
+    const auto rate = static_cast<float>(lr / (1 - std::pow(options_.beta1, t)));
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
+    const auto new1 = static_cast<float>(1 - options_.beta1);
+    const auto beta2 = static_cast<float>(options_.beta2), new2 = static_cast<float>(1 - options_.beta2);
+    const auto eps = static_cast<float>(options_.eps);
+    const auto pull = decoupled_ ? 0.0F : static_cast<float>(options_.weight_decay);
+    const auto shrink = decoupled_ ? static_cast<float>(1 - lr * options_.weight_decay) : 1.0F;
+    float* p = parameters.data();
+    float* m = mean_.data() + begin;
+    float* v = variance_.data() + begin;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      const float g = mean[i] + pull * p[i];
+      m[i] += new1 * (g - m[i]);
+      v[i] = beta2 * v[i] + new2 * g * g;
+      p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(v[i]) / root + eps);
+    }
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    visit_vector(visitor, "mean", mean_);
+    visit_vector(visitor, "variance", variance_);
+  }
+
+ private:
+  AdamOptions options_;
+  bool decoupled_;
+  std::uint64_t step_ = 0;
+  std::vector<float> mean_, variance_;  // of gradients, and of their squares
+};
+
+}  // namespace
+
+std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, std::size_t parameters) {
+  return std::make_unique<Adam>(options, false, parameters);
+}
+
+std::unique_ptr<Optimiser> make_adamw(const AdamWOptions& options, std::size_t parameters) {
+  return std::make_unique<Adam>(options, true, parameters);
+}
+
+}  // namespace sotto

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sotto/core/options.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+struct AdamOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  void visit(OptionVisitor& v) {
+    v.option("beta1", beta1, "share of the mean of gradients that is kept", {0, 1, false, true});
+    v.option("beta2", beta2, "share of the mean of their squares that is kept", {0, 1, false, true});
+    v.option("eps", eps, "added to the root of that mean", Bounds::positive());
+    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  }
+};
+
+// As torch.optim.Adam computes it, in step t = 1, 2, ..:
+//   m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g
+//   p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)
+// The pull is part of g (Adam: Kingma, Ba, ICLR 2015), or p *= 1 - lr*weight_decay before the rest (AdamW: Loshchilov,
+// Hutter, ICLR 2019).
+std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, std::size_t parameters);
+
+struct AdamWOptions : AdamOptions {
+  AdamWOptions() { weight_decay = 0.01; }
+};
+std::unique_ptr<Optimiser> make_adamw(const AdamWOptions& options, std::size_t parameters);
+
+}  // namespace sotto

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/core/options.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+struct DgcOptions {
+  double weight_decay = 0;
+  double decay_momentum = 0.9;
+  void visit(OptionVisitor& v) {
+    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("decay-momentum", decay_momentum, "share of the last step's pull that is kept", {0, 1, false, true});
+  }
+};
+
+// The step of Deep Gradient Compression (Lin et al., ICLR 2018), whose gradients had their momentum before they were
+// sent, so that the mean g has none any more; weight decay has a momentum of its own:
+//   d = decay_momentum*d + weight_decay*p; p -= lr * (g + d)
+std::unique_ptr<Optimiser> make_dgc(const DgcOptions& options, std::size_t parameters);
+
+}  // namespace sotto

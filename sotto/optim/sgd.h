@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sotto/core/options.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+struct SgdOptions {
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+  void visit(OptionVisitor& v) {
+    v.option("momentum", momentum, "share of the last step's direction that is kept", {0, 1, false, true});
+    v.option("nesterov", nesterov, "look one step ahead");
+    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  }
+  std::string problem() const;  // what no range says; empty: none
+};
+
+// SGD as torch.optim.SGD computes it:
+//   d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v : v)
+std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters);
+
+}  // namespace sotto

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/core/options.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+struct SignStepOptions {
+  double weight_decay = 0;
+  void visit(OptionVisitor& v) {
+    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  }
+};
+
+// The step of DeMo (Peng, Quesnelle, Kingma, 2024), whose momentum is decoupled and sent by the memory: the sign of
+// what came back.
+//   p *= 1 - lr*weight_decay; p -= lr * sign(g)
+std::unique_ptr<Optimiser> make_sign_step(const SignStepOptions& options, std::size_t parameters);
+
+}  // namespace sotto

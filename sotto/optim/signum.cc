@@ -1,0 +1,54 @@
+#include "sotto/optim/signum.h"
+
+#include <cmath>
+#include <vector>
+
+#include "sotto/optim/stretch.h"
+
+namespace sotto {
+namespace {
+
+// Neither is a sign: what is not finite stays as it is, for whoever exchanges it to find.
+float sign_of(float value) { return std::isfinite(value) ? static_cast<float>((value > 0) - (value < 0)) : value; }
+
+class Signum final : public Optimiser {
+ public:
+  Signum(const SignumOptions& options, std::size_t parameters)
+      : options_(options), size_(parameters), mean_(options.momentum == 0 ? 0 : parameters) {}
+
+  std::span<float> outgoing(std::span<float> gradient, std::size_t begin) override {
+    require_stretch(gradient, gradient, begin, size_);
+    const auto added = static_cast<float>(1 - options_.momentum);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      if (!mean_.empty()) {
+        float& m = mean_[begin + i];
+        m += added * (gradient[i] - m);
+        gradient[i] = m;
+      }
+      gradient[i] = sign_of(gradient[i]);
+    }
+    return gradient;
+  }
+
+  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+    require_stretch(parameters, mean, begin, size_);
+    const auto rate = static_cast<float>(lr);
+    const auto decay = static_cast<float>(options_.weight_decay);
+    for (std::size_t i = 0; i < mean.size(); ++i) parameters[i] -= rate * (mean[i] + decay * parameters[i]);
+  }
+
+  void visit_state(StateVisitor& visitor) override { visit_vector(visitor, "momentum", mean_); }
+
+ private:
+  SignumOptions options_;
+  std::size_t size_;
+  std::vector<float> mean_;  // of this rank's gradients; empty without momentum
+};
+
+}  // namespace
+
+std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, std::size_t parameters) {
+  return std::make_unique<Signum>(options, parameters);
+}
+
+}  // namespace sotto

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/core/options.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+struct SignumOptions {
+  double momentum = 0.9;
+  double weight_decay = 0;
+  void visit(OptionVisitor& v) {
+    v.option("momentum", momentum, "share of the mean of gradients that is kept; 0: signSGD", {0, 1, false, true});
+    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  }
+};
+
+// Signum (Bernstein et al., ICML 2018): each rank offers the signs of its own momentum, as -1, 0 or 1.
+//   m = momentum*m + (1-momentum)*g; offered: sign(m); with s what came back: p -= lr * (s + weight_decay*p)
+// What comes back is the majority of the signs after `vote`, and their mean where codec and aggregator are faithful.
+std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, std::size_t parameters);
+
+}  // namespace sotto

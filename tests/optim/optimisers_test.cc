@@ -1,0 +1,258 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/layout.h"
+#include "sotto/core/random.h"
+#include "sotto/optim/optimiser.h"
+#include "tests/support/message_of.h"
+#include "tests/support/store.h"
+
+namespace sotto {
+namespace {
+
+using test::message_of;
+
+std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
+  Philox random(7, Purpose::test, index);
+  std::vector<float> values(size);
+  for (float& value : values) value = static_cast<float>(random.normal());
+  return values;
+}
+
+// Sentences that together have every entry of the table, and every branch of them.
+std::vector<std::string> sentences() {
+  std::vector<std::string> all{"sgd(momentum=0)",
+                               "sgd(nesterov=true, weight-decay=0.01)",
+                               "adam(weight-decay=0.1)",
+                               "dgc(weight-decay=0.1)",
+                               "signum(momentum=0, weight-decay=0.1)",
+                               "sign(weight-decay=0.1)",
+                               "onebit-adam(warmup=2, weight-decay=0.1)"};
+  for (const OptimiserEntry& entry : optimiser_table()) all.emplace_back(entry.name);
+  return all;
+}
+
+// A step of one rank alone, stretch by stretch: what it offers comes back.
+void step(Optimiser& optimiser, std::vector<float>& parameters, std::vector<float> gradient, std::uint64_t number,
+          std::span<const Range> stretches, double lr = 0.1) {
+  optimiser.begin_step(number);
+  for (const Range& range : stretches) {
+    const auto part = std::span(gradient).subspan(range.begin, range.size());
+    const auto offered = optimiser.outgoing(part, range.begin);
+    if (offered.data() != part.data()) std::ranges::copy(offered, part.begin());
+  }
+  for (const Range& range : stretches) {
+    optimiser.apply(std::span(parameters).subspan(range.begin, range.size()),
+                    std::span(gradient).subspan(range.begin, range.size()), range.begin, lr);
+  }
+}
+
+void step(Optimiser& optimiser, std::vector<float>& parameters, const std::vector<float>& gradient,
+          std::uint64_t number, double lr = 0.1) {
+  const Range whole{0, parameters.size()};
+  step(optimiser, parameters, gradient, number, {&whole, 1}, lr);
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
+  for (const std::string& sentence : sentences()) {
+    const std::string canonical = canonical_optimiser("--optimiser", sentence);
+    EXPECT_EQ(canonical_optimiser("--optimiser", canonical), canonical);
+    const Sentence parsed = parse_sentence("--optimiser", canonical);
+    const OptimiserEntry& entry = optimiser_entry(parsed);
+    const auto options = entry.options();
+    ASSERT_EQ(parsed.calls.front().arguments.size(), options.size()) << canonical;
+    for (std::size_t i = 0; i < options.size(); ++i) EXPECT_EQ(parsed.calls.front().arguments[i].key, options[i]);
+    EXPECT_NE(entry.help().find(options.front()), std::string::npos);
+  }
+}
+
+TEST(Optimisers, RefuseWhatTheyAreNot) {
+  const auto refusal = [](const char* sentence) {
+    return message_of([&] { make_optimiser("--optimiser", sentence, 4); });
+  };
+  EXPECT_NE(refusal("adamm").find("unknown optimiser `adamm`; did you mean `adam`"), std::string::npos);
+  EXPECT_NE(refusal("adam(beta3=0.1)").find("unknown option `beta3`"), std::string::npos);
+  EXPECT_NE(refusal("adam(beta1=1)").find("beta1 must be in [0, 1)"), std::string::npos);
+  EXPECT_NE(refusal("sgd(momentum=0, nesterov=true)").find("momentum is 0"), std::string::npos);
+  EXPECT_NE(refusal("sgd | adam").find("a single call"), std::string::npos);
+  EXPECT_NE(refusal("onebit-adam(warmup=0)").find("warmup must be in"), std::string::npos);
+  EXPECT_NE(refusal("").find("--optimiser"), std::string::npos);
+}
+
+TEST(Optimisers, ContinueFromTheirState) {
+  constexpr std::size_t size = 33;
+  for (const std::string& sentence : sentences()) {
+    for (const std::uint64_t saved : {1U, 2U, 4U}) {  // before and after a freeze
+      std::vector<float> p = random_vector(size, 0);
+      const auto first = make_optimiser("test", sentence, size);
+      for (std::uint64_t t = 0; t < saved; ++t) step(*first, p, random_vector(size, 1 + t), t);
+      test::Store store;
+      first->visit_state(store);
+      std::vector<float> q = p;
+      const auto second = make_optimiser("test", sentence, size);
+      store.reading = true;
+      second->visit_state(store);
+      for (std::uint64_t t = saved; t < 6; ++t) {
+        step(*first, p, random_vector(size, 1 + t), t);
+        step(*second, q, random_vector(size, 1 + t), t);
+        EXPECT_TRUE(same(p, q)) << sentence << " from step " << saved;
+      }
+    }
+  }
+}
+
+TEST(Optimisers, RefuseAStateOfAnotherLength) {
+  for (const std::string& sentence : sentences()) {
+    const auto optimiser = make_optimiser("test", sentence, 8);
+    test::Store store;
+    optimiser->visit_state(store);
+    store.reading = true;
+    for (auto& [name, values] : store.floats) {
+      const auto kept = values;
+      values.push_back(1);
+      EXPECT_THROW(optimiser->visit_state(store), FileError) << sentence << " " << name;
+      values = kept;
+    }
+  }
+}
+
+TEST(Optimisers, StretchByStretchIsTheSameAsWhole) {
+  constexpr std::size_t size = 101;
+  const std::vector<Range> stretches{{70, size}, {16, 70}, {0, 16}};
+  for (const std::string& sentence : sentences()) {
+    std::vector<float> whole = random_vector(size, 0), parts = whole;
+    const auto a = make_optimiser("test", sentence, size);
+    const auto b = make_optimiser("test", sentence, size);
+    for (std::uint64_t t = 0; t < 5; ++t) {
+      step(*a, whole, random_vector(size, 1 + t), t);
+      step(*b, parts, random_vector(size, 1 + t), t, stretches);
+      EXPECT_TRUE(same(whole, parts)) << sentence;
+    }
+  }
+}
+
+TEST(Optimisers, LeaveZeroAtZero) {  // padding
+  for (const std::string& sentence : sentences()) {
+    const auto optimiser = make_optimiser("test", sentence, 16);
+    std::vector<float> p(16, 0.0F);
+    for (std::uint64_t t = 0; t < 5; ++t) step(*optimiser, p, std::vector<float>(16, 0.0F), t);
+    EXPECT_EQ(p, std::vector<float>(16, 0.0F)) << sentence;
+  }
+}
+
+TEST(Optimisers, RefuseAStretchOfNothing) {
+  for (const std::string& sentence : sentences()) {
+    const auto optimiser = make_optimiser("test", sentence, 8);
+    std::vector<float> p(8), g(8);
+    EXPECT_THROW(optimiser->apply(p, g, 1, 0.1), std::logic_error) << sentence;
+    EXPECT_THROW(optimiser->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error) << sentence;
+    EXPECT_THROW(optimiser->apply(std::span(p).first(1), std::span(g).first(1), SIZE_MAX, 0.1), std::logic_error);
+  }
+}
+
+// Made with torch 2.13: p = [1, -.5, .25, 2], lr .1, and in step t the gradient [.5, -1, .125, 3] * (t even ? 1 : -.5)
+// + t/4; four steps.
+TEST(Adam, IsTorchs) {
+  const auto after = [](const char* sentence) {
+    std::vector<float> p{1.0F, -0.5F, 0.25F, 2.0F};
+    const auto adam = make_optimiser("test", sentence, p.size());
+    for (int t = 0; t < 4; ++t) {
+      std::vector<float> g{0.5F, -1.0F, 0.125F, 3.0F};
+      for (float& value : g) value = value * (t % 2 == 0 ? 1.0F : -0.5F) + 0.25F * static_cast<float>(t);
+      step(*adam, p, g, static_cast<std::uint64_t>(t));
+    }
+    return p;
+  };
+  const auto expect = [&](const char* sentence, const std::vector<float>& wanted) {
+    const auto found = after(sentence);
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 4e-7) << sentence << " " << i;
+  };
+  expect("adam", {0.6689279079437256F, -0.38239216804504395F, -0.12591718137264252F, 1.7594887018203735F});
+  expect("adam(beta1=0.8, beta2=0.95, eps=1e-3, weight-decay=0.1)",
+         {0.6502344608306885F, -0.38422200083732605F, -0.13537949323654175F, 1.7501806020736694F});
+  expect("adamw(weight-decay=0.1)",
+         {0.6346304416656494F, -0.36613956093788147F, -0.12996575236320496F, 1.6849547624588013F});
+}
+
+TEST(Dgc, DecayHasAMomentumOfItsOwn) {
+  // d = .5*0 + .1*2 = .2; p = 2 - .5*(1 + .2) = 1.4;  d = .5*.2 + .1*1.4 = .24; p = 1.4 - .5*(3 + .24) = -.22
+  const auto dgc = make_optimiser("test", "dgc(weight-decay=0.1, decay-momentum=0.5)", 1);
+  std::vector<float> p{2.0F};
+  step(*dgc, p, {1.0F}, 0, 0.5);
+  EXPECT_NEAR(p[0], 1.4, 1e-6);
+  step(*dgc, p, {3.0F}, 1, 0.5);
+  EXPECT_NEAR(p[0], -0.22, 1e-6);
+}
+
+TEST(Signum, OffersTheSignsOfItsMomentum) {
+  const auto signum = make_optimiser("test", "signum(momentum=0.5)", 4);
+  std::vector<float> first{2.0F, -3.0F, 0.0F, 1.0F};  // momentum 1, -1.5, 0, .5
+  EXPECT_TRUE(std::ranges::equal(signum->outgoing(first, 0), std::vector<float>{1, -1, 0, 1}));
+  std::vector<float> second{-0.5F, 1.0F, -1.0F, -2.0F};  // .25, -.25, -.5, -.75
+  EXPECT_TRUE(std::ranges::equal(signum->outgoing(second, 0), std::vector<float>{1, -1, -1, -1}));
+  std::vector<float> p{1, 1, 1, 1};
+  signum->apply(p, std::vector<float>{1, -1, 0, 0.5}, 0, 0.25);
+  EXPECT_EQ(p, (std::vector<float>{0.75, 1.25, 1, 0.875}));
+  std::vector<float> bad{1, std::numeric_limits<float>::infinity(), std::nanf(""), 1};
+  const auto offered = signum->outgoing(bad, 0);
+  EXPECT_FALSE(std::isfinite(offered[1]) || std::isfinite(offered[2])) << "somebody has to find it";
+}
+
+TEST(SignStep, TakesTheSign) {
+  const auto sign = make_optimiser("test", "sign(weight-decay=0.5)", 3);
+  std::vector<float> p{1, 1, 2};
+  sign->apply(p, std::vector<float>{1e-30F, -7, 0}, 0, 0.5);  // p * .75 - .5 * sign
+  EXPECT_EQ(p, (std::vector<float>{0.25, 1.25, 1.5}));
+}
+
+// In doubles, of two ranks; what they offer is averaged without loss.
+TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
+  constexpr std::size_t size = 9;
+  constexpr std::uint64_t warmup = 3;
+  const double lr = 0.01, decay = 0.1;
+  const auto a = make_optimiser("test", "onebit-adam(warmup=3, weight-decay=0.1)", size);
+  const auto b = make_optimiser("test", "onebit-adam(warmup=3, weight-decay=0.1)", size);
+  const auto adam = make_optimiser("test", "adamw(weight-decay=0.1)", size);
+  EXPECT_EQ(a->dense_steps(), warmup);
+  std::vector<float> p = random_vector(size, 0), q = p, r = p;
+  std::vector<double> x(p.begin(), p.end()), m(size), v(size);
+  for (std::uint64_t t = 0; t < 8; ++t) {
+    std::vector<float> g = random_vector(size, 1 + t), h = random_vector(size, 100 + t), mean(size);
+    if (t < warmup) g[4] = h[4] = 0;  // no variance: stays where it is
+    for (std::size_t i = 0; i < size; ++i) {
+      const double both = 0.5 * (g[i] + static_cast<double>(h[i]));
+      m[i] = 0.9 * m[i] + 0.1 * both;
+      if (t < warmup) v[i] = 0.999 * v[i] + 0.001 * both * both;
+      if (v[i] == 0) m[i] = 0;
+      x[i] *= 1 - lr * decay;
+      x[i] -= lr * m[i] / (1 - std::pow(0.9, t + 1)) /
+              (std::sqrt(v[i] / (1 - std::pow(0.999, std::min(t + 1, warmup)))) + 1e-8);
+    }
+    a->begin_step(t);
+    b->begin_step(t);
+    const auto one = a->outgoing(g, 0), two = b->outgoing(h, 0);
+    for (std::size_t i = 0; i < size; ++i) mean[i] = 0.5F * (one[i] + two[i]);
+    a->apply(p, mean, 0, lr);
+    b->apply(r, mean, 0, lr);
+    EXPECT_TRUE(same(p, r));
+    for (std::size_t i = 0; i < size; ++i) EXPECT_NEAR(p[i], x[i], 2e-5) << "step " << t << ", " << i;
+    if (t >= warmup) continue;
+    adam->begin_step(t);
+    adam->apply(q, mean, 0, lr);
+    EXPECT_TRUE(same(p, q)) << "plain Adam in step " << t;
+  }
+}
+
+}  // namespace
+}  // namespace sotto
