@@ -45,6 +45,11 @@ int describe_sentence(std::span<const std::string> arguments) {
     text = method.codec;
   }
   fmt::print("{}", describe_codec("codec", text));
+  if (find_entry(preset_table(), text) == nullptr) return 0;
+  if (const Method method = read_method("codec", text); method.by_itself) {
+    fmt::print("\n");
+    print_aggregator(text, method);
+  }
   return 0;
 }
 

@@ -39,12 +39,25 @@ std::string stage_text(const StageEntry& stage) {
   return text;
 }
 
+// What each stage of a codec puts on the wire.
+std::string wire_lines(std::string_view where, std::string_view sentence) {
+  std::string text;
+  for (const Call& call : parse_sentence(where, sentence).calls) {
+    if (const StageEntry* stage = find_entry(stage_table(), call.name)) {
+      text += fmt::format("  wire       {}: {}\n", stage->name, stage->bytes);
+    }
+  }
+  return text;
+}
+
 std::string preset_text(std::string_view where, const Preset& preset) {
   std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
   if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
   text += fmt::format("  means      {}\n", sentence_of(preset));
-  text += fmt::format("  aggregator {}, optimiser {}\n", preset.aggregator, preset.optimiser);
+  text += fmt::format("  aggregator {}\n", preset.aggregator == "auto" ? "auto, or another" : preset.aggregator);
+  text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
   if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
+  text += wire_lines(where, preset.codec);
   return is_codec(where, preset.codec) ? text + contract_lines(where, preset.codec) : text;
 }
 

@@ -9,19 +9,48 @@ constexpr std::array table{
     Preset{"none", "", "f32", "auto", "auto", "", "no compression: the baseline", ""},
     Preset{"qsgd", "", "qsgd(bits=4)", "auto", "auto", "Alistarh et al., NeurIPS 2017",
            "stochastic rounding to 15 levels and a sign, unbiased",
-           "4 bits of level and one of sign are 5 bits on the wire; on gradients `| rans` takes a seventh of that or more"},
+           "4 bits of level and one of sign are 5 bits on the wire; on gradients `| rans` takes a seventh of that or "
+           "more"},
+    Preset{"terngrad", "", "terngrad", "auto", "auto", "Wen et al., NeurIPS 2017",
+           "minus one, zero or one times a scale, after values were cut at 2.5 standard deviations",
+           "the cut is a bias, the only one: `terngrad(clip=0)` has none, and more noise; needs more steps than dense"},
+    Preset{"signsgd", "", "signs", "vote", "signum(momentum=0)", "Bernstein et al., ICML 2018",
+           "one bit a value each way: the majority of the ranks' signs",
+           "every coordinate moves by the learning rate, however small its gradient: wants a rate near Adam's and a "
+           "schedule that lets it fall; what is biased towards one sign on most ranks need not converge"},
     Preset{
-        "signsgd", "ef", "sign(block=128)", "auto", "auto", "Karimireddy et al., ICML 2019",
+        "efsignsgd", "ef", "sign(block=128)", "auto", "auto", "Karimireddy et al., ICML 2019",
         "one bit a value with error feedback",
         "a weak contraction: wants a smaller learning rate (LeNet: .02 where dense takes .05); one scale for a whole "
         "segment, as published, diverges sooner"},
-    Preset{
-        "topk", "ef", "topk(0.01)", "auto", "auto", "Stich et al., NeurIPS 2018",
-        "the largest 1 % of each segment, with error feedback",
-        "messages of different ranks hit different elements, so what a rank receives grows with the number of ranks"},
+    Preset{"signum", "", "signs", "vote", "signum", "Bernstein et al., ICML 2018; ICLR 2019",
+           "the majority of the signs of the ranks' momenta, one bit a value each way",
+           "as signsgd; each rank's momentum is its own, so a resume wants the same ranks"},
+    Preset{"topk", "ef", "topk(0.01)", "auto", "auto", "Stich et al., NeurIPS 2018",
+           "the largest 1 % of each segment, with error feedback",
+           "messages of different ranks hit different elements, so what a rank receives grows with the number of "
+           "ranks"},
+    Preset{"atomo", "", "svd | atomo(s=3)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+           "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
+           "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
+    Preset{"atomo-entry", "", "atomo(s=5%)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+           "5 % of the elements of each tensor, drawn for the least variance, unbiased",
+           "without error feedback its noise wants a smaller learning rate than dense; s=1% has five times as much"},
+    Preset{"atomo-fourier", "", "dct(64) | atomo(s=5%)", "auto", "auto",
+           "ATOMO: Wang et al., NeurIPS 2018, whose future work it is",
+           "5 % of the cosine coefficients of chunks of 64, drawn for the least variance, unbiased",
+           "pays only where the coefficients are sparser than the elements: `sotto codec advise-basis` says where"},
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
            "rank-1 factors of each matrix, summed on the way",
            "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice"},
+    Preset{"onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
+           "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
+           "feedback on both sides",
+           "the warm-up is dense, and too short a one leaves a variance that does not fit: 15 to 20 % of all steps; "
+           "coordinates without a gradient until then never move"},
+    Preset{"lossless", "", "f32 | zstd", "auto", "auto", "",
+           "nothing is lost, and little is saved: gradients are noise",
+           "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},
 };
 
 }  // namespace

@@ -1,0 +1,110 @@
+#include "sotto/codec/presets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "tests/algorithm/perceptron.h"
+#include "tests/support/store.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Perceptron;
+
+constexpr int ranks = 2;
+constexpr std::uint64_t steps = 60;
+constexpr std::uint64_t resumed = 33;  // a step in the middle
+
+class Presets : public testing::TestWithParam<Preset> {};
+
+// As a checkpoint would.
+template <class Component>
+void hand_over(Component& from, Component& to) {
+  test::Store store;
+  from.visit_state(store);
+  store.reading = true;
+  to.visit_state(store);
+}
+
+// The optimiser of a preset, and its rate; a short training wants few steps of warm-up.
+std::string optimiser_of(const Preset& preset) {
+  if (preset.optimiser == "auto") return "sgd";
+  return preset.optimiser == "onebit-adam" ? "onebit-adam(warmup=20)" : std::string(preset.optimiser);
+}
+double rate_of(const std::string& optimiser) {
+  const Sentence sentence = parse_sentence("test", optimiser);
+  const double rate = optimiser_entry(sentence).default_lr;
+  return rate == 0 ? 0.02 : 3 * rate;
+}
+
+TEST_P(Presets, TrainsAndResumesToTheSameBits) {
+  const Preset& preset = GetParam();
+  const std::string optimiser = optimiser_of(preset);
+  const double lr = rate_of(optimiser);
+  std::vector<std::vector<float>> ends(ranks);
+  std::vector<std::vector<double>> losses(ranks);
+  run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    Perceptron worker(communicator.rank(), optimiser);
+    AlgorithmOptions options;
+    options.codec = preset.name;
+    options.dense_steps = worker.optimiser().dense_steps();
+    const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
+    Perceptron other(communicator.rank(), optimiser);
+    const auto clone = communicator.clone();
+    const auto again = make_algorithm("test", "sync", options, other.buckets(), *clone);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      if (step == resumed) {
+        std::ranges::copy(worker.parameters(), other.parameters().begin());
+        hand_over(worker.optimiser(), other.optimiser());
+        hand_over(*sync, *again);
+      }
+      losses[rank].push_back(sync->step(worker, {step, lr, false}).loss);
+      if (step < resumed) continue;
+      again->step(other, {step, lr, false});
+      ASSERT_EQ(0, std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
+          << "resumed at " << resumed << ", other bits after step " << step;
+    }
+    ends[rank].assign(worker.parameters().begin(), worker.parameters().end());
+    auto cleared = ends[rank];
+    worker.layout().clear_padding(cleared);
+    EXPECT_EQ(cleared, ends[rank]) << "padding";
+  });
+  EXPECT_EQ(0, std::memcmp(ends[0].data(), ends[1].data(), ends[0].size() * sizeof(float))) << "replicas";
+  for (const float value : ends[0]) ASSERT_TRUE(std::isfinite(value));
+  const auto mean = [&](std::size_t from, std::size_t to) {
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i) sum += 0.5 * (losses[0][i] + losses[1][i]);
+    return sum / static_cast<double>(to - from);
+  };
+  const double first = mean(0, 5), last = mean(steps - 10, steps);
+  EXPECT_LT(last, 0.6 * first) << "loss " << first << " at first, " << last << " at last";
+  RecordProperty("first_loss", std::to_string(first));
+  RecordProperty("last_loss", std::to_string(last));
+}
+
+TEST_P(Presets, HasAnOptimiserThatThereIs) {
+  const Preset& preset = GetParam();
+  EXPECT_EQ(read_method("test", preset.name).optimiser, preset.optimiser);
+  EXPECT_NO_THROW(make_optimiser("test", optimiser_of(preset), 16)) << preset.optimiser;
+  if (preset.name != "none") {
+    EXPECT_FALSE(preset.summary.empty() || preset.pitfalls.empty()) << "says nothing of its pitfalls";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Presets, testing::ValuesIn(preset_table().begin(), preset_table().end()),
+                         [](const auto& preset) {
+                           std::string name(preset.param.name);
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace sotto
