@@ -64,6 +64,8 @@ struct MethodEntry {
   std::string_view summary;
   std::string_view paper;
   std::string_view memory;
+  bool momentum;  // makes the momentum itself, so that the optimiser must have none
+  bool forms;     // any linear codec may follow it, as what is summed are its forms; else a cast alone
   std::string_view bytes;
   std::string (*help)();
   std::string (*canonical)(const Sentence& sentence, const Call& call);
@@ -73,6 +75,8 @@ std::span<const MethodEntry> method_table();
 
 // A sentence taken apart, with everything that it implies. ConfigError, which begins with `where`.
 Method read_method(std::string_view where, std::string_view method);
+// The part of a method that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
+std::string momentum_of(std::string_view where, const Method& method);
 // A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment) | f32".
 std::string canonical_method(std::string_view where, std::string_view method);
 

@@ -6,6 +6,7 @@
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/auto.h"
 #include "sotto/aggregate/auto_codec.h"
+#include "sotto/aggregate/fetch.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
@@ -28,10 +29,13 @@ constexpr AggregatorEntry table[] = {
 
 constexpr MethodEntry methods[] = {
     {"power", "matrices as products of a few vectors, which are summed on the way",
-     "PowerSGD: Vogels et al., NeurIPS 2019", "ef",
+     "PowerSGD: Vogels et al., NeurIPS 2019", "ef", false, false,
      "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
      make_power},
-    {"auto", "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "", "",
+    {"fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
+     "FetchSGD: Rothchild et al., ICML 2020", "", true, true, "an all-reduce of the sketch that follows it", help_fetch,
+     canonical_fetch, make_fetch},
+    {"auto", "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "", "", false, false,
      "those of its choice", [] { return std::string(); }, canonical_auto_codec, make_auto_codec},
 };
 
@@ -72,7 +76,18 @@ Method read_method(std::string_view where, std::string_view method) {
   const MethodEntry& entry = method_of(sentence);
   parsed.aggregator = entry.canonical(sentence, sentence.calls.front());
   if (parsed.memory.empty()) parsed.memory = entry.memory;
+  if (!entry.forms && parsed.codec.find('|') != std::string::npos) {
+    throw ConfigError(std::string(where) + " " + std::string(method) + ": what follows `" + std::string(entry.name) +
+                      "` is a cast of what it sums: f32, f16 or bf16");
+  }
   return parsed;
+}
+
+std::string momentum_of(std::string_view where, const Method& method) {
+  const MemoryEntry* memory = memory_entry(where, method.memory);
+  if (memory != nullptr && memory->momentum) return method.memory;
+  if (!method.by_itself) return "";
+  return method_of(parse_sentence(where, method.aggregator)).momentum ? method.aggregator : "";
 }
 
 std::string canonical_method(std::string_view where, std::string_view method) {

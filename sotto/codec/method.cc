@@ -65,10 +65,9 @@ Method parse_whole(const Sentence& sentence, Names memories, Names aggregators) 
   if (method.by_itself) method.aggregator = text_of(sentence, calls[next++]);
   check_rest(sentence, next, memories, aggregators);
   const auto codec = make_chain(sentence, next);
-  const bool is_cast = codec->linear_type() && codec->sentence().find('|') == std::string::npos;
-  if (method.by_itself && !is_cast) {
+  if (method.by_itself && !codec->linear_type()) {
     fail_at(sentence, calls[next], calls[next].position,
-            fmt::format("what follows `{}` is summed on the way: f32, f16 or bf16", calls[next - 1].name));
+            fmt::format("what follows `{}` is summed on the way: it must be linear", calls[next - 1].name));
   }
   method.codec = codec->sentence();
   return method;

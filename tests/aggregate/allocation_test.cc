@@ -25,8 +25,11 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   const auto buckets = plan_buckets(layout, 1U << 17);
   ASSERT_GT(buckets.size(), 1U);
 
-  std::vector<std::pair<std::string, std::string>> methods{
-      {"power(2)", "auto"}, {"power(1) | f16", "auto"}, {"ef | qsgd(bits=4)", "auto"}};
+  std::vector<std::pair<std::string, std::string>> methods{{"power(2)", "auto"},
+                                                           {"power(1) | f16", "auto"},
+                                                           {"fetch | dct(64)", "auto"},
+                                                           {"fetch(0.1) | hadamard(8)", "auto"},
+                                                           {"ef | qsgd(bits=4)", "auto"}};
   for (const AggregatorEntry& aggregator : aggregator_table()) {
     for (const char* method :
          {"none", "f16", "ef | bf16", "qsgd(bits=4)", "ef | topk(0.01)", "ef | topk(0.01, scope=bucket) | qsgd(bits=4)",

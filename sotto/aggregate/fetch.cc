@@ -1,0 +1,107 @@
+#include "sotto/aggregate/fetch.h"
+
+#include <algorithm>
+
+#include "sotto/codec/scratch.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto {
+namespace {
+
+FetchOptions read(const Sentence& sentence, const Call& call) {
+  FetchOptions options;
+  read_options(sentence, call, options);
+  return options;
+}
+
+class Fetch final : public Aggregator {
+ public:
+  Fetch(const FetchOptions& options, AggregatorParts parts)
+      : options_(options),
+        parts_(std::move(parts)),
+        largest_(make_codec("fetch", "topk(" + format_double(options.ratio) + ")", parts_.workers)) {
+    std::size_t size = 0;
+    for (const BucketPlan& plan : parts_.buckets) {
+      begins_.push_back(size);
+      size += parts_.codec->linear_count(plan.layout);
+    }
+    momentum_.resize(size);
+    error_.resize(size);
+  }
+
+  std::string_view name() const override { return "fetch"; }
+
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+    const std::size_t count = parts_.codec->linear_count(*bucket.layout);
+    const Key fixed{.seed = key.seed, .generation = key.generation};  // sketches of all steps are added
+    const auto sketch = sketch_.room(count);
+    Timer timer;
+    require_finite(bucket, key);
+    parts_.codec->to_linear(bucket, 1.0F / static_cast<float>(parts_.ranks), fixed, std::as_writable_bytes(sketch));
+    phases.encode += timer.lap();
+    communicator.all_reduce(std::as_writable_bytes(sketch), DType::f32, ReduceOp::sum);
+    phases.network += timer.lap();
+    if (!kernels::all_finite(sketch)) {
+      throw NumericError("rank " + std::to_string(key.rank) + ": the sum of all sketches is not finite at step " +
+                         std::to_string(key.step));
+    }
+    const auto u = std::span(momentum_).subspan(begins_.at(bucket.index), count);
+    const auto e = std::span(error_).subspan(begins_.at(bucket.index), count);
+    kernels::scale(static_cast<float>(options_.momentum), u);
+    kernels::add(sketch, u);
+    kernels::add(u, e);
+    take_largest(bucket, fixed, e);
+    phases.decode += timer.lap();
+    parts_.codec->to_linear(bucket, 1, fixed, std::as_writable_bytes(sketch));
+    kernels::axpy(-1, sketch, e);
+    for (std::size_t i = 0; options_.masking && i < count; ++i) u[i] = sketch[i] == 0 ? u[i] : 0;
+    phases.encode += timer.lap();
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    parts_.codec->visit_state(visitor);
+    visitor.visit("fetch.momentum", momentum_);
+    visitor.visit("fetch.error", error_);
+  }
+
+ private:
+  // bucket = the largest elements of what this sketch stands for.
+  void take_largest(Bucket& bucket, const Key& key, std::span<const float> sketch) {
+    const Range whole{0, bucket.values.size()};
+    parts_.codec->from_linear(std::as_bytes(sketch), 1, key, bucket);
+    largest_->encode(bucket, key, {}, {&whole, 1}, {&message_, 1});
+    std::ranges::fill(bucket.values, 0.0F);
+    largest_->add_decoded(message_.view(), whole, 1, bucket);
+  }
+
+  FetchOptions options_;
+  AggregatorParts parts_;
+  std::unique_ptr<Codec> largest_;
+  Message message_;                  // to nobody
+  std::vector<std::size_t> begins_;  // of each bucket's sketch
+  std::vector<float> momentum_, error_;
+  Scratch<float> sketch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts) {
+  if (parts.memory->remembers()) {
+    fail_at(sentence, call, call.position, "keeps what it did not send in the sketch: no memory may stand before it");
+  }
+  if (parts.codec->linear_type() != DType::f32) {
+    fail_at(sentence, call, call.position, "adds sketches of many steps: what follows it must end in f32");
+  }
+  return std::make_unique<Fetch>(read(sentence, call), std::move(parts));
+}
+
+std::string canonical_fetch(const Sentence& sentence, const Call& call) {
+  return record_options("fetch", read(sentence, call));
+}
+
+std::string help_fetch() { return help_options(FetchOptions{}); }
+
+}  // namespace sotto

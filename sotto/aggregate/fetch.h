@@ -1,0 +1,29 @@
+#pragma once
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct FetchOptions {
+  double ratio = 0.01;
+  double momentum = 0.9;
+  bool masking = true;
+  void visit(OptionVisitor& v) {
+    v.option("ratio", ratio, "share of the elements of each segment that a step moves", Bounds::share());
+    v.option("momentum", momentum, "share of the last step's momentum that is kept", {0, 1, false, true});
+    v.option("masking", masking, "no momentum stays where a step moved");
+  }
+};
+
+// FetchSGD (Rothchild et al., ICML 2020): momentum and error are kept in the sketch, which is the same on every rank.
+// With S the linear form of the codec behind it, as "fetch(0.01) | count_sketch(rows=5, columns=20%)":
+//   s = mean over ranks of S(g);  u = momentum*u + s;  e = e + u
+//   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not (masking);  d is the result
+// The learning rate is outside, and the optimiser has no momentum beside this one. Bytes sent a rank: an all-reduce of
+// the form.
+std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts);
+std::string canonical_fetch(const Sentence& sentence, const Call& call);
+std::string help_fetch();
+
+}  // namespace sotto
