@@ -16,7 +16,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"Ranks and network", {"ranks", "master", "interface", "address", "deadline", "link", "threads"}},
       {"Training",
        {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "momentum", "nesterov",
-        "weight-decay", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
+        "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
       {"Run folder", {}},
   }};
   flags.alias("model", "network");

@@ -42,6 +42,10 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own", {-1, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
   v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  v.option(
+      "average-iterates", average_iterates,
+      "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
+      Bounds::at_least(0));
   v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
   v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
   v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every --lr-shrink-every steps", Bounds::share());

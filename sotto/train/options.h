@@ -28,6 +28,7 @@ struct TrainOptions {
   double momentum = -1;
   bool nesterov = false;
   double weight_decay = 0;
+  double average_iterates = 0;
   std::string schedule = "constant";
   std::int64_t horizon = 0;
   double lr_shrinkage = 1;

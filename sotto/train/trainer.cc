@@ -12,6 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
+#include "sotto/optim/averaged.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/evaluate.h"
@@ -46,8 +47,8 @@ class Trainer {
         model_(make_model("--model", options.model, train_->shape(), train_->classes(), seed())),
         loader_(*train_, {seed(), world.rank, world.size, size(options.batch_size), 2}),
         optimiser_(optimiser_of(options)),
-        replica_(*model_, make_optimiser("--optimiser", optimiser_, model_->layout().size()), loader_,
-                 plan_buckets(model_->layout(), size(options.bucket_kib) * 1024), accumulate(), seed(), world.rank),
+        replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024),
+                 accumulate(), seed(), world.rank),
         steps_(planned_steps()),
         schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
         // A bad sentence is told before the ranks meet.
@@ -93,6 +94,15 @@ class Trainer {
   }
 
  private:
+  std::unique_ptr<Optimiser> make_step() {
+    const std::size_t parameters = model_->layout().size();
+    auto optimiser = make_optimiser("--optimiser", optimiser_, parameters);
+    if (options_.average_iterates == 0) return optimiser;
+    auto averaged = std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
+    averaged_ = averaged.get();
+    return averaged;
+  }
+
   static std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
   std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
@@ -203,7 +213,9 @@ class Trainer {
   }
 
   void evaluate(std::uint64_t done) {
+    if (averaged_ != nullptr) averaged_->swap(model_->parameters());
     const Score score = evaluate_together(*model_, *test_, size(options_.test_batch_size), *communicator_);
+    if (averaged_ != nullptr) averaged_->swap(model_->parameters());
     const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
     accuracy_ = static_cast<double>(score.top1) / count;
     top5_ = static_cast<double>(score.top5) / count;
@@ -275,6 +287,7 @@ class Trainer {
   std::unique_ptr<Model> model_;
   Loader loader_;
   std::string optimiser_;
+  Averaged* averaged_ = nullptr;  // that of the replica, where iterates are averaged
   Replica replica_;
   std::uint64_t steps_;  // that the whole run takes, resumed ones included
   std::unique_ptr<Schedule> schedule_;

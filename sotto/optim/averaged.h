@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+// An optimiser that keeps the weighted mean of all iterates beside the last one, as mem-SGD's theorem is about it
+// (Stich, Cordonnier, Jaggi, NeurIPS 2018): iterate t = 0, 1, .. has the weight (t + tau)^2, so
+//   mean += rho * (p - mean),  rho(t) = 6 (t+tau)^2 / ((1+t) (6 tau^2 + t + 6 tau t + 2 t^2))
+// The training itself is not touched by it.
+class Averaged final : public Optimiser {
+ public:
+  Averaged(std::unique_ptr<Optimiser> inner, double tau, std::size_t parameters);
+
+  std::uint64_t dense_steps() const override { return inner_->dense_steps(); }
+  void begin_step(std::uint64_t step) override;
+  std::span<float> outgoing(std::span<float> gradient, std::size_t begin) override {
+    return inner_->outgoing(gradient, begin);
+  }
+  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override;
+  void visit_state(StateVisitor& visitor) override;
+
+  // Exchanges the mean with the parameters: to look at it, and back.
+  void swap(std::span<float> parameters);
+
+ private:
+  std::unique_ptr<Optimiser> inner_;
+  double tau_;
+  double rho_ = 1;
+  std::vector<float> mean_;
+};
+
+}  // namespace sotto
