@@ -42,7 +42,9 @@ def compress(
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
     averaging runs beside backward, on a thread of its own, and no Python runs for it.
 
-    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk").
+    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk"). What a preset wants of the optimiser is yours to
+        see to: `sotto codec describe dgc` says that it wants one without momentum. Gradients are exchanged, so presets
+        whose optimiser offers something else (signum, onebit-adam) are those of `sotto train` only in name.
     schedule: in place of `codec`, what to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"), (500, "ef |
         topk(0.01)")]``. Memories go over into the next phase; one that would drop what a memory holds is refused.
     start_after: so many steps without compression first.

@@ -33,7 +33,7 @@ class Sync final : public Algorithm {
     worker_ = &worker;
     posted_ = 0;
     key_ = {options_.seed, static_cast<std::uint16_t>(communicator_.rank()), options_.generation,
-            static_cast<std::uint32_t>(input.step)};
+            static_cast<std::uint32_t>(input.step), input.lr};
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     using_ = input.step < options_.dense_steps ? dense_.get() : aggregator_.get();

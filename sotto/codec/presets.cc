@@ -30,6 +30,17 @@ constexpr std::array table{
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
            "ranks"},
+    Preset{"dgc", "momentum", "sampled_topk(0.1%)", "auto", "dgc", "Deep Gradient Compression: Lin et al., ICLR 2018",
+           "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
+           "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
+           "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
+    Preset{"memsgd", "memsgd", "topk(0.01)", "auto", "auto", "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
+           "the largest 1 % of each segment; what was held back keeps the learning rate of its step",
+           "differs from `ef` only where the rate changes; a rate that falls fast leaves large old steps to be sent"},
+    Preset{"demo", "demo", "dct(64) | topk(0.01)", "auto", "sign", "DeMo: Peng, Quesnelle, Kingma, 2024",
+           "the largest 1 % of the cosine coefficients of each rank's decoupled momentum; steps of one size",
+           "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
+           "so replicas' momenta differ, and a resume wants the same ranks"},
     Preset{"atomo", "", "svd | atomo(s=3)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},

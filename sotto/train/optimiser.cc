@@ -46,6 +46,14 @@ bool says(const OptimiserEntry& entry, const Call& call, std::string_view option
   return false;
 }
 
+// Of a sentence that names every option.
+double momentum_in(const std::string& sentence) {
+  for (const Argument& argument : parse_sentence("--optimiser", sentence).calls.front().arguments) {
+    if (argument.key == "momentum") return parse_double("momentum", argument.value);
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string optimiser_of(const TrainOptions& options) {
@@ -84,10 +92,18 @@ void resolve_optimiser(TrainOptions& options, double model_lr, double model_mome
     throw ConfigError("--momentum " + format_double(options.momentum) +
                       ": must be in [0, 1), or -1 for the model's own");
   }
+  const std::string made = momentum_of("--codec", read_method("--codec", options.codec));
   const bool open = has(entry, "momentum") && !says(entry, sentence.calls.front(), "momentum");
-  if (options.momentum == -1 && open) options.momentum = model_momentum;
+  if (options.momentum == -1 && open) options.momentum = made.empty() ? model_momentum : 0;
   if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
-  optimiser_of(options);
+  const std::string resolved = optimiser_of(options);
+  if (!made.empty() && momentum_in(resolved) > 0) {
+    throw ConfigError(
+        fmt::format("--codec {}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say "
+                    "--momentum 0, "
+                    "or nothing",
+                    options.codec, made, resolved));
+  }
 }
 
 std::string optimiser_list() {

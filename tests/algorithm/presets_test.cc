@@ -35,7 +35,9 @@ void hand_over(Component& from, Component& to) {
 
 // The optimiser of a preset, and its rate; a short training wants few steps of warm-up.
 std::string optimiser_of(const Preset& preset) {
-  if (preset.optimiser == "auto") return "sgd";
+  if (preset.optimiser == "auto") {
+    return momentum_of("test", read_method("test", preset.name)).empty() ? "sgd" : "sgd(momentum=0)";
+  }
   return preset.optimiser == "onebit-adam" ? "onebit-adam(warmup=20)" : std::string(preset.optimiser);
 }
 double rate_of(const std::string& optimiser) {

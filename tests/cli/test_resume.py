@@ -50,6 +50,10 @@ def test_of_power(start, good, tmp_path):
     check(start, good, tmp_path, [*TINY, "--codec", "power(2, start=3)", "--ranks", 2])
 
 
+def test_of_a_warm_up_of_the_optimiser(start, good, tmp_path):
+    check(start, good, tmp_path, [*TINY, "--codec", "onebit-adam", "--optimiser", "onebit-adam(warmup=9)", "--ranks", 2])
+
+
 def test_of_convolutions_and_dropout(start, good, tmp_path):
     flags = "--model mnist-cnn --train-size 64 --test-size 20 --batch-size 2 --accumulate 2 --nesterov --weight-decay 0.001"
     check(start, good, tmp_path, [*flags.split(), "--codec", "ef | topk(0.01) | f16", "--ranks", 2,

@@ -14,8 +14,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::array<std::string_view, 2> memories{"ef", "momentum"};
-constexpr std::array<std::string_view, 1> aggregators{"power"};
+constexpr std::array<std::string_view, 4> memories{"ef", "momentum", "memsgd", "demo"};
+constexpr std::array<std::string_view, 2> aggregators{"power", "fetch"};
 
 std::string error_of(const std::function<void()>& action) {
   try {
@@ -169,6 +169,16 @@ TEST(Method, APresetHoldsItsAggregator) {
   EXPECT_EQ(choose_aggregator("--aggregate", tied, "vote"), "vote");
   EXPECT_TRUE(
       has(error_of([&] { choose_aggregator("--aggregate", tied, "gather"); }), "tied to the aggregator `vote`"));
+}
+
+TEST(Method, APresetHoldsItsOptimiser) {
+  const Method free = parse_method("--codec", "qsgd", memories);
+  EXPECT_EQ(choose_optimiser("--optimiser", free, "auto"), "auto");
+  EXPECT_EQ(choose_optimiser("--optimiser", free, "adam"), "adam");
+  const Method tied = parse_method("--codec", "signum", memories);
+  EXPECT_EQ(choose_optimiser("--optimiser", tied, "auto"), "signum");
+  EXPECT_EQ(choose_optimiser("--optimiser", tied, "signum(momentum=0.5)"), "signum(momentum=0.5)");
+  EXPECT_TRUE(has(error_of([&] { choose_optimiser("--optimiser", tied, "sgd"); }), "tied to the optimiser `signum`"));
 }
 
 TEST(Describe, SaysWhatEverythingIs) {

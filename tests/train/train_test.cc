@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/options.h"
 #include "sotto/train/recorder.h"
 #include "tests/support/message_of.h"
@@ -92,6 +94,56 @@ TEST(TrainOptions, ResolveFillsInTheModelsOwnRate) {
   options.lr_shrinkage = 0.95;
   resolve(options);
   EXPECT_EQ(options.schedule, "step(every=50, factor=0.95)");
+}
+
+// What the flags make of --optimiser and a preset.
+std::string optimiser(const std::string& said, const std::function<void(TrainOptions&)>& set = {},
+                      const std::string& codec = "none") {
+  TrainOptions options;
+  options.optimiser = said;
+  options.codec = codec;
+  if (set) set(options);
+  resolve(options);
+  return optimiser_of(options);
+}
+
+TEST(TrainOptions, FlagsAreOptionsOfTheOptimiser) {
+  const auto momentum = [](TrainOptions& o) { o.momentum = 0.5; };
+  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0)") << "the model's momentum";
+  EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("sgd(0.25)"), "sgd(momentum=0.25, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("sgd", [](TrainOptions& o) { o.nesterov = true, o.weight_decay = 0.01; }),
+            "sgd(momentum=0.9, nesterov=true, weight-decay=0.01)");
+  EXPECT_EQ(optimiser("adamw(beta2=0.95)", [](TrainOptions& o) { o.weight_decay = 0.1; }),
+            "adamw(beta1=0.9, beta2=0.95, eps=1e-08, weight-decay=0.1)");
+  EXPECT_EQ(optimiser("auto", {}, "signum"), "signum(momentum=0.9, weight-decay=0)") << "the preset's own";
+  EXPECT_EQ(optimiser("auto", {}, "signsgd"), "signum(momentum=0, weight-decay=0)");
+  EXPECT_EQ(optimiser("onebit-adam(warmup=5)", {}, "onebit-adam").find("onebit-adam(warmup=5"), 0U);
+
+  const auto refusal = [&](const std::string& said, const auto& set, const std::string& codec = "none") {
+    TrainOptions options;
+    options.optimiser = said;
+    options.codec = codec;
+    set(options);
+    return message_of([&] { resolve(options); });
+  };
+  EXPECT_NE(refusal("adam", momentum).find("--momentum 0.5: the optimiser `adam` has no momentum; it has beta1"),
+            std::string::npos);
+  EXPECT_NE(refusal("sgd(momentum=0.9)", momentum).find("leave one of them out"), std::string::npos);
+  EXPECT_NE(refusal("sgd(0.9)", momentum).find("leave one of them out"), std::string::npos);
+  EXPECT_NE(refusal("sgdd", momentum).find("did you mean `sgd`"), std::string::npos);
+  EXPECT_NE(refusal(
+                "sgd", [](TrainOptions&) {}, "signum")
+                .find("tied to the optimiser `signum`"),
+            std::string::npos);
+}
+
+TEST(TrainOptions, TheRateIsTheOptimisersOrTheModels) {
+  TrainOptions options;
+  options.optimiser = "adam";
+  resolve(options);
+  EXPECT_EQ(options.lr, 1e-3);
+  EXPECT_EQ(options.momentum, -1) << "it has none";
 }
 
 TEST(TrainOptions, ContradictionsAreRefused) {
