@@ -142,7 +142,8 @@ int run_compare(std::span<const std::string> arguments) {
   if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
   if (options.ranks == 0) options.ranks = 1;
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
-  TrainOptions checked = options;  // each job fills in by itself what depends on its codec
+  TrainOptions checked = options;        // each job fills in by itself what depends on its codec
+  checked.codec = TrainOptions{}.codec;  // a bad one has a row that says so
   resolve(checked);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
   return compare_codecs(options, codecs,

@@ -55,7 +55,8 @@ int run_demo(std::span<const std::string> arguments) {
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo begins anew");
-  TrainOptions checked = options;  // each job fills in by itself what depends on its codec
+  TrainOptions checked = options;        // each job fills in by itself what depends on its codec
+  checked.codec = TrainOptions{}.codec;  // a bad one has a row that says so
   resolve(checked);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 
