@@ -34,9 +34,12 @@ constexpr std::array table{
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
-    Preset{"memsgd", "memsgd", "topk(0.01)", "auto", "auto", "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
-           "the largest 1 % of each segment; what was held back keeps the learning rate of its step",
-           "differs from `ef` only where the rate changes; a rate that falls fast leaves large old steps to be sent"},
+    Preset{
+        "memsgd", "memsgd", "randomk(0.01)", "auto", "auto", "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
+        "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
+        "of its step",
+        "each element waits a hundred steps for its turn, as long a delay: wants a smaller rate, and many steps; its "
+        "theorem is about a mean of iterates, --average-iterates 100"},
     Preset{"demo", "demo", "dct(64) | topk(0.01)", "auto", "sign", "DeMo: Peng, Quesnelle, Kingma, 2024",
            "the largest 1 % of the cosine coefficients of each rank's decoupled momentum; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
@@ -59,7 +62,7 @@ constexpr std::array table{
            "feedback on both sides",
            "the warm-up is dense, and too short a one leaves a variance that does not fit: 15 to 20 % of all steps; "
            "coordinates without a gradient until then never move"},
-    Preset{"lossless", "", "f32 | zstd", "auto", "auto", "",
+    Preset{"lossless", "", "f32 | blosc(shuffle, codec=zstd)", "auto", "auto", "",
            "nothing is lost, and little is saved: gradients are noise",
            "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},
 };
