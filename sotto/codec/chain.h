@@ -45,9 +45,21 @@ class Chain final : public Codec {
 
  private:
   // Header flags.
-  static constexpr std::uint8_t flag_bitmap = 1;                      // indices are a bitmap
-  static constexpr std::uint8_t flag_coded = 2;                       // the body went through the code stage
-  static constexpr std::uint8_t flag_bitmap_within = 4;               // indices of the second selection are a bitmap
+  static constexpr std::uint8_t flag_coded = 2;  // the body went through the code stage
+  // Where the lower and the upper bit of an IndexCode stand.
+  struct CodeFlags {
+    unsigned low, high;
+    std::uint8_t of(IndexCode code) const {
+      const auto bits = static_cast<unsigned>(code);
+      return static_cast<std::uint8_t>((bits & 1U) << low | (bits >> 1U) << high);
+    }
+    IndexCode in(unsigned flags) const {
+      return static_cast<IndexCode>((flags >> low & 1U) | (flags >> high & 1U) << 1U);
+    }
+    unsigned all() const { return 1U << low | 1U << high; }
+  };
+  static constexpr CodeFlags index_flags{0, 3};
+  static constexpr CodeFlags within_flags{2, 4};                      // of the second selection
   static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // in front of indices and of coded bodies
 
   // A piece of the message at hand, and its atoms.

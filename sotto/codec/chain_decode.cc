@@ -33,9 +33,6 @@ void check_padding(std::span<const std::byte> packed, std::size_t bits) {
 Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                                  const Plan& plan) const {
   ByteReader reader(body);
-  const auto code = [&header](std::uint8_t bitmap) {
-    return (header.flags & bitmap) != 0 ? IndexCode::bitmap : IndexCode::delta;
-  };
   const bool known = selection_is_known();
   if (known) {
     const auto seed = reader.get<std::uint64_t>("seed of what is selected");
@@ -49,9 +46,9 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
   const bool symbols_coded = (header.flags & flag_coded) != 0 && stages_.code->of_symbols();
   const std::size_t lists_bytes = std::size_t{index} + within;
   const auto lists = symbols_coded ? reader.take(lists_bytes, "index list") : reader.rest().last(lists_bytes);
-  if (listed) read_selected(lists.last(index), code(flag_bitmap), plan);
+  if (listed) read_selected(lists.last(index), index_flags.in(header.flags), plan);
   cut_units();
-  if (stages_.within) read_selected_within(lists.first(within), code(flag_bitmap_within));
+  if (stages_.within) read_selected_within(lists.first(within), within_flags.in(header.flags));
 
   std::size_t side = 0;
   std::size_t packed = 0;
@@ -109,8 +106,8 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
                     "contract {:08x}; here `{}` with {} elements",
                     header.origin, header.elements, header.contract, sentence_, part.size()));
   }
-  const unsigned allowed = (stages_.select && !selection_is_known() ? flag_bitmap : 0U) |
-                           (stages_.within ? flag_bitmap_within : 0U) | (stages_.code ? flag_coded : 0U);
+  const unsigned allowed = (stages_.select && !selection_is_known() ? index_flags.all() : 0U) |
+                           (stages_.within ? within_flags.all() : 0U) | (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
   reserve_decoding(plan);

@@ -46,14 +46,14 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
     writer.put(key.seed);
   } else if (stages_.select) {
     index = plan_indices(*workers_, indices, plan.blocks);
-    if (index.code == IndexCode::bitmap) header.flags |= flag_bitmap;
+    header.flags |= index_flags.of(index.code);
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
   cut_units();
   if (stages_.within) {
     indices_within = apply_select_within(bucket, streams);
     within = plan_indices(*workers_, indices_within, values_in_slots());
-    if (within.code == IndexCode::bitmap) header.flags |= flag_bitmap_within;
+    header.flags |= within_flags.of(within.code);
     writer.put(static_cast<std::uint32_t>(within.bytes));
   }
 

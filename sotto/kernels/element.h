@@ -111,4 +111,10 @@ inline std::uint32_t coin(float p_times_2_31) {
   return t > 1 ? t : 1;
 }
 
+// Groups of 7 bits that a gap between indices is written in, and the longest run of 16 bits (gaps.h).
+inline std::uint32_t gap_groups(std::uint32_t gap) {
+  return (static_cast<std::uint32_t>(std::bit_width(gap | 1U)) + 6) / 7;
+}
+inline constexpr std::uint32_t longest_run = 0xFFFF;
+
 }  // namespace sotto::kernels::element

@@ -35,8 +35,9 @@ std::vector<std::int64_t> read_shape(const std::string& text) {
 
 void add_floats(const std::string& line, std::vector<float>& out) {
   std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    out.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(std::stoul(word, nullptr, 16))));
+  for (std::string word; words >> word;) {  // bits, or bits*times
+    const auto times = word.find('*') == std::string::npos ? 1 : std::stoul(word.substr(word.find('*') + 1));
+    out.insert(out.end(), times, std::bit_cast<float>(static_cast<std::uint32_t>(std::stoul(word, nullptr, 16))));
   }
 }
 

@@ -69,7 +69,7 @@ void expect_safe_bodies(const std::string& sentence) {
     std::vector<std::byte> noise(random.below(2 * static_cast<std::uint32_t>(body.size()) + 8));
     for (std::byte& byte : noise) byte = static_cast<std::byte>(random.next());
     Header header = view.header();
-    header.flags = static_cast<std::uint8_t>(random.below(4));
+    header.flags = static_cast<std::uint8_t>(random.below(32));
     expect_safe(*codec, input, sealed(header, noise));
   }
 }
@@ -125,7 +125,9 @@ class Refused : public ::testing::Test {
 TEST_F(Refused, Flags) {
   expect_refused("f32", "unknown flags", 1, std::vector<std::uint8_t>(64));
   expect_refused("f32", "unknown flags", 2, std::vector<std::uint8_t>(64));
-  expect_refused("threshold", "unknown flags", 4, {0, 0, 0, 0});
+  for (const std::uint8_t flags : {4, 16, 32, 64, 128}) {
+    expect_refused("threshold", "unknown flags", flags, {0, 0, 0, 0});
+  }
 }
 
 TEST_F(Refused, Sizes) {
@@ -142,6 +144,10 @@ TEST_F(Refused, Indices) {
   expect_refused("threshold", "more than five bytes", 0, {6, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 1});
   expect_refused("threshold", "bitmap of 1 bytes for 16 atoms", 1, {1, 0, 0, 0, 0});
   expect_refused("threshold", "index 12 of 12 atoms", 1, {2, 0, 0, 0, 0, 0x10}, 12);
+  expect_refused("threshold", "index 16 of 16 atoms", 9, {2, 0, 0, 0, 0, 0, 0, 0, 16, 0});
+  expect_refused("threshold", "a last byte without an index", 8, {6, 0, 0, 0, 0, 1, 0, 0, 0, 0});
+  expect_refused("threshold", "index 16 of 16 atoms", 8, {7, 0, 0, 0, 3, 1, 0, 0, 0, 0, 4}, 16);
+  expect_refused("topk(0.1)", "more than the 2 indices", 8, {6, 0, 0, 0, 0, 3, 0, 0, 0, 7});
   expect_refused("topk(0.1)", "more than the 2 indices", 0, {3, 0, 0, 0, 0, 0, 0});
   expect_refused("topk(0.1)", "more than the 2 indices", 1, {2, 0, 0, 0, 7, 0});
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,30 @@ std::vector<std::uint32_t> draw_indices(std::size_t atoms, double share, std::ui
 
 Workers one(1);
 
+// What each code makes of these indices, whichever is the smallest.
+std::vector<IndexPlan> all_plans(const std::vector<std::uint32_t>& indices, std::size_t atoms) {
+  std::vector<IndexPlan> plans{{IndexCode::bitmap, (atoms + 7) / 8, 0}};
+  std::size_t groups = 0, words = 0;
+  std::vector<std::uint64_t> gaps;
+  std::uint64_t next = 0;
+  for (const std::uint32_t index : indices) {
+    gaps.push_back(index - next);
+    next = index + std::uint64_t{1};
+    words += gaps.back() / 65535 + 1;
+    for (std::uint64_t gap = gaps.back() | 1; gap > 0; gap >>= 7) ++groups;
+  }
+  plans.push_back({IndexCode::delta, groups, 0});
+  plans.push_back({IndexCode::runs, 2 * words, 0});
+  for (unsigned shift = 0; shift < 32 && !indices.empty(); ++shift) {
+    std::uint64_t quotients = 0;
+    for (const std::uint64_t gap : gaps) quotients += gap >> shift;
+    if (quotients > 1'000'000) continue;
+    plans.push_back(
+        {IndexCode::rice, 5 + (indices.size() * shift + 7) / 8 + (indices.size() + quotients + 7) / 8, shift});
+  }
+  return plans;
+}
+
 void expect_round_trip(const std::vector<std::uint32_t>& indices, std::size_t atoms, IndexPlan plan) {
   std::vector<std::byte> bytes(plan.bytes);
   write_indices(one, indices, plan, bytes);
@@ -37,16 +63,51 @@ TEST(Indices, GoThereAndBackWithinTheBound) {
       const IndexPlan plan = plan_indices(one, indices, atoms);
       EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));
       EXPECT_LE(plan.bytes, (atoms + 7) / 8);
-      expect_round_trip(indices, atoms, plan);
+      for (const IndexPlan& any : all_plans(indices, atoms)) {
+        EXPECT_LE(plan.bytes, any.bytes + (any.code == IndexCode::rice ? 1 : 0));  // its shift is that of fewest bits
+        expect_round_trip(indices, atoms, any);
+      }
     }
   }
 }
 
-TEST(Indices, TakeTheSmallerForm) {
+TEST(Indices, TakeTheSmallestForm) {
   EXPECT_EQ(plan_indices(one, draw_indices(1000, 0.01, 1), 1000).code, IndexCode::delta);
+  EXPECT_EQ(plan_indices(one, draw_indices(100'000, 0.01, 1), 100'000).code, IndexCode::rice);
   EXPECT_EQ(plan_indices(one, draw_indices(1000, 0.5, 1), 1000).code, IndexCode::bitmap);
   const std::vector<std::uint32_t> two{3, 9};
   EXPECT_EQ(plan_indices(one, two, 16).code, IndexCode::delta);  // two bytes either way
+  const std::vector<std::uint32_t> far{20'000, 60'000};
+  EXPECT_EQ(plan_indices(one, far, 70'000).code, IndexCode::runs);
+  EXPECT_EQ(plan_indices(one, far, 70'000).bytes, 4U);
+}
+
+// The share of random bits that Rice's code may take beyond their entropy.
+TEST(Indices, OfRandomElementsTakeLittleMoreThanTheirEntropy) {
+  const std::size_t atoms = 1'000'000;
+  for (const double share : {0.001, 0.01, 0.05, 0.1, 0.2}) {
+    const auto indices = draw_indices(atoms, share, 5);
+    const double p = static_cast<double>(indices.size()) / atoms;
+    const double entropy = -static_cast<double>(atoms) * (p * std::log2(p) + (1 - p) * std::log2(1 - p)) / 8;
+    const IndexPlan plan = plan_indices(one, indices, atoms);
+    EXPECT_EQ(plan.code, IndexCode::rice);
+    EXPECT_LT(static_cast<double>(plan.bytes), 1.035 * entropy) << share;
+    EXPECT_GT(static_cast<double>(plan.bytes), 0.99 * entropy) << share;
+  }
+}
+
+// Crowded at one end, so that the mean of the gaps says little.
+TEST(Indices, FindTheBestShiftFarFromTheMean) {
+  for (const bool turned : {false, true}) {
+    std::vector<std::uint32_t> indices;
+    for (std::uint32_t i = 0; i < 3000; ++i) indices.push_back(turned ? 4'000'000 + 3 * i : 2 * i);
+    indices.push_back(5'000'000);
+    const IndexPlan plan = plan_indices(one, indices, 5'000'001);
+    std::size_t best = plan.bytes;
+    for (const IndexPlan& any : all_plans(indices, 5'000'001)) best = std::min(best, any.bytes);
+    EXPECT_LE(plan.bytes, best + 1);
+    expect_round_trip(indices, 5'000'001, plan);
+  }
 }
 
 TEST(Indices, HaveGapsOfEveryLength) {
@@ -56,13 +117,15 @@ TEST(Indices, HaveGapsOfEveryLength) {
   ASSERT_EQ(plan.code, IndexCode::delta);
   EXPECT_EQ(plan.bytes, 1U + 1 + 1 + 2 + 3 + 3 + 4 + 5 + 5);
   EXPECT_LE(plan.bytes, max_index_bytes(indices.size(), atoms));
-  expect_round_trip(indices, atoms, plan);
+  for (const IndexPlan& any : all_plans(indices, atoms)) {
+    if (any.code != IndexCode::bitmap) expect_round_trip(indices, atoms, any);
+  }
 }
 
 TEST(Indices, BoundIsReached) {
   // Every gap is the smallest that takes two bytes.
   std::vector<std::uint32_t> indices;
-  for (std::uint32_t i = 128; i < 129 * 50; i += 129) indices.push_back(i);
+  for (std::uint32_t i = 128; i < 129 * 4; i += 129) indices.push_back(i);
   const std::size_t atoms = indices.back() + 1;
   EXPECT_EQ(plan_indices(one, indices, atoms).bytes, 2 * indices.size());
   EXPECT_EQ(max_index_bytes(indices.size(), atoms), 2 * indices.size());
@@ -74,17 +137,17 @@ TEST(Indices, AreTheSameOnSeveralThreads) {
   for (const std::size_t atoms : {1, 8, 9, 100, 1000, 20003}) {
     for (const double share : {0.0, 0.001, 0.01, 0.1, 0.5, 1.0}) {
       const auto indices = draw_indices(atoms, share, atoms);
-      for (const IndexCode code : {IndexCode::delta, IndexCode::bitmap}) {
-        IndexPlan plan = plan_indices(several, indices, atoms);
-        EXPECT_EQ(plan.bytes, plan_indices(one, indices, atoms).bytes);
-        if (code == IndexCode::bitmap) plan = {code, (atoms + 7) / 8};
-        if (plan.code != code) continue;
+      const IndexPlan chosen = plan_indices(several, indices, atoms), alone = plan_indices(one, indices, atoms);
+      EXPECT_EQ(chosen.code, alone.code);
+      EXPECT_EQ(chosen.bytes, alone.bytes);
+      EXPECT_EQ(chosen.shift, alone.shift);
+      for (const IndexPlan& plan : all_plans(indices, atoms)) {
         std::vector<std::byte> bytes(plan.bytes), expected(plan.bytes);
         write_indices(several, indices, plan, bytes);
         write_indices(one, indices, plan, expected);
         EXPECT_EQ(bytes, expected) << atoms << " " << share;
         std::vector<std::uint32_t> back(indices.size());
-        ASSERT_EQ(read_indices(several, bytes, code, atoms, back), indices.size());
+        ASSERT_EQ(read_indices(several, bytes, plan.code, atoms, back), indices.size());
         EXPECT_EQ(back, indices) << atoms << " " << share;
       }
     }
@@ -103,15 +166,30 @@ std::string complaint(Workers& workers, std::span<const std::byte> bytes, IndexC
   return "";
 }
 
+// What is read is ascending and below `atoms`, and would be written just so.
+void expect_the_only_form(std::span<const std::byte> bytes, IndexCode code, std::size_t atoms, std::size_t most) {
+  std::vector<std::uint32_t> indices(most);
+  indices.resize(read_indices(one, bytes, code, atoms, indices));
+  for (std::size_t j = 0; j < indices.size(); ++j) {
+    ASSERT_LT(indices[j], atoms);
+    if (j > 0) {
+      ASSERT_LT(indices[j - 1], indices[j]);
+    }
+  }
+  const unsigned shift = code == IndexCode::rice ? std::to_integer<unsigned>(bytes[0]) : 0;
+  std::vector<std::byte> again(bytes.size());
+  write_indices(one, indices, {code, bytes.size(), shift}, again);
+  EXPECT_TRUE(std::ranges::equal(again, bytes));
+}
+
 TEST(Indices, AreRefusedForTheSameReasonOnSeveralThreads) {
   Workers several(3, 16);
   Philox random(5, Purpose::test);
   const std::size_t atoms = 3001;
   const auto indices = draw_indices(atoms, 0.05, 3);
   int refused = 0;
-  for (const IndexCode code : {IndexCode::delta, IndexCode::bitmap}) {
-    IndexPlan plan = plan_indices(one, indices, atoms);
-    if (code == IndexCode::bitmap) plan = {code, (atoms + 7) / 8};
+  for (const IndexPlan& plan : all_plans(indices, atoms)) {
+    const IndexCode code = plan.code;
     std::vector<std::byte> bytes(plan.bytes);
     write_indices(one, indices, plan, bytes);
     for (int round = 0; round < 3000; ++round) {
@@ -125,9 +203,46 @@ TEST(Indices, AreRefusedForTheSameReasonOnSeveralThreads) {
       const std::string reason = complaint(one, damaged, code, atoms, most);
       EXPECT_EQ(complaint(several, damaged, code, atoms, most), reason);
       refused += reason.empty() ? 0 : 1;
+      if (reason.empty()) expect_the_only_form(damaged, code, atoms, most);
     }
   }
   EXPECT_GT(refused, 1000);
+}
+
+std::string rice_complaint(const std::vector<std::uint8_t>& bytes, std::size_t atoms, std::size_t most = 4) {
+  return complaint(one, std::as_bytes(std::span(bytes)), IndexCode::rice, atoms, most);
+}
+
+// Two indices of Rice's code with remainders of 3 bits: 1 * 8 + 2 = 10, and 11 + 0 * 8 + 5 = 16.
+TEST(Indices, OfRiceHaveOneFormOnly) {
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 17), "");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 16), "index 16 of 16 atoms");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 7), "an index beyond 7 atoms");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 17, 1),
+            "index list of more than the 1 indices that this codec can select");
+  for (const std::vector<std::uint8_t>& bytes : std::vector<std::vector<std::uint8_t>>{
+           {3, 2, 0, 0}, {3, 2, 0, 0, 0}, {3, 2, 0, 0, 0, 0b101010}, {3, 255, 255, 255, 255, 0, 1}}) {
+    EXPECT_EQ(rice_complaint(bytes, 17, std::size_t{1} << 32), "truncated index list");
+  }
+  const std::string malformed = "malformed index list: ";
+  EXPECT_EQ(rice_complaint({32, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, 17), malformed + "remainders of 32 bits");
+  EXPECT_EQ(rice_complaint({3, 0, 0, 0, 0}, 17), malformed + "Rice's code of no indices");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b1101010, 0b110}, 17),
+            malformed + "bits behind the last remainder that are not zero");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110, 0}, 17), malformed + "a last byte without an index");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b1110}, 30), malformed + "3 indices, where 2 were announced");
+  EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b100}, 30), malformed + "1 indices, where 2 were announced");
+}
+
+TEST(Indices, OfRunsHaveOneFormOnly) {
+  const auto of = [](const std::vector<std::uint8_t>& bytes, std::size_t atoms) {
+    return complaint(one, std::as_bytes(std::span(bytes)), IndexCode::runs, atoms, 1);
+  };
+  EXPECT_EQ(of({255, 255, 1, 0}, 65537), "");
+  EXPECT_EQ(of({255, 255, 1, 0}, 65536), "index 65536 of 65536 atoms");
+  EXPECT_EQ(of({255, 255}, 65537), "truncated index list");
+  EXPECT_EQ(of({1, 0, 2}, 65537), "truncated index list");
+  EXPECT_EQ(of({1, 0, 2, 0}, 65537), "index list of more than the 1 indices that this codec can select");
 }
 
 TEST(Indices, OfBytesThatNeverEndAreRefused) {

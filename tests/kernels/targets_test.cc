@@ -15,6 +15,7 @@
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/draw.h"
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/gaps.h"
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
@@ -448,6 +449,34 @@ TEST(Targets, Selections) {
         if (!(std::abs(drawn[i]) < least)) expected.push_back(static_cast<std::uint32_t>(i) + 5);
       }
       EXPECT_EQ(found, expected);
+    }
+  });
+}
+
+TEST(Targets, Gaps) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<std::uint32_t> numbers(count, shift);
+    Philox random(seed, Purpose::test);
+    std::uint32_t next = 7;
+    std::vector<std::uint32_t> gaps;
+    for (std::uint32_t& number : numbers.span()) {
+      // Of every length, but all together less than 2^32.
+      gaps.push_back(random.next() >> (random.below(16) == 0 ? 13 + random.below(4) : 20 + random.below(12)));
+      if (gaps.size() == 20) gaps.back() = 1U << 29;
+      number = next + gaps.back();
+      next = number + 1;
+    }
+    for (const unsigned lowest : {0U, 1U, 6U, 29U}) {
+      GapSizes expected;
+      for (const std::uint32_t gap : gaps) {
+        for (std::uint32_t left = gap >> 7; left > 0; left >>= 7) ++expected.more_groups;
+        expected.long_runs += gap / 65535;
+        for (unsigned j = 0; j < 3; ++j) expected.quotients[j] += gap >> (lowest + j);
+      }
+      const GapSizes sizes = gap_sizes(numbers.span(), 7, lowest);
+      EXPECT_EQ(sizes.more_groups, expected.more_groups);
+      EXPECT_EQ(sizes.long_runs, expected.long_runs);
+      EXPECT_EQ(sizes.quotients, expected.quotients);
     }
   });
 }

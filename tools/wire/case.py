@@ -1,5 +1,7 @@
 """A golden message: a sentence, what it is given, and what becomes of that."""
 
+import itertools
+
 import numpy as np
 
 from .code import coded_symbols
@@ -100,6 +102,9 @@ class Case:
 
         def floats(values):
             words = [f"{bits_of(v):08x}" for v in values]
+            if len(words) > 10000:  # equal ones that follow each other are counted
+                runs = [(word, len(list(some))) for word, some in itertools.groupby(words)]
+                return "\n".join(word if count == 1 else f"{word}*{count}" for word, count in runs)
             return rows("".join(w + (" " if i % 8 < 7 else "\n") for i, w in enumerate(words)), 10**9).rstrip()
 
         segments = "".join(f"segment {n} {o} {'x'.join(map(str, s)) or '-'}\n" for n, o, s in self.layout.segments)

@@ -1,5 +1,13 @@
 """Lists of indices."""
 
+import struct
+
+
+def packed(symbols, width):
+    """Symbols of `width` bits each, least significant first, as whole bytes."""
+    stream = sum(symbol << i * width for i, symbol in enumerate(symbols))
+    return stream.to_bytes((len(symbols) * width + 7) // 8, "little")
+
 
 def varint(value):
     out = b""
@@ -9,12 +17,33 @@ def varint(value):
     return out + bytes([value])
 
 
+def rice(gaps):
+    """With remainders of as many bits as make the fewest in all."""
+    shift = min(range(32), key=lambda k: (len(gaps) * (k + 1) + sum(gap >> k for gap in gaps), k))
+    remainders = packed([gap & (1 << shift) - 1 for gap in gaps], shift)
+    quotients, at = 0, 0
+    for gap in gaps:
+        at += gap >> shift
+        quotients |= 1 << at
+        at += 1
+    return struct.pack("<BI", shift, len(gaps)) + remainders + quotients.to_bytes((at + 7) // 8, "little")
+
+
+def runs(gaps):
+    words = []
+    for gap in gaps:
+        words += [65535] * (gap // 65535) + [gap % 65535]
+    return struct.pack(f"<{len(words)}H", *words)
+
+
 def index_list(indices, atoms):
-    """(flag, bytes): gaps, or a bitmap when that is smaller."""
-    delta, following = b"", 0
-    for i in indices:
-        delta += varint(i - following)
-        following = i + 1
-    if len(delta) <= (atoms + 7) // 8:
-        return 0, delta
-    return 1, sum(1 << i for i in indices).to_bytes((atoms + 7) // 8, "little")
+    """(code, bytes): the smallest form, of equal ones the first of gaps, bitmap, runs and Rice's code."""
+    gaps = [i - before - 1 for before, i in zip([-1, *indices], indices)]
+    forms = [
+        (0, b"".join(varint(gap) for gap in gaps)),
+        (1, sum(1 << i for i in indices).to_bytes((atoms + 7) // 8, "little")),
+        (3, runs(gaps)),
+    ]
+    if gaps:
+        forms.append((2, rice(gaps)))
+    return min(forms, key=lambda form: len(form[1]))

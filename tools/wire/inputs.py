@@ -11,6 +11,8 @@ LAYOUTS = {
     "row": Layout([("w", 0, (96,))], 96),
     "long": Layout([("a", 0, (1500,)), ("b", 1500, (3, 300))], 2400),
     "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
+    "spread": Layout([("a", 0, (20, 17)), ("b", 352, (13, 29))], 736),
+    "sparse": Layout([("w", 0, (8, 20000))], 160000),
 }
 
 
@@ -53,6 +55,13 @@ def few_large(layout):
     return out
 
 
+def sparse(layout):
+    """Five values far apart; the run before the last one is longer than 16 bits."""
+    out = np.zeros(layout.size, dtype=f32)
+    out[[20000, 50000, 50001, 80000, 150001]] = [1, -2, 0.25, 4, -0.5]
+    return out
+
+
 def zeros(layout):
     return np.zeros(layout.size, dtype=f32)
 
@@ -84,4 +93,4 @@ def signs(layout):
     return out
 
 
-INPUTS = {"row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed}
+INPUTS = {"row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed, "spread": mixed, "sparse": sparse}

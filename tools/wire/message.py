@@ -8,15 +8,15 @@ from .layout import Hash
 
 
 def body(side, symbols, atoms=None, within=None, seed=None):
-    """Flags and stretches. `atoms` and `within`: index lists, (whether it is a bitmap, bytes), of the selections there are; `seed`: in place of the first."""
+    """Flags and stretches. `atoms` and `within`: index lists, (code, bytes), of the selections there are; `seed`: in place of the first."""
     flags, lists = 0, []
     lengths = [] if seed is None else [("seed", struct.pack("<Q", seed))]
-    for name, ordinal, flag, listed in (("index list", "", 1, atoms), ("second index list", "second ", 4, within)):
+    for name, ordinal, low, high, listed in (("index list", "", 0, 3, atoms), ("second index list", "second ", 2, 4, within)):
         if listed:
-            bitmap, data = listed
-            flags |= flag * bitmap
+            code, data = listed
+            flags |= (code & 1) << low | (code >> 1) << high
             lengths.append((f"bytes of the {name}", struct.pack("<I", len(data))))
-            lists.insert(0, (ordinal + ("bitmap" if bitmap else "gaps"), data))
+            lists.insert(0, (ordinal + ("gaps", "bitmap", "gaps in Rice's code", "runs")[code], data))
     return flags, [*lengths, ("side information", side), ("symbols", symbols), *lists]
 
 

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+
+#include "sotto/codec/index_codes.h"
+#include "sotto/kernels/element.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t max_gap_bytes = 5;
+
+std::size_t read_gaps(std::span<const std::byte> in, std::size_t atoms, std::span<std::uint32_t> indices) {
+  std::size_t count = 0;
+  std::uint64_t next = 0;  // the smallest index that may follow
+  std::size_t i = 0;
+  while (i < in.size()) {
+    std::uint64_t gap = 0;
+    unsigned shift = 0;
+    for (;; shift += 7) {
+      if (i == in.size()) throw WireError("truncated index list");
+      if (shift > 7 * (max_gap_bytes - 1)) throw WireError("malformed index list: a gap of more than five bytes");
+      const auto byte = std::to_integer<std::uint64_t>(in[i++]);
+      gap |= (byte & 0x7FU) << shift;
+      if (byte < 0x80U) {
+        if (byte == 0 && shift > 0) throw WireError("malformed index list: a gap with leading zeros");
+        break;
+      }
+    }
+    if (next + gap >= atoms) throw_beyond(next + gap, atoms);
+    if (count == indices.size()) throw_too_many(indices.size());
+    indices[count++] = static_cast<std::uint32_t>(next + gap);
+    next += gap + 1;
+  }
+  return count;
+}
+
+// Where the gap begins that byte `at` belongs to. WireError when it is longer than a gap can be.
+std::size_t begin_of_gap(std::span<const std::byte> in, std::size_t at) {
+  const std::size_t least = at < max_gap_bytes ? 0 : at - max_gap_bytes;
+  while (at > 0 && in[at - 1] >= std::byte{0x80}) {
+    if (at-- == least) throw WireError("malformed index list");
+  }
+  return at;
+}
+
+// Each task reads the gaps that end in its bytes, as if they were the first ones; then what the others have before it
+// is added. WireError, not always that of the first mistake.
+std::size_t read_gaps(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+                      std::span<std::uint32_t> indices) {
+  struct Part {
+    std::size_t begin = 0, place = 0;  // of its bytes and indices
+    std::uint64_t first = 0;           // the smallest index that may be among them
+  };
+  std::array<Part, most_tasks + 1> parts;
+  const std::size_t size = task_size(in.size(), index_grain(workers));
+  workers.run_stretches(in.size(), size, [&](std::size_t begin, std::size_t end) {
+    const auto ends =
+        std::ranges::count_if(in.subspan(begin, end - begin), [](std::byte b) { return b < std::byte{0x80}; });
+    parts[begin / size + 1] = {begin_of_gap(in, end), static_cast<std::size_t>(ends), 0};
+  });
+  const std::size_t tasks = (in.size() + size - 1) / size;
+  for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].place += parts[t].place;
+  if (parts[tasks].place > indices.size()) throw_too_many(indices.size());
+  if (parts[tasks].begin != in.size()) throw WireError("truncated index list");
+  workers.run(tasks, [&](std::size_t t) {
+    const auto its = indices.subspan(parts[t].place, parts[t + 1].place - parts[t].place);
+    read_gaps(in.subspan(parts[t].begin, parts[t + 1].begin - parts[t].begin), atoms, its);
+    parts[t + 1].first = its.empty() ? 0 : std::uint64_t{its.back()} + 1;
+  });
+  for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].first += parts[t].first;
+  if (parts[tasks].first > atoms) throw_beyond(parts[tasks].first - 1, atoms);
+  workers.run(tasks, [&](std::size_t t) {
+    const auto first = static_cast<std::uint32_t>(parts[t].first);
+    for (std::uint32_t& index : indices.subspan(parts[t].place, parts[t + 1].place - parts[t].place)) index += first;
+  });
+  return parts[tasks].place;
+}
+
+std::size_t gap_bytes(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end) {
+  std::size_t bytes = 0;
+  for_gaps(indices, begin, end, [&](std::uint32_t gap) { bytes += kernels::element::gap_groups(gap); });
+  return bytes;
+}
+
+void write_gaps(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end, std::byte* out) {
+  for_gaps(indices, begin, end, [&](std::uint32_t gap) {
+    for (; gap >= 0x80U; gap >>= 7) *out++ = static_cast<std::byte>((gap & 0x7FU) | 0x80U);
+    *out++ = static_cast<std::byte>(gap);
+  });
+}
+
+}  // namespace
+
+void write_delta(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
+  fill_in_order(
+      workers, indices.size(), index_grain(workers),
+      [&](std::size_t begin, std::size_t end) { return gap_bytes(indices, begin, end); },
+      [&](std::size_t begin, std::size_t end, std::size_t place) {
+        write_gaps(indices, begin, end, out.data() + place);
+      });
+}
+
+std::size_t read_delta(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+                       std::span<std::uint32_t> indices) {
+  if (workers.threads() == 1 || in.size() <= index_grain(workers)) return read_gaps(in, atoms, indices);
+  try {
+    return read_gaps(workers, in, atoms, indices);
+  } catch (const WireError&) {
+    return read_gaps(in, atoms, indices);  // says what is wrong first
+  }
+}
+
+}  // namespace sotto
