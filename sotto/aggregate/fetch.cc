@@ -22,7 +22,7 @@ class Fetch final : public Aggregator {
   Fetch(const FetchOptions& options, AggregatorParts parts)
       : options_(options),
         parts_(std::move(parts)),
-        largest_(make_codec("fetch", "topk(" + format_double(options.ratio) + ")", parts_.workers)) {
+        largest_(make_codec("fetch", "topk(" + format_double(options.ratio) + ", dense=0)", parts_.workers)) {
     std::size_t size = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       begins_.push_back(size);

@@ -66,18 +66,17 @@ Contract Chain::contract(const Layout& layout) const {
   Contract contract{.linear = true, .input = Contract::Input::model};
   if (stages_.transform) contract = stages_.transform->contract(layout);
   if (stages_.select) {
-    counts_.clear();
-    for (const Slot& slot : slots_) counts_.push_back(slot.atoms.count);
-    contract = compose(contract, stages_.select->contract(counts_));
+    contract = compose(contract, stages_.select.contract(sizes_));
   }
   Contract quantise = stages_.quantise->contract(plan.largest);
   if (stages_.within) {
-    counts_.clear();
+    sizes_.clear();
     for (const Slot& slot : slots_) {
-      counts_.push_back(slot.atoms.split);
-      counts_.push_back(slot.atoms.width - slot.atoms.split);
+      const bool dense = stages_.within.is_dense(layout.segments()[slot.piece.segment]);
+      sizes_.push_back({slot.atoms.split, dense});
+      sizes_.push_back({slot.atoms.width - slot.atoms.split, dense});
     }
-    quantise = compose(stages_.within->contract(counts_), quantise);
+    quantise = compose(stages_.within.contract(sizes_), quantise);
   }
   std::size_t atoms = 0;  // of a piece whose rows are products
   for (const Slot& slot : slots_) atoms = std::max(atoms, slot.atoms.split > 0 ? slot.atoms.count : 0);
@@ -97,7 +96,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   const std::size_t block = stages_.select ? stages_.select->block() : 1;
   Plan plan;
   slots_.clear();
-  counts_.clear();
+  sizes_.clear();
+  limits_.clear();
   for (const Piece& piece : pieces_) {
     const Atoms atoms =
         stages_.transform ? stages_.transform->atoms(layout, piece) : Atoms{piece.range.size(), 1, 0, piece.first};
@@ -110,13 +110,13 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
                       .selected = atoms.count,
                       .sent = plan.atoms,
                       .value = stages_.transform ? plan.rows : piece.range.begin});
-    counts_.push_back(atoms.count);
+    sizes_.push_back({atoms.count, stages_.select && stages_.select.is_dense(layout.segments()[piece.segment])});
+    limits_.push_back(atoms.count);
     plan.atoms += atoms.count;
     plan.blocks += slots_.back().blocks;
     plan.rows += atoms.values();
   }
-  limits_ = counts_;
-  plan.most_blocks = stages_.select ? stages_.select->limits(counts_, limits_) : plan.atoms;
+  plan.most_blocks = stages_.select ? stages_.select.limits(sizes_, limits_) : plan.atoms;
   plan.most = std::min(plan.atoms, plan.most_blocks * block);
 
   // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once.
@@ -178,7 +178,7 @@ void Chain::reserve_selection(const Plan& plan) const {
   const std::size_t groups = stages_.within ? plan.units : slots_.size();
   groups_.reserve(groups);
   counts_.reserve(groups);
-  stages_.select->reserve(plan.atoms, slots_.size());
+  stages_.select.reserve(plan.atoms, slots_.size());
   if (stages_.select->scales()) scales_.room(plan.most_blocks);
 }
 
@@ -187,7 +187,7 @@ void Chain::reserve(const Plan& plan) {
   crcs_.reserve(plan.values / stretch_ + 2);
   if (!stages_.select) return;
   reserve_selection(plan);
-  if (stages_.within) stages_.within->reserve(plan.values, plan.units);
+  if (stages_.within) stages_.within.reserve(plan.values, plan.units);
   numbers_.room(plan.values);
   if (stages_.within) kept_numbers_.room(plan.values);
   if (stages_.within && stages_.within->scales()) scales_.room(plan.values);

@@ -7,6 +7,7 @@
 #include "sotto/codec/codec.h"
 #include "sotto/codec/index.h"
 #include "sotto/codec/scratch.h"
+#include "sotto/codec/selection.h"
 #include "sotto/codec/stage.h"
 
 namespace sotto {
@@ -14,8 +15,8 @@ namespace sotto {
 // The stages of a sentence. Null: the identity (elements are the atoms; all are selected; bodies go as they are).
 struct Stages {
   std::unique_ptr<Transform> transform;
-  std::unique_ptr<Select> select;
-  std::unique_ptr<Select> within;      // a second selection: of the floats in the rows that the first one selected
+  Selection select;
+  Selection within;                    // a second selection: of the floats in the rows that the first one selected
   std::unique_ptr<Quantise> quantise;  // never null
   std::unique_ptr<Code> code;
 };
@@ -169,6 +170,7 @@ class Chain final : public Codec {
   mutable std::vector<Cut> cuts_;  // of all stretches, and where the last one ends
   mutable std::vector<SymbolRun> runs_;
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
+  mutable std::vector<GroupSize> sizes_;
   mutable std::vector<std::size_t> counts_, limits_;
   mutable std::vector<Group> groups_;
   mutable Scratch<float> scales_;

@@ -156,7 +156,7 @@ void Chain::clear_chosen(const MessageView& message, Range part, Bucket& out) co
 
 void Chain::clear_selected(Bucket& out) const {
   for (const Slot& slot : slots_) {
-    if (stages_.select->sends_whole(group_of(*out.layout, slot, {}))) continue;
+    if (stages_.select.is_dense(out.layout->segments()[slot.piece.segment])) continue;
     const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
     const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
     kernels::scatter_fill(0, indices, static_cast<std::uint32_t>(slot.first), target);

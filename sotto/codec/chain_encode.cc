@@ -143,7 +143,7 @@ std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, 
   if (stages_.within->known()) second.key.rank = 0;
   second.selection = Purpose::select_within;
   const auto scales = scales_.room(stages_.within->scales() ? count : 0);
-  const std::size_t total = stages_.within->select(groups_, second, within_.room(count), counts_, scales);
+  const std::size_t total = stages_.within.select(groups_, second, within_.room(count), counts_, scales);
 
   const auto kept_values = kept_values_.room(total);
   const auto kept_numbers = kept_numbers_.room(total);

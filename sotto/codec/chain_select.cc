@@ -52,7 +52,7 @@ std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) 
   counts_.resize(slots_.size());
   const auto room = room_for_blocks(plan);
   const auto scales = scales_.room(stages_.select->scales() ? plan.most_blocks : 0);
-  const auto taken = room.first(stages_.select->select(groups_, streams, room, counts_, scales));
+  const auto taken = room.first(stages_.select.select(groups_, streams, room, counts_, scales));
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].taken = counts_[i];
   spread_blocks(taken, plan);
   return taken;

@@ -106,8 +106,9 @@ class Select : public Stage {
   // are not finite count as the largest, so that they reach the quantiser, which finds them.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
-  // Whether every atom of such a group is sent in every step. The energies of the group are not looked at.
-  virtual bool sends_whole(const Group& /*group*/) const { return false; }
+  // Segments of one dimension with at most so many values, such as biases, go whole in every step: they
+  // are not among the groups above.
+  virtual std::size_t dense() const { return 0; }
   virtual bool pools() const { return false; }   // all groups of a message share what is selected
   virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
   // Looks at no energies: the chain sees to it that they are finite.

@@ -76,12 +76,13 @@ constexpr std::array table{
                     "as many values as before"),
     entry<Atomo>("atomo", "atoms drawn at random, the likelier the larger: unbiased, of least variance",
                  "Wang et al., NeurIPS 2018",
-                 "s values on average, or s rows of them, and indices of 1 to 1.3 bytes each at 1 %", "atomo(s=5%)"),
+                 "s values on average, or s rows of them, and indices of about a byte each at 1 %", "atomo(s=5%)"),
     entry<TopK>("topk", "the largest elements, by magnitude", "Aji, Heafield, EMNLP 2017; Lin et al., ICLR 2018",
-                "ceil(ratio n) values, and indices of 1 to 1.3 bytes each at 1 %, n/8 bytes at most"),
+                "ceil(ratio n) values, and indices of about a byte each at 1 %, n/8 bytes at most"),
     entry<SampledTopK>("sampled_topk", "the largest elements, about as many: by a threshold from a sample",
                        "Lin et al., ICLR 2018", "0.8 to 1.3 times ceil(ratio n) values, and indices as topk"),
-    entry<Threshold>("threshold", "the elements that reach a magnitude", "Strom, Interspeech 2015",
+    entry<Threshold>("threshold", "the elements that reach a magnitude: given, relative, fitted, or that of a share",
+                     "Strom, Interspeech 2015; Abdelmoniem et al., MLSys 2021",
                      "as many values as reach it, and their indices, n/8 bytes at most"),
     entry<RandomK>("randomk", "elements at random, the same ones on all ranks or not",
                    "Stich et al., NeurIPS 2018; Wangni et al., NeurIPS 2018",
@@ -133,7 +134,7 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
     const Call& call = sentence.calls[i];
     const StageEntry& found = require_entry(stage_table(), "codec stage", sentence, call);
     // Rows that are products of two factors have floats of their own to select from.
-    const bool within = found.kind == StageKind::select && stages.select != nullptr && stages.within == nullptr &&
+    const bool within = found.kind == StageKind::select && stages.select && !stages.within &&
                         stages.transform != nullptr && stages.transform->factors();
     if (last != nullptr && found.kind == last_kind && !within) {
       fail_at(sentence, call, call.position,

@@ -75,6 +75,43 @@ Spread spread_of(std::span<const float> values, Term term) {
   return spread;
 }
 
+struct Reach {
+  HWY_INLINE VD operator()(VD x) const {
+    const VD magnitude = hn::Abs(x);
+    return hn::IfThenElseZero(hn::Ge(magnitude, hn::Set(F64(), least)), magnitude);
+  }
+  double operator()(double x) const { return std::abs(x) >= least ? std::abs(x) : 0; }
+  double least;
+};
+
+std::uint64_t count_reaching(std::span<const float> values, std::uint32_t least) {
+  const VI below = hn::Set(I32(), static_cast<std::int32_t>(least - 1));
+  std::uint64_t count = 0;
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes) {
+    count += hn::CountTrue(I32(), hn::Gt(magnitudes(load_floats(&values[i])), below));
+  }
+  for (; i < values.size(); ++i) count += element::magnitude_bits(values[i]) >= least ? 1 : 0;
+  return count;
+}
+
+Reaching reaching(std::span<const float> values, std::uint32_t least) {
+  constexpr std::size_t block = 2048;  // as above
+  const Reach term{std::bit_cast<float>(least)};
+  Reaching all;
+  all.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
+    LaneSum sum;
+    std::size_t i = 0;
+    for (; i + LaneSum::count <= chunk.size(); i += LaneSum::count) {
+      if (i % block == 0) all.count += count_reaching(chunk.subspan(i, std::min(block, chunk.size() - i)), least);
+      sum.add(&chunk[i], term);
+    }
+    if (i % block == 0) all.count += count_reaching(chunk.subspan(i), least);
+    return sum.finish(chunk.subspan(i), term);
+  });
+  return all;
+}
+
 Spread spread_abs(std::span<const float> values) { return spread_of(values, Magnitude()); }
 Spread spread_squares(std::span<const float> values) { return spread_of(values, Square()); }
 
@@ -91,6 +128,7 @@ HWY_EXPORT(max_abs_bits);
 HWY_EXPORT(max_abs_blocks);
 HWY_EXPORT(spread_abs);
 HWY_EXPORT(spread_squares);
+HWY_EXPORT(reaching);
 
 double sum_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_abs)(values); }
 double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(sum_squares)(values); }
@@ -100,6 +138,9 @@ std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, s
 }
 Spread spread_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_abs)(values); }
 Spread spread_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_squares)(values); }
+Reaching reaching(std::span<const float> values, std::uint32_t least) {
+  return HWY_DYNAMIC_DISPATCH(reaching)(values, least);
+}
 bool all_finite(std::span<const float> values) { return max_abs_bits(values) < infinity_bits; }
 
 }  // namespace sotto::kernels

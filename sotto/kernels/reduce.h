@@ -16,6 +16,14 @@ double sum_squares(std::span<const float> values);
 
 // The largest |value|, as float bits without the sign: 0x7F800000 or more just when an element is not finite.
 std::uint32_t max_abs_bits(std::span<const float> values);
+// Of the values with a magnitude of at least these bits (select.h): how many, and the sum of their magnitudes in the
+// lanes and chunks above.
+struct Reaching {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+Reaching reaching(std::span<const float> values, std::uint32_t least);
+
 bool all_finite(std::span<const float> values);
 // The same of every `block` values (the last may be fewer), as floats at any address; returns the largest of all.
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms);

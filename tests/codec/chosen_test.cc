@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include "sotto/codec/chain.h"
-#include "sotto/codec/quantise/f32.h"
-#include "sotto/codec/select/topk.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -69,7 +66,7 @@ TEST(Chosen, IsTheSameOfAMessageAndOfItsLinearForm) {
 }
 
 TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
-  const Layout layout({{"matrix", 0, {2, 4}}, {"rest", 8, {4}}}, 12);
+  const Layout layout({{"matrix", 0, {2, 4}}, {"rest", 8, {1, 4}}}, 12);
   const Input input{"few", layout, {1, -8, 2, 7, 0.5F, 0, 0, 3, 0.25F, 0, 9, 0}};
   for (const char* sentence : {"topk(0.25)", "topk(0.25) | f16", "topk(0.25) | qsgd(bits=1)"}) {
     const auto codec = make_codec("test", sentence);
@@ -80,46 +77,15 @@ TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
   }
 }
 
-// Vectors as they are, and the largest of all others.
-class Dense final : public Select {
- public:
-  std::string sentence() const override { return "dense"; }
-  bool sends_whole(const Group& group) const override { return group.dimensions < 2; }
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
-    std::size_t sum = 0;
-    for (std::size_t g = 0; g < atoms.size(); ++g) sum += each[g] = atoms[g];
-    return sum;
-  }
-  std::size_t select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float>) override {
-    std::size_t total = 0;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const auto energies = groups[g].energies;
-      const auto largest = std::ranges::max_element(energies, {}, [](float x) { return std::abs(x); });
-      counts[g] = 0;
-      for (std::uint32_t i = 0; i < energies.size(); ++i) {
-        if (!sends_whole(groups[g]) && i != static_cast<std::size_t>(largest - energies.begin())) continue;
-        indices[total++] = groups[g].first + i;
-        ++counts[g];
-      }
-    }
-    return total;
-  }
-  Contract contract(std::span<const std::size_t>) const override { return {.kind = Contract::Kind::none}; }
-};
-
 TEST(Chosen, IsNothingOfASegmentThatIsAlwaysSentWhole) {
-  Stages stages;
-  stages.select = std::make_unique<Dense>();
-  stages.quantise = std::make_unique<F32>(F32::Options{});
-  Chain codec(std::move(stages));
+  const auto codec = make_codec("test", "topk(0.1, dense=3)");
   const Layout layout({{"bias", 0, {3}}, {"matrix", 3, {2, 3}}, {"scale", 9, {1}}}, 10);
   const Input input{"mixed", layout, {1, 2, 3, 4, -9, 5, 6, 7, 8, 10}};
-  const auto message = encode(codec, input);
-  EXPECT_EQ(decode(codec, input, message), (std::vector<float>{1, 2, 3, 0, -9, 0, 0, 0, 0, 10}));
+  const auto message = encode(*codec, input);
+  EXPECT_EQ(decode(*codec, input, message), (std::vector<float>{1, 2, 3, 0, -9, 0, 0, 0, 0, 10}));
   std::vector<bool> wanted(10);
   wanted[4] = true;
-  EXPECT_EQ(chosen(codec, input, message), wanted);
+  EXPECT_EQ(chosen(*codec, input, message), wanted);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace {
 
 using Kind = Contract::Kind;
 
-Layout one_segment(std::int64_t n) { return {{{"w", 0, {n}}}, static_cast<std::size_t>(n)}; }
+// Of two dimensions, so that no selection takes it for a bias.
+Layout one_segment(std::int64_t n) { return {{{"w", 0, {1, n}}}, static_cast<std::size_t>(n)}; }
 
 Contract contract_of(const char* sentence, std::int64_t n = 1000) {
   return make_codec("test", sentence)->contract(one_segment(n));
@@ -53,7 +54,22 @@ TEST(Contracts, OfSelections) {
   EXPECT_EQ(contract_of("threshold(0.1)").input, Contract::Input::gradient);
   EXPECT_EQ(contract_of("threshold").delta, 1);
   EXPECT_DOUBLE_EQ(contract_of("threshold(0.1, relative)").delta, 0.001);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(1%, adaptive)").delta, 0.001);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(99%, drop)").delta, 0.01);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(29%, drop)", 100).delta, 0.71);
+  EXPECT_EQ(contract_of("threshold(1, drop)").kind, Kind::none);
   EXPECT_DOUBLE_EQ(contract_of("topk(0.01) | sign").delta, 0.01 / 10);
+}
+
+TEST(Contracts, OfWhatIsDenseAreThoseOfTheOthers) {
+  const Layout layout({{"w", 0, {40, 5}}, {"bias", 200, {30}}}, 230);
+  const auto of = [&](const char* sentence) { return make_codec("test", sentence)->contract(layout); };
+  EXPECT_DOUBLE_EQ(of("topk(1%, dense=29)").delta, 1.0 / 100);
+  EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket, dense=29)").delta, 3.0 / 230);
+  EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket)").delta, 2.0 / 200);
+  EXPECT_DOUBLE_EQ(of("atomo(2, dense=30)").omega, 99);
+  EXPECT_DOUBLE_EQ(of("atomo(2, scope=bucket, dense=0)").omega, 114);
+  EXPECT_DOUBLE_EQ(make_codec("test", "topk(1%)")->contract({{{"bias", 0, {30}}}, 30}).delta, 1);
 }
 
 TEST(Contracts, OfQuantisers) {

@@ -10,29 +10,38 @@ namespace sotto::testing {
 std::vector<std::string> all_sentences() {
   const std::vector<std::string> selects{"",
                                          "topk(0.1)",
-                                         "topk(0.3, scope=bucket)",
-                                         "threshold(0.7)",
-                                         "threshold(0.5, kind=relative)",
-                                         "sampled_topk(0.2)"};
+                                         "topk(0.3, scope=bucket, dense=0)",
+                                         "threshold(0.7, dense=0)",
+                                         "threshold(0.5, kind=relative, dense=7)",
+                                         "sampled_topk(0.2, dense=0)"};
   const std::vector<std::string> transforms{
       "dct(8)", "fft(16)", "hadamard(4)", "svd", "svd(reshape=halves)", "svd(rank=1, exact=1)"};
-  const std::vector<std::string> drawn{"atomo(3, dense=0)",
-                                       "atomo(20%, p=truncate, dense=0)",
-                                       "atomo(20%, p=uniform, dense=0)",
-                                       "atomo(p=max, dense=0)",
-                                       "atomo(p=l2, dense=0)",
-                                       "atomo(9, scope=bucket, dense=0)",
-                                       "atomo(9, scope=bucket, dense=7)",
-                                       "atomo(20%, dense=7)",
-                                       "atomo(2)",
-                                       "randomk(0.2)",
-                                       "randomk(0.2, unbiased=true)",
-                                       "randomk(0.3, shared=false)",
-                                       "randomk(0.3, shared=false, unbiased=true)",
-                                       "block(4, 0.3)",
-                                       "block(3, 0.3, random, unbiased=true)",
-                                       "block(5, 0.2, shared)",
-                                       "block(2, 0.3, shared, unbiased=true)"};
+  const std::vector<std::string> further{"atomo(3, dense=0)",
+                                         "atomo(20%, p=truncate, dense=0)",
+                                         "atomo(20%, p=uniform, dense=0)",
+                                         "atomo(p=max, dense=0)",
+                                         "atomo(p=l2, dense=0)",
+                                         "atomo(9, scope=bucket, dense=0)",
+                                         "atomo(9, scope=bucket, dense=7)",
+                                         "atomo(20%, dense=7)",
+                                         "atomo(2)",
+                                         "topk(0.1, dense=0)",
+                                         "topk(0.3, scope=bucket, dense=7)",
+                                         "sampled_topk(0.1, sample=0.5)",
+                                         "threshold(0.5, kind=relative, scope=bucket, dense=0)",
+                                         "threshold(0.1, kind=adaptive, dense=0)",
+                                         "threshold(0.2, kind=adaptive, scope=bucket)",
+                                         "threshold(0.7, kind=drop, dense=0)",
+                                         "threshold(0.9, kind=drop, scope=bucket, dense=7)",
+                                         "threshold(1, kind=drop)",
+                                         "randomk(0.2)",
+                                         "randomk(0.2, unbiased=true)",
+                                         "randomk(0.3, shared=false)",
+                                         "randomk(0.3, shared=false, unbiased=true)",
+                                         "block(4, 0.3)",
+                                         "block(3, 0.3, random, unbiased=true)",
+                                         "block(5, 0.2, shared)",
+                                         "block(2, 0.3, shared, unbiased=true)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",
@@ -74,7 +83,7 @@ std::vector<std::string> all_sentences() {
                             "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)"}) {
     sentences.emplace_back(joint);
   }
-  for (const std::string& select : drawn) {
+  for (const std::string& select : further) {
     for (const char* rest : {"", " | qsgd", " | f16", " | int8(block=32)", " | zstd"}) {
       sentences.push_back(select + rest);
     }

@@ -107,7 +107,7 @@ class Refused : public ::testing::Test {
   void expect_refused(const std::string& sentence, const std::string& reason, std::uint8_t flags,
                       const std::vector<std::uint8_t>& bytes, std::size_t elements = 16) {
     const Input input{
-        "w", {{{"w", 0, {static_cast<std::int64_t>(elements)}}}, elements}, std::vector<float>(elements, 1.0F)};
+        "w", {{{"w", 0, {1, static_cast<std::int64_t>(elements)}}}, elements}, std::vector<float>(elements, 1.0F)};
     const auto codec = make_codec("test", sentence);
     Header header = MessageView::parse(encode(*codec, input)).header();
     header.flags = flags;
@@ -153,7 +153,7 @@ TEST_F(Refused, Indices) {
 }
 
 TEST_F(Refused, MoreOfASegmentThanItsShare) {
-  const Input input{"two", {{{"a", 0, {8}}, {"b", 8, {8}}}, 16}, std::vector<float>(16, 1.0F)};
+  const Input input{"two", {{{"a", 0, {2, 4}}, {"b", 8, {2, 4}}}, 16}, std::vector<float>(16, 1.0F)};
   const auto codec = make_codec("test", "topk(0.1)");  // one of each
   const Header header = MessageView::parse(encode(*codec, input)).header();
   std::vector<std::byte> body(4 + 8 + 2);

@@ -251,7 +251,7 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
           const auto n = static_cast<std::int64_t>(part.size());
           const double delta = contract.grain == Contract::Grain::segment
                                    ? contract.delta
-                                   : codec->contract({{{"part", 0, {n}}}, part.size()}).delta;
+                                   : codec->contract({{{"part", 0, {1, n}}}, part.size()}).delta;
           const auto sent = std::span(out).subspan(part.begin, part.size());
           const auto given = std::span(input.values).subspan(part.begin, part.size());
           EXPECT_LE(square_distance(sent, given), (1 - delta) * square_norm(given) + tolerance(input)) << input.name;
@@ -406,7 +406,7 @@ TEST(TopK, SendsExactlyTheLargest) {
     for (const std::size_t k : {1, 2, 249, 250, 251, 500, 501, 2500, 9999, 10000}) {
       for (const char* scope : {"segment", "bucket"}) {
         const auto codec =
-            make_codec("test", "topk(" + std::to_string(static_cast<double>(k) / n) + ", " + scope + ")");
+            make_codec("test", "topk(" + std::to_string(static_cast<double>(k) / n) + ", " + scope + ", dense=0)");
         EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, k)) << k;
       }
     }
@@ -420,21 +420,21 @@ TEST(Threshold, ReachesUpToTheLargestFloat) {
     const auto codec = make_codec("test", sentence);
     return decode(*codec, input, encode(*codec, input));
   };
-  EXPECT_EQ(sent("threshold(3.2e38)"), (std::vector<float>{0, -3.3e38F, most, 0}));
-  EXPECT_EQ(sent("threshold(3.4028234663852886e38)"), (std::vector<float>{0, 0, most, 0}));
-  EXPECT_EQ(sent("threshold(1e39)"), (std::vector<float>{0, 0, 0, 0}));
+  EXPECT_EQ(sent("threshold(3.2e38, dense=0)"), (std::vector<float>{0, -3.3e38F, most, 0}));
+  EXPECT_EQ(sent("threshold(3.4028234663852886e38, dense=0)"), (std::vector<float>{0, 0, most, 0}));
+  EXPECT_EQ(sent("threshold(1e39, dense=0)"), (std::vector<float>{0, 0, 0, 0}));
 }
 
 TEST(TopK, OfABucketIsTheLargestOfAllSegments) {
   const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);
   const Input input{"bucket", layout, gaussian(layout, 15)};
-  const auto codec = make_codec("test", "topk(0.05, scope=bucket)");
+  const auto codec = make_codec("test", "topk(0.05, scope=bucket, dense=0)");
   EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, 500));
 }
 
 TEST(TopK, RoundsTheShareUpButNotForRoundingErrors) {
   const auto kept = [](const std::string& sentence, std::int64_t n) {
-    const Layout layout({{"w", 0, {n}}}, static_cast<std::size_t>(n));
+    const Layout layout({{"w", 0, {1, n}}}, static_cast<std::size_t>(n));
     return std::lround(make_codec("test", sentence)->contract(layout).delta * static_cast<double>(n));
   };
   EXPECT_EQ(kept("topk(0.07)", 100), 7);

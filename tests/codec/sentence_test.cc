@@ -41,10 +41,10 @@ std::string method_error(const std::string& sentence) {
 
 TEST(Sentence, IsMadeCanonical) {
   const auto canonical = [](const char* text) { return make_codec("--codec", text)->sentence(); };
-  EXPECT_EQ(canonical("topk(1%)"), "topk(ratio=0.01, scope=segment) | f32");
+  EXPECT_EQ(canonical("topk(1%)"), "topk(ratio=0.01, scope=segment, dense=1024) | f32");
   EXPECT_EQ(canonical("zstd"), "f32 | zstd(level=1)");
   EXPECT_EQ(canonical("topk | qsgd(2) | zstd(3)"),
-            "topk(ratio=0.01, scope=segment) | qsgd(bits=2, bucket=512, norm=max) | zstd(level=3)");
+            "topk(ratio=0.01, scope=segment, dense=1024) | qsgd(bits=2, bucket=512, norm=max) | zstd(level=3)");
   EXPECT_EQ(canonical("int8"), "int8(block=256, stochastic=false)");
 }
 
@@ -78,6 +78,11 @@ TEST(Sentence, RefusesBadOptions) {
                           "topk(0.1, 0.2)",
                           "threshold(-1)",
                           "threshold(2, relative)",
+                          "threshold(1, scope=bucket)",
+                          "threshold(kind=adaptive)",
+                          "threshold(101%, adaptive)",
+                          "threshold(101%, drop)",
+                          "topk(0.1, dense=-1)",
                           "qsgd(0)",
                           "qsgd(9)",
                           "qsgd(bits=2.5)",
@@ -101,7 +106,7 @@ TEST(Sentence, RefusesBadOptions) {
 TEST(Method, SplitsTheMemoryOff) {
   const Method method = parse_method("--codec", "momentum(0.9) | topk(0.1) | f16", memories);
   EXPECT_EQ(method.memory, "momentum(0.9)");
-  EXPECT_EQ(method.codec, "topk(ratio=0.1, scope=segment) | f16");
+  EXPECT_EQ(method.codec, "topk(ratio=0.1, scope=segment, dense=1024) | f16");
   EXPECT_EQ(method.aggregator, "auto");
   EXPECT_EQ(parse_method("--codec", "qsgd(2)", memories).memory, "");
   EXPECT_EQ(parse_method("--codec", "ef", memories).codec, "f32");
@@ -196,7 +201,7 @@ TEST(Describe, SaysWhatEverythingIs) {
   const std::string both = describe_codec("describe", "topk(0.1) | qsgd(2)");
   EXPECT_TRUE(has(both, "topk (select)"));
   EXPECT_TRUE(has(both, "qsgd (quantise)"));
-  EXPECT_TRUE(has(both, "sentence   topk(ratio=0.1, scope=segment) | qsgd(bits=2, bucket=512, norm=max)"));
+  EXPECT_TRUE(has(both, "sentence   topk(ratio=0.1, scope=segment, dense=1024) | qsgd(bits=2, bucket=512, norm=max)"));
   EXPECT_NE(error_of([] { describe_codec("describe", "nonsense"); }), "accepted");
 }
 

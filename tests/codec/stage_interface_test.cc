@@ -144,7 +144,10 @@ TEST(StageInterface, ATransformGoesThereAndBack) {
 
 TEST(StageInterface, RowsAreSelectedByTheirEnergy) {
   const Input input = normal_input();
-  const auto codec = chain(true, std::make_unique<TopK>(TopKOptions{.ratio = 0.2}));
+  TopKOptions options;
+  options.ratio = 0.2;
+  options.dense = 0;
+  const auto codec = chain(true, std::make_unique<TopK>(options));
   const auto message = encode(*codec, input);
   EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
   const auto decoded = decode(*codec, input, message);
@@ -190,7 +193,7 @@ TEST(StageInterface, ATransformPassesOnWhatIsNotFinite) {
   Input input = normal_input();
   input.values[140] = NAN;  // of a.weight
   for (const bool select : {false, true}) {
-    const auto codec = chain(true, select ? std::make_unique<TopK>(TopKOptions{}) : nullptr);
+    const auto codec = chain(true, select ? std::make_unique<TopK>(TopKOptions()) : nullptr);
     EXPECT_THROW(encode(*codec, input), NumericError);
   }
 }

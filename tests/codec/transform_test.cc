@@ -50,7 +50,7 @@ TEST(Chunks, EnergiesAreThoseOfTheInputAtEveryLength) {
 }
 
 TEST(Dct, FindsASlowChangeInOneCoefficient) {
-  const Layout layout({{"w", 0, {64}}}, 64);
+  const Layout layout({{"w", 0, {1, 64}}}, 64);
   Input input{"cosine", layout, std::vector<float>(64)};
   for (std::size_t i = 0; i < 64; ++i) {
     input.values[i] = static_cast<float>(std::cos(std::acos(-1.0) * 3 * (2 * static_cast<double>(i) + 1) / 128));

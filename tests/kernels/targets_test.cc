@@ -449,6 +449,17 @@ TEST(Targets, Selections) {
         if (!(std::abs(drawn[i]) < least)) expected.push_back(static_cast<std::uint32_t>(i) + 5);
       }
       EXPECT_EQ(found, expected);
+      const Reaching reached = reaching(values.span(), std::bit_cast<std::uint32_t>(least));
+      EXPECT_EQ(reached.count, expected.size());
+    }
+  });
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    const auto drawn = numbers(count, seed);
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    for (const float least : {1e-45F, 0.5F, 1e30F}) {
+      EXPECT_EQ(reaching(values.span(), std::bit_cast<std::uint32_t>(least)).sum,
+                reference_sum(drawn, [&](double x) { return std::abs(x) >= least ? std::abs(x) : 0; }));
     }
   });
 }

@@ -1,6 +1,7 @@
 """A golden message: a sentence, what it is given, and what becomes of that."""
 
 import itertools
+import math
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class Case:
         if not select:
             return [[(i, f32(1)) for i in range(len(energies))] for energies, _, _ in groups]
         known = getattr(select, "known", False)
-        streams = [(self.stream(purpose, segment, known), number, len(self.layout.segments[segment][2])) for _, segment, number in groups]
+        shapes = [self.layout.segments[segment][2] for _, segment, _ in groups]
+        streams = [(self.stream(purpose, segment, known), number, len(shape), math.prod(shape)) for (_, segment, number), shape in zip(groups, shapes)]
         chosen = select([energies for energies, _, _ in groups], streams)
         return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
 

@@ -6,19 +6,20 @@ from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
 from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
                        quantise_signs, quantise_terngrad)  # fmt: skip
-from .select import select_atomo, select_block, select_randomk, select_sampled, select_threshold, select_topk
+from .select import (beside_dense, select_atomo, select_block, select_randomk, select_sampled, select_threshold,
+                     select_topk)  # fmt: skip
 from .transform import Dct, Fft, Hadamard, Svd
 
 
 def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
     int4, terngrad = quantise_int4, quantise_terngrad
-    topk, threshold, atomo = select_topk, select_threshold, select_atomo
+    topk, threshold, atomo, dense = select_topk, select_threshold, select_atomo, beside_dense
     randomk, block = select_randomk, select_block
     zstd, lz4 = ("Zstandard frame", zstd_rle), ("LZ4 block", lz4_block)
     int8_text = "int8(block=256, stochastic=false)"
     svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
-    topk_small = "topk(ratio=0.4, scope=segment)"
+    topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
         # The worked examples of docs/wire.md.
@@ -32,8 +33,8 @@ def cases():
         Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
         Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
-        Case("small-sampled_topk", "sampled_topk(ratio=0.4) | f32", quantise_f32, select_sampled(0.4), layout="small"),
-        Case("small-threshold", "threshold(value=0.5, kind=absolute) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
+        Case("small-sampled_topk", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.4), layout="small"),
+        Case("small-threshold", "threshold(value=0.5, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
         Case("small-atomo", "atomo(s=2, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(2, "waterfill"), layout="small"),
         Case("small-randomk", "randomk(ratio=0.4, shared=true, unbiased=false) | f32", quantise_f32, randomk(0.4, True, False), layout="small"),
         Case("small-block", "block(size=2, ratio=0.6, pick=top, unbiased=false) | f32", quantise_f32, block(2, 0.6, "top", False), layout="small"),
@@ -62,27 +63,37 @@ def cases():
         Case("sign-block", "sign(block=9)", sign(9), values=extreme),
         Case("signs", "signs", quantise_signs),
         Case("signs-part", "signs", quantise_signs, values=zeros, part=cut),
-        Case("topk-signs", "topk(ratio=0.3, scope=segment) | signs", quantise_signs, topk(0.3, "segment")),
+        Case("topk-signs", "topk(ratio=0.3, scope=segment, dense=0) | signs", quantise_signs, topk(0.3, "segment")),
         Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
         Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
         Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),
         Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
         Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),
         Case("terngrad-extreme", "terngrad(clip=0)", terngrad(0), values=extreme),
-        Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
-        Case("topk", "topk(ratio=0.05, scope=segment) | f32", quantise_f32, topk(0.05, "segment")),
-        Case("topk-bitmap", "topk(ratio=0.5, scope=segment) | sign(block=0)", sign(0), topk(0.5, "segment")),
-        Case("topk-bucket", "topk(ratio=0.1, scope=bucket) | f16", quantise_f16, topk(0.1, "bucket")),
-        Case("topk-qsgd-part", "topk(ratio=0.2, scope=segment) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), topk(0.2, "segment"), part=cut),
-        Case("index-rice", "topk(ratio=0.06, scope=segment) | sign(block=0)", sign(0), topk(0.06, "segment"), layout="spread"),
-        Case("index-rice-denser", "topk(ratio=0.17, scope=bucket) | int4(block=64, stochastic=false)", int4(64, False), topk(0.17, "bucket"), layout="spread"),
-        Case("index-runs", "threshold(value=0.25, kind=absolute) | f32", quantise_f32, threshold(0.25, "absolute"), layout="sparse"),
-        Case("sampled_topk", "sampled_topk(ratio=0.07) | f32", quantise_f32, select_sampled(0.07)),
-        Case("sampled_topk-few", "sampled_topk(ratio=0.4) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
-        Case("threshold", "threshold(value=0.75, kind=relative) | bf16", quantise_bf16, threshold(0.75, "relative")),
-        Case("threshold-empty", "threshold(value=100, kind=absolute) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
+        # `dense` is of a whole segment: of `vectors` the first is, the last is not, though parts of both are smaller.
+        Case("dense", "topk(ratio=0.2, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, topk(0.2, "segment"))),
+        Case("dense-part", "topk(ratio=0.2, scope=segment, dense=6) | f32", quantise_f32, dense(6, topk(0.2, "segment")), layout="vectors", part=(1, 4, 40)),
+        Case("dense-bucket", "topk(ratio=0.2, scope=bucket, dense=6) | bf16", quantise_bf16, dense(6, topk(0.2, "bucket")), layout="vectors"),
+        Case("dense-sampled", "sampled_topk(ratio=0.2, sample=0.1, dense=6) | f32", quantise_f32, dense(6, select_sampled(0.2, 0.1)), layout="vectors"),
+        Case("dense-atomo-part", "atomo(s=3, p=waterfill, scope=segment, dense=6) | f32", quantise_f32, dense(6, atomo(3, "waterfill")), layout="vectors", part=(0, 2, 40)),
+        Case("threshold-adaptive", "threshold(value=0.1, kind=adaptive, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, threshold(0.1, "adaptive")), layout="spread"),
+        Case("threshold-adaptive-bucket", "threshold(value=0.02, kind=adaptive, scope=bucket, dense=0) | sign(block=0)", sign(0), threshold(0.02, "adaptive", "bucket"), layout="spread"),
+        Case("threshold-drop", "threshold(value=0.9, kind=drop, scope=segment, dense=0) | f32", quantise_f32, threshold(0.9, "drop")),
+        Case("threshold-drop-bucket", "threshold(value=0.29, kind=drop, scope=bucket, dense=6) | int8(block=256, stochastic=false)", int8(256, False), dense(6, threshold(0.29, "drop", "bucket")), layout="vectors"),
+        Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment, dense=0) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
+        Case("topk", "topk(ratio=0.05, scope=segment, dense=0) | f32", quantise_f32, topk(0.05, "segment")),
+        Case("topk-bitmap", "topk(ratio=0.5, scope=segment, dense=0) | sign(block=0)", sign(0), topk(0.5, "segment")),
+        Case("topk-bucket", "topk(ratio=0.1, scope=bucket, dense=0) | f16", quantise_f16, topk(0.1, "bucket")),
+        Case("topk-qsgd-part", "topk(ratio=0.2, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), topk(0.2, "segment"), part=cut),
+        Case("index-rice", "topk(ratio=0.06, scope=segment, dense=0) | sign(block=0)", sign(0), topk(0.06, "segment"), layout="spread"),
+        Case("index-rice-denser", "topk(ratio=0.17, scope=bucket, dense=0) | int4(block=64, stochastic=false)", int4(64, False), topk(0.17, "bucket"), layout="spread"),
+        Case("index-runs", "threshold(value=0.25, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.25, "absolute"), layout="sparse"),
+        Case("sampled_topk", "sampled_topk(ratio=0.07, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.07)),
+        Case("sampled_topk-few", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
+        Case("threshold", "threshold(value=0.75, kind=relative, scope=segment, dense=0) | bf16", quantise_bf16, threshold(0.75, "relative")),
+        Case("threshold-empty", "threshold(value=100, kind=absolute, scope=segment, dense=0) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
         Case("atomo", "atomo(s=5, p=waterfill, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), atomo(5, "waterfill")),
-        Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, atomo(0.2, "waterfill", 1)),
+        Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, dense(1, atomo(0.2, "waterfill"))),
         Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),
         Case("atomo-extreme", "atomo(s=3, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(3, "waterfill"), values=extreme),
         Case("randomk", "randomk(ratio=0.2, shared=true, unbiased=true) | f16", quantise_f16, randomk(0.2, True, True)),
@@ -93,16 +104,16 @@ def cases():
         Case("dct", "dct(chunk=8) | f32", quantise_f32, transform=Dct(8)),
         Case("dct-atomo", "dct(chunk=8) | atomo(s=5, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(5, "waterfill"), transform=Dct(8)),
         Case("fft", "fft(chunk=16) | f32", quantise_f32, transform=Fft(16)),
-        Case("fft-topk", "fft(chunk=4) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), transform=Fft(4)),
+        Case("fft-topk", "fft(chunk=4) | topk(ratio=0.3, scope=segment, dense=0) | f32", quantise_f32, topk(0.3, "segment"), transform=Fft(4)),
         Case("hadamard", "hadamard(chunk=8) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), transform=Hadamard(8)),
-        Case("hadamard-topk-part", "hadamard(chunk=2) | topk(ratio=0.3, scope=segment) | f32", quantise_f32, topk(0.3, "segment"), part=(1, 8, 96), transform=Hadamard(2)),
+        Case("hadamard-topk-part", "hadamard(chunk=2) | topk(ratio=0.3, scope=segment, dense=0) | f32", quantise_f32, topk(0.3, "segment"), part=(1, 8, 96), transform=Hadamard(2)),
         Case("svd", f"{svd} | f32", quantise_f32, transform=Svd()),
-        Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
-        Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment) | topk(ratio=0.4, scope=segment) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),
+        Case("svd-topk", f"{svd} | topk(ratio=0.5, scope=segment, dense=0) | f16", quantise_f16, topk(0.5, "segment"), transform=Svd()),
+        Case("svd-within", f"{svd} | topk(ratio=0.5, scope=segment, dense=0) | topk(ratio=0.4, scope=segment, dense=0) | f32", quantise_f32, topk(0.5, "segment"), transform=Svd(), within=topk(0.4, "segment")),
         Case("rans", f"{int8_text} | rans(model=static)", int8(256, False), values=signs, code=entropy(Rans(), 8)),
         Case("rans-f32", "f32 | rans(model=static)", quantise_f32, layout="long", code=entropy(Rans(), 32)),
         Case("rans-segment", "terngrad(clip=0) | rans(model=segment)", terngrad(0), layout="long", code=entropy(Rans("segment"), 2)),
-        Case("rans-topk", "topk(ratio=0.9, scope=segment) | int8(block=256, stochastic=false) | rans(model=static)", int8(256, False), topk(0.9, "segment"), layout="long", part=(1, 100, 2100), code=entropy(Rans(), 8)),
+        Case("rans-topk", "topk(ratio=0.9, scope=segment, dense=0) | int8(block=256, stochastic=false) | rans(model=static)", int8(256, False), topk(0.9, "segment"), layout="long", part=(1, 100, 2100), code=entropy(Rans(), 8)),
         Case("rans-long", "qsgd(bits=4, bucket=512, norm=l2) | rans(model=static)", qsgd(4, 512, "l2"), layout="long", code=entropy(Rans(), 5)),
         Case("rans-adaptive", "qsgd(bits=4, bucket=512, norm=l2) | rans(model=adaptive)", qsgd(4, 512, "l2"), layout="long", code=entropy(Rans("adaptive"), 5)),
         Case("huffman", "bf16 | huffman(model=static)", quantise_bf16, layout="long", code=entropy(Huffman(), 16)),

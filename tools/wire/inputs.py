@@ -11,6 +11,7 @@ LAYOUTS = {
     "row": Layout([("w", 0, (96,))], 96),
     "long": Layout([("a", 0, (1500,)), ("b", 1500, (3, 300))], 2400),
     "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
+    "vectors": Layout([("a", 0, (6,)), ("b", 16, (3, 4)), ("c", 32, (9,))], 48),
     "spread": Layout([("a", 0, (20, 17)), ("b", 352, (13, 29))], 736),
     "sparse": Layout([("w", 0, (8, 20000))], 160000),
 }
@@ -55,6 +56,13 @@ def few_large(layout):
     return out
 
 
+def vectors(layout):
+    out = mixed(LAYOUTS["mixed"])[: layout.size]
+    out[6:16] = out[28:32] = out[41:48] = 0
+    out[32:41] = [3, -0.5, 0.25, 0, 8, 0.125, -2, 1, 7]
+    return out
+
+
 def sparse(layout):
     """Five values far apart; the run before the last one is longer than 16 bits."""
     out = np.zeros(layout.size, dtype=f32)
@@ -93,4 +101,6 @@ def signs(layout):
     return out
 
 
-INPUTS = {"row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed, "spread": mixed, "sparse": sparse}
+INPUTS = {
+    "row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed, "vectors": vectors, "spread": mixed, "sparse": sparse
+}  # fmt: skip

@@ -1,4 +1,7 @@
-"""Selections: list of groups' energies -> numbers of the selected atoms and their scales, per group."""
+"""Selections: list of groups' energies -> numbers of the selected atoms and their scales, per group.
+
+Beside the energies there is for each group (stream, number of the first atom, dimensions and values of the segment).
+"""
 
 import math
 
@@ -16,6 +19,17 @@ def share(n, ratio):
     return min(math.ceil(n * ratio * (1 - 1e-12)), n)
 
 
+def beside_dense(dense, select):
+    """Groups of segments of one dimension with at most `dense` values go whole; `select` knows nothing of them."""
+
+    def split(groups, origins):
+        whole = [dimensions <= 1 and values <= dense for _, _, dimensions, values in origins]
+        others = iter(select([g for g, w in zip(groups, whole) if not w], [o for o, w in zip(origins, whole) if not w]))
+        return [[i for i, e in enumerate(g) if e != 0] if w else next(others) for g, w in zip(groups, whole)]
+
+    return split
+
+
 def select_topk(ratio, scope):
     def select(pieces, streams):
         if scope == "segment":
@@ -31,10 +45,10 @@ def select_topk(ratio, scope):
     return select
 
 
-def select_sampled(ratio):
+def select_sampled(ratio, looked_at=0.01):
     def one(values):
         n = len(values)
-        size = max((n + 99) // 100, math.ceil(2 / ratio))
+        size = max(share(n, looked_at), math.ceil(2 / ratio))
         stride = max(n // size, 1)
         sample = [abs(values[j * stride + (mix(j) * stride >> 32)]) for j in range(n // stride)]
         least = sorted(sample, reverse=True)[share(len(sample), ratio) - 1] if sample else f32(0)
@@ -74,7 +88,7 @@ class Select:
 def select_randomk(ratio, shared, unbiased):
     def select(groups, streams):
         result = []
-        for energies, (stream, number, _) in zip(groups, streams):
+        for energies, (stream, number, _, _) in zip(groups, streams):
             taken, scale = at_random(len(energies), ratio, stream, number)
             result.append([(i, scale if unbiased else f32(1)) for i in taken])
         return result
@@ -85,7 +99,7 @@ def select_randomk(ratio, shared, unbiased):
 def select_block(size, ratio, pick, unbiased):
     def select(groups, streams):
         result = []
-        for energies, (stream, number, _) in zip(groups, streams):
+        for energies, (stream, number, _, _) in zip(groups, streams):
             blocks = [list(range(lo, min(lo + size, len(energies)))) for lo in range(0, len(energies), size)]
             taken, scale = at_random(len(blocks), ratio, stream, number)
             if pick == "top":
@@ -97,13 +111,44 @@ def select_block(size, ratio, pick, unbiased):
     return Select(select, block=size, known=pick == "shared")
 
 
-def select_threshold(value, kind):
+def dropping(magnitudes, value):
+    """The magnitude below which the share `value` lies."""
+    order = sorted(magnitudes)
+    gone = min(math.floor(len(order) * value * (1 + 1e-12)), len(order))
+    return order[gone] if gone < len(order) else f32(math.inf)
+
+
+def fitted(magnitudes, value):
+    """The magnitude that the share `value` reaches if the tail is exponential."""
+    wanted, most = share(len(magnitudes), value), max(magnitudes)
+    least = f32(0)
+    for _ in range(16):
+        those = [m for m in magnitudes if m >= least]
+        if len(those) <= wanted:
+            break
+        one_in = min(len(those) / wanted, 4)
+        mean = math.fsum(map(float, those)) / len(those)
+        level = f32(min(float(least) + (mean - float(least)) * math.log(one_in), float(most)))
+        if level <= least:
+            break
+        least = level
+        if one_in < 4:
+            break
+    return least
+
+
+def select_threshold(value, kind, scope="segment"):
+    least_of = {
+        "absolute": lambda magnitudes: f32(value),
+        "relative": lambda magnitudes: f32(value) * max(magnitudes),
+        "adaptive": lambda magnitudes: fitted(magnitudes, value),
+        "drop": lambda magnitudes: dropping(magnitudes, value),
+    }[kind]
+
     def select(pieces, streams):
-        result = []
-        for p in pieces:
-            least = f32(value) if kind == "absolute" else f32(value) * max(abs(v) for v in p)
-            result.append([i for i, v in enumerate(p) if v != 0 and abs(v) >= least])
-        return result
+        together = [least_of([abs(v) for p in pieces for v in p])] * len(pieces) if scope == "bucket" else None
+        levels = together or [least_of([abs(v) for v in p]) for p in pieces]
+        return [[i for i, v in enumerate(p) if v != 0 and abs(v) >= least] for p, least in zip(pieces, levels)]
 
     return select
 
@@ -118,14 +163,12 @@ def water_level(energies, s):
     return 0
 
 
-def select_atomo(s, p, dense=0):
+def select_atomo(s, p):
     def select(groups, streams):
         result = []
-        for energies, (stream, number, dimensions) in zip(groups, streams):
+        for energies, (stream, number, _, _) in zip(groups, streams):
             budget = s * len(energies) if s < 1 else s
-            if dimensions <= 1 and len(energies) <= dense:
-                factor = math.inf
-            elif p == "waterfill":
+            if p == "waterfill":
                 level = water_level(energies, budget)
                 factor = 1 / level if level else math.inf
             elif p == "max":

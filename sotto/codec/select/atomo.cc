@@ -43,10 +43,6 @@ std::size_t Atomo::limits(std::span<const std::size_t> atoms, std::span<std::siz
   return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
 }
 
-bool Atomo::is_dense(const Group& group) const {
-  return group.dimensions <= 1 && group.values <= static_cast<std::size_t>(options_.dense);
-}
-
 double Atomo::budget(std::size_t atoms) const { return is_share_ ? s_ * static_cast<double>(atoms) : s_; }
 
 double Atomo::factor(std::span<const Group> groups) {
@@ -83,15 +79,10 @@ double Atomo::factor(std::span<const Group> groups) {
 std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts, std::span<float> scales) {
   const bool together = options_.scope == "bucket";
-  double factor = 0;
-  if (together) {
-    pooled_.clear();
-    std::ranges::copy_if(groups, std::back_inserter(pooled_), [this](const Group& group) { return !is_dense(group); });
-    factor = this->factor(pooled_);
-  }
+  double factor = together ? this->factor(groups) : 0;
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (!together) factor = is_dense(groups[g]) ? 0 : this->factor(groups.subspan(g, 1));
+    if (!together) factor = this->factor(groups.subspan(g, 1));
     counts[g] = draw(groups[g], factor, streams, indices.data() + total, scales.data() + total);
     total += counts[g];
   }
@@ -101,7 +92,7 @@ std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams,
 std::size_t Atomo::draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
                         float* scales) const {
   constexpr auto most = static_cast<double>(std::numeric_limits<float>::max());
-  if (is_dense(group) || std::isinf(factor) || std::isnan(factor)) {
+  if (std::isinf(factor) || std::isnan(factor)) {
     // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
     // is at least the number of those that are not.
     const bool bad = largest_magnitude(workers(), group.energies) >= kernels::infinity_bits;

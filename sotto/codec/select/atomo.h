@@ -2,17 +2,17 @@
 
 #include <optional>
 
+#include "sotto/codec/select/dense.h"
 #include "sotto/codec/select/water_level.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
 
-struct AtomoOptions {
+struct AtomoOptions : DenseOption {
   std::string s = "none";
   std::string p = "waterfill";
   std::string scope = "segment";
-  std::int64_t dense = 1024;
   void visit(OptionVisitor& v) {
     v.option("s", s, "atoms sent on average: a number, at least 1, or a share such as 5%; none with p=max and p=l2");
     v.option("p", p,
@@ -22,9 +22,7 @@ struct AtomoOptions {
     v.option("scope", scope,
              "s is of each segment, or of the whole bucket (of each part that scatter_reduce cuts it into)",
              {"segment", "bucket"});
-    v.option("dense", dense,
-             "one-dimensional segments of at most so many values, such as biases, are sent whole and beside s",
-             Bounds{0, 4294967295.0});
+    visit_dense(v);
   }
   // What no single option can be blamed for; empty when there is nothing.
   std::string problem() const;
@@ -41,20 +39,17 @@ class Atomo final : public Select {
 
   std::string sentence() const override { return record_options("atomo", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms, std::size_t groups) override {
-    level_.reserve(atoms);
-    pooled_.reserve(groups);
-  }
+  void reserve(std::size_t atoms, std::size_t /*groups*/) override { level_.reserve(atoms); }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
+  std::size_t dense() const override { return options_.most_dense(); }
   bool pools() const override { return options_.scope == "bucket"; }
   bool scales() const override { return true; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  bool is_dense(const Group& group) const;
   double budget(std::size_t atoms) const;  // s of so many atoms
-  // p = min(1, factor * |e|) for atoms of these groups, none of them dense; not finite when an energy is not.
+  // p = min(1, factor * |e|) for atoms of these groups; not finite when an energy is not.
   double factor(std::span<const Group> groups);
   double omega(std::size_t atoms) const;
   std::size_t draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
@@ -64,7 +59,6 @@ class Atomo final : public Select {
   double s_ = 0;
   bool is_share_ = false;
   WaterLevel level_;
-  std::vector<Group> pooled_;  // groups that share s
 };
 
 }  // namespace sotto

@@ -67,7 +67,7 @@ std::size_t Candidates::write(std::span<std::uint32_t> indices) const {
 }
 
 std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
-                                      std::span<std::uint32_t> indices, std::span<std::size_t> counts) {
+                                      std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties) {
   if (found_ <= k) return write(indices);
   const auto numbers = numbers_.room(found_);
   const auto magnitudes = magnitudes_.room(found_);
@@ -83,7 +83,7 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
   // Behind `last`, what equals the k-th does not go.
   const Ranked kth = rank_largest(workers, magnitudes, k);
   std::size_t last = found_;
-  if (kth.larger + kth.equal > k) {
+  if (ties == Ties::first && kth.larger + kth.equal > k) {
     last = 0;
     for (std::size_t wanted = k - kth.larger; wanted > 0; ++last) wanted -= magnitudes[last] == kth.value ? 1 : 0;
   }
@@ -112,7 +112,7 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
 }
 
 std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
-                                       std::span<std::uint32_t> indices, std::span<std::size_t> counts) {
+                                       std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties) {
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   if (k == 0) {
@@ -128,7 +128,7 @@ std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::spa
   if (collect(workers, groups, least, counts) < k && least > 1) {
     collect(workers, groups, 1, counts);
   }
-  return write_largest(workers, k, groups, indices, counts);
+  return write_largest(workers, k, groups, indices, counts, ties);
 }
 
 }  // namespace sotto

@@ -29,15 +29,16 @@ class Candidates {
   // Collects all atoms of at least this magnitude, and how many of each group; returns how many in all.
   std::size_t collect(Workers& workers, std::span<const Group> groups, std::uint32_t least,
                       std::span<std::size_t> counts);
-  // Writes the ascending numbers of what was collected, all of them or the k largest, of equal ones those that stand
-  // first; returns how many.
+  // Which of those that equal the k-th largest are among the k largest.
+  enum class Ties : std::uint8_t { first, all };
+  // Writes the ascending numbers of what was collected, all of them or the k largest; returns how many.
   std::size_t write(std::span<std::uint32_t> indices) const;
   std::size_t write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
-                            std::span<std::uint32_t> indices, std::span<std::size_t> counts);
+                            std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 
   // The k largest of these groups together, exactly, in the same form.
   std::size_t select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
-                             std::span<std::uint32_t> indices, std::span<std::size_t> counts);
+                             std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 
   void reserve(std::size_t atoms) {
     numbers_.room(atoms);

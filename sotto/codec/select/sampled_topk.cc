@@ -13,10 +13,10 @@ constexpr double too_few = 0.8;
 constexpr float lower = 0.8F;
 constexpr int corrections = 10;
 
-// One in a hundred, but enough to rank by.
-std::size_t sample_size(std::size_t atoms, double ratio) {
-  const double enough = std::min(std::ceil(2 / ratio), static_cast<double>(atoms) + 1);
-  return std::max((atoms + 99) / 100, static_cast<std::size_t>(enough));
+// Enough to rank by.
+std::size_t sample_size(std::size_t atoms, const SampledTopKOptions& options) {
+  const double enough = std::min(std::ceil(2 / options.ratio), static_cast<double>(atoms) + 1);
+  return std::max(share_of(options.sample, atoms), static_cast<std::size_t>(enough));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::size_t SampledTopK::select_from(std::span<const Group> group, std::span<std
                                      std::span<std::size_t> count) {
   const std::size_t atoms = group[0].energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
-  const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_.ratio), 1);
+  const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
   const auto sample = candidates_.sample(workers(), group, stride);
   std::uint32_t least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
   std::size_t found = candidates_.collect(workers(), group, least, count);

@@ -1,16 +1,21 @@
 #pragma once
 
 #include "sotto/codec/select/candidates.h"
+#include "sotto/codec/select/dense.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
 
-struct SampledTopKOptions {
+struct SampledTopKOptions : DenseOption {
   double ratio = 0.01;
+  double sample = 0.01;
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of a segment's elements that is aimed at; 0.8 to 1.3 times as many are sent",
              Bounds::share());
+    v.option("sample", sample, "share of them that is looked at for the threshold, or more where 2/ratio is more",
+             Bounds::share());
+    visit_dense(v);
   }
 };
 
@@ -27,6 +32,7 @@ class SampledTopK final : public Select {
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
+  std::size_t dense() const override { return options_.most_dense(); }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

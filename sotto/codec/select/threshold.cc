@@ -6,42 +6,95 @@
 #include <limits>
 #include <numeric>
 
-#include "sotto/codec/select/candidates.h"
+#include "sotto/codec/select/exponential_fit.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
+
+std::string ThresholdOptions::problem() const {
+  if (kind == "absolute") {
+    return scope == "bucket" ? "an absolute threshold is the same for all segments: it has no scope" : "";
+  }
+  if (kind == "relative" && value > 1) return "a relative threshold above 1 would never send anything";
+  if (kind == "adaptive" && (value <= 0 || value > 1)) {
+    return "value is the share of the elements that is aimed at, in (0, 1], as in threshold(1%, kind=adaptive)";
+  }
+  if (kind == "drop" && value > 1) {
+    return "value is the share of the elements that is dropped, in [0, 1], as in threshold(99%, kind=drop)";
+  }
+  return "";
+}
 
 std::size_t Threshold::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
   std::copy(atoms.begin(), atoms.end(), each.begin());
   return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
 }
 
+// A product that should be whole may come out a little below it, as 0.29 * 100.
+std::size_t Threshold::kept(std::size_t atoms) const {
+  const double dropped = std::floor(static_cast<double>(atoms) * options_.value * (1 + 1e-12));
+  return atoms - std::min(static_cast<std::size_t>(dropped), atoms);
+}
+
 std::size_t Threshold::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                               std::span<std::size_t> counts, std::span<float>) {
+  if (pools()) return select_from(groups, indices, counts);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const Group& group = groups[g];
-    auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
-    if (relative()) {
-      const std::uint32_t most = std::min(largest_magnitude(workers(), group.energies), kernels::infinity_bits - 1);
-      least = std::min(least * std::bit_cast<float>(most), std::bit_cast<float>(most));
+    total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
+  }
+  return total;
+}
+
+std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+                                   std::span<std::size_t> counts) {
+  if (drops()) {
+    std::size_t atoms = 0;
+    for (const Group& group : groups) atoms += group.energies.size();
+    if (const std::size_t k = kept(atoms); k > 0) {
+      return candidates_.select_largest(workers(), k, groups, indices, counts, Candidates::Ties::all);
     }
-    const std::uint32_t bits = std::max(std::bit_cast<std::uint32_t>(least), 1U);
-    counts[g] = collect(workers(), group, bits, indices.data() + total);
+  }
+  const std::uint32_t least = least_of(groups);
+  std::size_t total = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    counts[g] = collect(workers(), groups[g], least, indices.data() + total);
     total += counts[g];
   }
   return total;
 }
 
+std::uint32_t Threshold::least_of(std::span<const Group> groups) const {
+  if (drops()) return kernels::infinity_bits;  // everything but what is not finite, which the quantiser finds
+  if (options_.kind == "adaptive") return fit_exponential(workers(), groups, options_.value);
+  auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
+  if (options_.kind == "relative") {
+    std::uint32_t most = 0;
+    for (const Group& group : groups) most = std::max(most, largest_magnitude(workers(), group.energies));
+    const auto largest = std::bit_cast<float>(std::min(most, kernels::infinity_bits - 1));
+    least = std::min(least * largest, largest);
+  }
+  return std::max(std::bit_cast<std::uint32_t>(least), 1U);
+}
+
 Contract Threshold::contract(std::span<const std::size_t> atoms) const {
   using Kind = Contract::Kind;
   if (options_.value == 0) return {.kind = Kind::contraction, .delta = 1, .input = Contract::Input::delta};
-  if (!relative()) return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
-  // The largest element is always sent, and nothing that is dropped reaches `value` times it.
-  const std::size_t largest =
-      atoms.empty() ? 1 : std::max<std::size_t>(*std::max_element(atoms.begin(), atoms.end()), 1);
-  return {.kind = Kind::contraction, .delta = 1 / static_cast<double>(largest), .input = Contract::Input::delta};
+  if (options_.kind == "absolute") return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
+  double delta = 1;
+  const auto keep = [&](std::size_t n) {
+    // The largest element is always sent, and nothing that is dropped is larger than what is sent.
+    const auto sent = static_cast<double>(drops() ? kept(n) : 1);
+    if (n > 0) delta = std::min(delta, sent / static_cast<double>(n));
+  };
+  if (pools()) {
+    keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
+  } else {
+    std::for_each(atoms.begin(), atoms.end(), keep);
+  }
+  if (delta == 0) return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
+  return {.kind = Kind::contraction, .delta = delta, .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

@@ -1,17 +1,19 @@
 #pragma once
 
 #include "sotto/codec/select/candidates.h"
+#include "sotto/codec/select/dense.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
 
-struct TopKOptions {
+struct TopKOptions : DenseOption {
   double ratio = 0.01;
   std::string scope = "segment";
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
     v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
+    visit_dense(v);
   }
 };
 
@@ -28,6 +30,7 @@ class TopK final : public Select {
   bool pools() const override { return options_.scope == "bucket"; }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
+  std::size_t dense() const override { return options_.most_dense(); }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

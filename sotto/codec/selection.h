@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// A group as far as it is known before there are values.
+struct GroupSize {
+  std::size_t atoms = 0;
+  bool dense = false;
+};
+
+// A selection stage as a chain uses it: what is dense goes past it, whole (but for its zeros, where single
+// atoms are listed), and beside what it selects. Dense are the groups of segments of one dimension that have at most
+// Select::dense() values (of the whole segment, however a part cuts it).
+class Selection {
+ public:
+  Selection() = default;
+  Selection(std::unique_ptr<Select> stage) : stage_(std::move(stage)) {}  // null: all atoms go
+
+  explicit operator bool() const { return stage_ != nullptr; }
+  Select* get() const { return stage_.get(); }
+  Select* operator->() const { return stage_.get(); }
+  Select& operator*() const { return *stage_; }
+  bool is_dense(const Segment& segment) const;
+
+  // As those of Select, for groups of which some are dense.
+  std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each) const;
+  void reserve(std::size_t atoms, std::size_t groups) const;
+  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
+                     std::span<std::size_t> counts, std::span<float> scales) const;
+  Contract contract(std::span<const GroupSize> groups) const;
+
+ private:
+  bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= stage_->dense(); }
+  std::size_t blocks(std::size_t atoms) const { return (atoms + stage_->block() - 1) / stage_->block(); }
+  std::size_t write_dense(const Group& group, std::uint32_t* out) const;
+
+  std::unique_ptr<Select> stage_;
+  mutable std::vector<Group> others_;         // groups that are not dense,
+  mutable std::vector<std::size_t> numbers_;  // and how many atoms they have or send
+  mutable std::vector<std::size_t> each_;
+  mutable Scratch<std::uint32_t> dense_;  // atoms of those that are
+};
+
+}  // namespace sotto

@@ -1,0 +1,187 @@
+// What selections have in common, and what thresholds take.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "sotto/codec/sample.h"
+#include "sotto/core/error.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+std::vector<float> sent(const std::string& sentence, const Layout& layout, const std::vector<float>& values) {
+  const Input input{"input", layout, values};
+  const auto codec = make_codec("test", sentence);
+  return decode(*codec, input, encode(*codec, input));
+}
+
+// Three segments of one dimension among others, of which `dense=9` takes two.
+Layout with_biases() {
+  Layout layout;
+  layout.append("a.bias", {9});
+  layout.append("a", {6, 7});
+  layout.append("b.bias", {10});
+  layout.append("b", {3, 2, 5});
+  layout.append("scale", {});
+  return layout;
+}
+
+const std::vector<std::string> selections{"topk(0.1, dense=9)",
+                                          "topk(0.2, scope=bucket, dense=9)",
+                                          "sampled_topk(0.2, dense=9)",
+                                          "threshold(1.5, dense=9)",
+                                          "threshold(0.5, kind=relative, dense=9)",
+                                          "threshold(0.5, kind=relative, scope=bucket, dense=9)",
+                                          "threshold(0.2, kind=adaptive, scope=bucket, dense=9)",
+                                          "threshold(0.8, kind=drop, dense=9)",
+                                          "threshold(0.8, kind=drop, scope=bucket, dense=9)",
+                                          "threshold(1, kind=drop, dense=9)"};
+
+TEST(Dense, SegmentsGoWholeAndTheOthersAsIfAlone) {
+  const Layout layout = with_biases();
+  std::vector<float> values = gaussian(layout, 31);
+  values[2] = 0;
+  std::vector<float> others = values;
+  std::vector<Segment> segments;
+  for (const Segment& segment : layout.segments()) {
+    const bool dense = segment.name == "a.bias" || segment.name == "scale";
+    if (!dense) segments.push_back(segment);
+    for (std::size_t i = segment.offset; dense && i < segment.range().end; ++i) others[i] = 0;
+  }
+  const Layout alone(segments, layout.size());
+  for (const std::string& sentence : selections) {
+    std::vector<float> expected = sent(sentence, alone, others);
+    for (std::size_t i = 0; i < 9; ++i) expected[i] = values[i];
+    expected[layout.segments()[4].offset] = values[layout.segments()[4].offset];
+    EXPECT_EQ(sent(sentence, layout, values), expected) << sentence;
+  }
+}
+
+TEST(Dense, IsTheSegmentNotThePieceOfAPart) {
+  const Layout layout({{"w", 0, {40}}}, 40);
+  const Input input{"w", layout, gaussian(layout, 32)};
+  for (const auto& [sentence, whole] :
+       {std::pair{"topk(0.1, dense=39)", false}, {"topk(0.1, dense=40)", true}, {"threshold(9, dense=40)", true}}) {
+    const auto codec = make_codec("test", sentence);
+    std::vector<float> out(40);
+    add_part(*codec, layout, {5, 15}, encode_part(*codec, input, {5, 15}), 1, out);
+    EXPECT_EQ(std::ranges::count_if(out, [](float x) { return x != 0; }), whole ? 10 : 1) << sentence;
+  }
+}
+
+TEST(Dense, OfTheDefaultAreBiasesAndNoMore) {
+  for (const std::int64_t n : {1024, 1025}) {
+    const Layout layout({{"bias", 0, {n}}}, static_cast<std::size_t>(n));
+    const std::vector<float> values = gaussian(layout, 33);
+    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(0.5, kind=relative)"}) {
+      EXPECT_EQ(sent(sentence, layout, values) == values, n == 1024) << sentence << " " << n;
+    }
+  }
+}
+
+TEST(Dense, WithinRowsOfSvdIsTheTensor) {
+  const Layout layout({{"bias", 0, {12}}, {"w", 16, {6, 5}}}, 46);
+  const std::vector<float> values = gaussian(layout, 34);
+  const auto bias = sent("svd | topk(1, dense=0) | topk(0.1)", layout, values);
+  const auto none = sent("svd | topk(1, dense=0) | topk(0.1, dense=0)", layout, values);
+  double lost = 0;
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_NEAR(bias[i], values[i], 1e-5);
+    lost += std::abs(none[i] - values[i]);
+  }
+  EXPECT_GT(lost, 1);
+  EXPECT_TRUE(std::equal(bias.begin() + 16, bias.end(), none.begin() + 16));
+}
+
+// The share that goes of what is aimed at, where an exponential tail is a fair guess and where it is not.
+TEST(AdaptiveThreshold, SendsAboutTheShareThatIsAimedAt) {
+  const std::size_t n = 300'000;
+  const Layout layout({{"w", 0, {1, static_cast<std::int64_t>(n)}}}, n);
+  const std::vector<float> normal = gaussian(layout, 35);
+  const auto made = [&](auto value) {
+    std::vector<float> values(n);
+    std::ranges::transform(normal, values.begin(), value);
+    return values;
+  };
+  std::vector<float> student(n);
+  fill_sample("test", "student", 36, student);
+  const std::vector<std::pair<std::vector<float>, double>> inputs{
+      {normal, 1.15},
+      {student, 1.3},
+      {made([](float x) { return x * x * x; }), 1.4},
+      {made([](float x) { return std::copysign(x * x, x); }), 1.3},
+      {made([](float x) { return std::erf(x / std::sqrt(2.0F)); }), 1.5},  // even
+  };
+  for (const auto& [values, slack] : inputs) {
+    for (const double ratio : {0.1, 0.01, 0.001}) {
+      const auto out = sent("threshold(" + std::to_string(ratio) + ", kind=adaptive)", layout, values);
+      const auto count = static_cast<double>(std::ranges::count_if(out, [](float x) { return x != 0; }));
+      EXPECT_GT(count, ratio * static_cast<double>(n) / slack) << ratio;
+      EXPECT_LT(count, ratio * static_cast<double>(n) * slack) << ratio;
+    }
+  }
+}
+
+TEST(AdaptiveThreshold, AlwaysSendsTheLargest) {
+  const Layout layout({{"w", 0, {1, 6}}}, 6);
+  EXPECT_EQ(sent("threshold(0.1, kind=adaptive)", layout, {1, -1, 1, 1, -1, 1}),
+            (std::vector<float>{1, -1, 1, 1, -1, 1}));
+  EXPECT_EQ(sent("threshold(0.1, kind=adaptive)", layout, {0, 0, 0, -1e-45F, 0, 0})[3], -1e-45F);
+  EXPECT_EQ(sent("threshold(0.2, kind=adaptive)", layout, {1, 2, 3, 4, 5, -1e30F})[5], -1e30F);
+  EXPECT_EQ(sent("threshold(1, kind=adaptive)", layout, {1, 2, 3, 0, 5, 6}), (std::vector<float>{1, 2, 3, 0, 5, 6}));
+  EXPECT_EQ(sent("threshold(0.2, kind=adaptive)", layout, std::vector<float>(6)), std::vector<float>(6));
+}
+
+TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
+  const std::size_t n = 10'000;
+  const Layout layout({{"a", 0, {1, 6000}}, {"b", 6000, {4, 1000}}}, n);
+  std::vector<float> values = gaussian(layout, 37);
+  for (std::size_t i = 0; i < n; i += 7) values[i] = i % 2 == 0 ? 0.75F : -0.75F;
+  std::vector<float> magnitudes(n);
+  std::ranges::transform(values, magnitudes.begin(), [](float x) { return std::abs(x); });
+  std::ranges::sort(magnitudes);
+  for (const double share : {0.0, 0.29, 0.5, 0.55, 0.9, 0.999, 1.0}) {
+    const auto dropped = static_cast<std::size_t>(std::lround(share * n));
+    const float least = dropped < n ? magnitudes[dropped] : std::numeric_limits<float>::infinity();
+    std::vector<float> expected = values;
+    for (float& x : expected) x = std::abs(x) >= least ? x : 0;
+    EXPECT_EQ(sent("threshold(" + std::to_string(share) + ", kind=drop, scope=bucket)", layout, values), expected);
+  }
+}
+
+TEST(SampledTopK, IsWithinItsBoundsAndTakesTheLargest) {
+  const std::size_t n = 100'000;
+  const Layout layout({{"w", 0, {10, 10'000}}}, n);
+  const std::vector<float> normal = gaussian(layout, 38);
+  std::vector<float> steep(n), few(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    steep[i] = std::pow(normal[i], 9.0F);
+    few[i] = i % 997 == 0 ? 50 + normal[i] : 1e-6F * normal[i];  // a tenth of k far above the others
+  }
+  for (const auto& values : {normal, steep, few}) {
+    for (const char* sample : {"0.001", "0.01", "1"}) {
+      const auto out = sent(std::string("sampled_topk(0.01, sample=") + sample + ")", layout, values);
+      float least = std::numeric_limits<float>::infinity(), left = 0;
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (out[i] != 0) ++count;
+        if (out[i] != 0) least = std::min(least, std::abs(values[i]));
+        if (out[i] == 0) left = std::max(left, std::abs(values[i]));
+      }
+      EXPECT_GE(least, left);
+      EXPECT_LE(count, 1300U);
+      EXPECT_GE(count, 100U);
+      if (std::string(sample) == "1") {
+        EXPECT_EQ(count, 1000U);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sotto::testing
