@@ -33,11 +33,12 @@ std::string joined_sentence(const Stages& stages) {
 std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
   const std::size_t wanted = std::min<std::size_t>(16384, grain);
   const Contract contract = quantise.contract(wanted);
-  const std::size_t step = std::lcm(contract.block, std::size_t{8});
+  const std::size_t step = std::lcm(contract.block, quantise.group());
   return std::max<std::size_t>(wanted / step, 1) * step;
 }
 
 bool has_one_block(const Quantise& quantise) {
+  if (quantise.whole()) return true;
   const Contract::Grain grain = quantise.contract(1).grain;
   return grain != Contract::Grain::element && grain != Contract::Grain::block;
 }
@@ -48,6 +49,7 @@ Chain::Chain(Stages stages, std::shared_ptr<Workers> workers)
     : stages_(std::move(stages)),
       sentence_(joined_sentence(stages_)),
       workers_(std::move(workers)),
+      whole_(stages_.quantise->whole()),
       one_block_(has_one_block(*stages_.quantise)),
       slice_(slice_for(*stages_.quantise, workers_->grain())),
       stretch_((workers_->grain() + slice_ - 1) / slice_ * slice_) {
@@ -119,7 +121,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   plan.most_blocks = stages_.select ? stages_.select.limits(sizes_, limits_) : plan.atoms;
   plan.most = std::min(plan.atoms, plan.most_blocks * block);
 
-  // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once.
+  // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once. Of wholes only the
+  // sizes of each are known.
   std::size_t packed = 0;
   std::size_t widest = 0;
   const auto add_units = [&](std::size_t count, std::size_t size) {
@@ -141,7 +144,7 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
     widest = std::max(widest, atoms.width);
   }
   plan.values = std::min(plan.values, plan.most * widest);
-  plan.max_body += std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
+  plan.max_body += whole_ ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
   if (selection_is_known()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
@@ -200,7 +203,7 @@ void Chain::cut_units() const {
     const Slot& slot = slots_[i];
     std::size_t at = slot.value;
     const auto add = [&](std::size_t count) {
-      units_.push_back({i, at, count, at, count});
+      units_.push_back({i, at, count, at, count, 0});
       at += count;
     };
     if (slot.atoms.split == 0) {
@@ -232,7 +235,7 @@ void Chain::cut_stretches(std::size_t slice) const {
       room -= std::min(room, size);
     }
     cut.side += stages_.quantise->side_bytes(count);
-    cut.packed += stages_.quantise->packed_bytes(count);
+    cut.packed += units_[cut.unit].packed;
   }
   cut.begin = 0;
   cuts_.push_back(cut);

@@ -31,6 +31,8 @@ class Chain final : public Codec {
   const std::string& sentence() const override { return sentence_; }
   Contract contract(const Layout& layout) const override;
   std::size_t max_bytes(const Layout& layout, Range part) const override;
+  std::size_t agreed_count(const Layout& layout) const override;
+  void propose(const Bucket& bucket, std::span<float> numbers) override;
   void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
               std::span<Message> out) override;
   void check(const MessageView& message, const Layout& layout, Range part) const override;
@@ -81,10 +83,11 @@ class Chain final : public Codec {
   // Floats that are quantised together: what goes of a piece, or one factor of one of its rows.
   struct Unit {
     std::size_t slot = 0;
-    std::size_t value = 0;  // where its floats begin, among those of all units
-    std::size_t count = 0;  // of its floats
-    std::size_t kept = 0;   // where those that the second selection lets through begin, and how many they are:
-    std::size_t sent = 0;   // without one, the same as the two above
+    std::size_t value = 0;   // where its floats begin, among those of all units
+    std::size_t count = 0;   // of its floats
+    std::size_t kept = 0;    // where those that the second selection lets through begin, and how many they are:
+    std::size_t sent = 0;    // without one, the same as the two above
+    std::size_t packed = 0;  // bytes of its symbols
   };
   struct Plan {
     std::size_t atoms = 0;        // of all pieces
@@ -124,6 +127,8 @@ class Chain final : public Codec {
   void cut_stretches(std::size_t slice) const;
   template <class Visit>
   void visit_shares(std::size_t stretch, Visit visit) const;
+  template <class Visit>
+  void visit_all_shares(Visit visit) const;
   std::size_t values_in_slots() const;  // floats of all that was selected, or of all rows
 
   void encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out);
@@ -137,8 +142,11 @@ class Chain final : public Codec {
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
-  std::uint32_t quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
-                               std::span<std::byte> packed);
+  SummedBytes quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                             std::span<std::byte> packed);
+  SummedBytes quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+                                  std::span<std::byte> packed);
+  void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const;
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
 
@@ -147,6 +155,7 @@ class Chain final : public Codec {
   Sections open(const MessageView& message, const Layout& layout, Range part) const;
   Sections read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                      const Plan& plan) const;
+  std::size_t read_sizes(std::span<const std::byte> side) const;
   void read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const;
   void read_selected_within(std::span<const std::byte> index, IndexCode code) const;
   void select_known(const Layout& layout, const Streams& streams, const Plan& plan) const;
@@ -159,9 +168,12 @@ class Chain final : public Codec {
   Stages stages_;
   std::string sentence_;
   std::shared_ptr<Workers> workers_;
-  bool one_block_;       // all values of a unit share their side information, and are quantised at once
-  std::size_t slice_;    // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
+  bool whole_;         // what the quantiser's whole() says
+  bool one_block_;     // all values of a unit share their side information, or are a whole: they are quantised at once
+  std::size_t slice_;  // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
   std::size_t stretch_;  // the fewest values of a stretch
+
+  std::span<const float> agreed_;  // of the bucket at hand
 
   // Of the message at hand; kept so that a step after the first allocates nothing.
   mutable std::vector<Piece> pieces_;
@@ -202,7 +214,24 @@ void Chain::visit_shares(std::size_t stretch, Visit visit) const {
                   {packed, packed + quantise.packed_bytes(values.size())}});
     }
     at.side += quantise.side_bytes(unit.sent);
-    at.packed += quantise.packed_bytes(unit.sent);
+    at.packed += unit.packed;
+  }
+}
+
+// visit(share) for all that there is: on all threads, or where units are wholes one after the other.
+template <class Visit>
+void Chain::visit_all_shares(Visit visit) const {
+  if (!whole_) {
+    workers_->run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
+    return;
+  }
+  std::size_t side = 0;
+  std::size_t packed = 0;
+  for (const Unit& unit : units_) {
+    const std::size_t side_end = side + stages_.quantise->side_bytes(unit.sent);
+    if (unit.sent > 0) visit(Share{&unit, {0, unit.sent}, {side, side_end}, {packed, packed + unit.packed}});
+    side = side_end;
+    packed += unit.packed;
   }
 }
 

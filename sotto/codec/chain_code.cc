@@ -8,11 +8,12 @@
 
 namespace sotto {
 
-// What a code sees of the units.
+// What a code sees of the units: bytes, where symbols are not bits of one width.
 void Chain::list_runs() const {
   runs_.clear();
   for (const Unit& unit : units_) {
-    if (unit.sent > 0) runs_.push_back({stages_.quantise->width(), unit.sent});
+    const SymbolRun run{stages_.quantise->width(), unit.sent};
+    if (unit.packed > 0) runs_.push_back(run.width > 0 && run.bytes() == unit.packed ? run : SymbolRun{8, unit.packed});
   }
 }
 

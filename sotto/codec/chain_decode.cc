@@ -50,21 +50,36 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
   cut_units();
   if (stages_.within) read_selected_within(lists.first(within), within_flags.in(header.flags));
 
-  std::size_t side = 0;
-  std::size_t packed = 0;
-  for (const Unit& unit : units_) {
-    side += stages_.quantise->side_bytes(unit.sent);
-    packed += stages_.quantise->packed_bytes(unit.sent);
-  }
-  if (symbols_coded) {
-    const auto sides = reader.take(side, "side information");
-    return {sides, decompress_symbols(reader.rest(), packed)};
-  }
-  if (reader.left() != side + packed + within + index) {
+  std::size_t side_bytes = 0;
+  for (const Unit& unit : units_) side_bytes += stages_.quantise->side_bytes(unit.sent);
+  const std::size_t left = reader.left();
+  const auto side = reader.take(side_bytes, "side information");
+  const std::size_t packed = read_sizes(side);
+  if (symbols_coded) return {side, decompress_symbols(reader.rest(), packed)};
+  if (left != side_bytes + packed + within + index) {
     throw WireError(
-        fmt::format("a body of {} bytes where {} make the message", reader.left(), side + packed + within + index));
+        fmt::format("a body of {} bytes where {} make the message", left, side_bytes + packed + within + index));
   }
-  return {reader.take(side, "side information"), reader.take(packed, "symbols")};
+  return {side, reader.take(packed, "symbols")};
+}
+
+// How large the symbols of each unit are; returns the bytes of all.
+std::size_t Chain::read_sizes(std::span<const std::byte> side) const {
+  const Quantise& quantise = *stages_.quantise;
+  std::size_t total = 0;
+  for (Unit& unit : units_) {
+    unit.packed = quantise.packed_bytes(unit.sent);
+    if (whole_ && unit.sent > 0) {
+      const std::size_t bytes = quantise.side_bytes(unit.sent);
+      const std::size_t size = quantise.packed_size(side.first(bytes), unit.sent);
+      side = side.subspan(bytes);
+      if (size > unit.packed)
+        throw WireError(fmt::format("{} bytes of symbols, where {} are the most", size, unit.packed));
+      unit.packed = size;
+    }
+    total += unit.packed;
+  }
+  return total;
 }
 
 void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
@@ -114,13 +129,11 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   const auto sections = read_body(body, header, layout, plan);
-  cut_stretches(slice_);
-  workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
-    visit_shares(stretch, [&](const Share& share) {
-      const auto packed = part_of(sections.packed, share.packed);
-      check_padding(packed, share.values.size() * stages_.quantise->width());
-      stages_.quantise->check(part_of(sections.side, share.side), packed);
-    });
+  if (!whole_) cut_stretches(slice_);
+  visit_all_shares([&](const Share& share) {
+    const auto packed = part_of(sections.packed, share.packed);
+    check_padding(packed, share.values.size() * stages_.quantise->width());
+    stages_.quantise->check(part_of(sections.side, share.side), packed, share.values.size());
   });
   if (stages_.transform) {
     decode_units(sections, 1);
@@ -135,11 +148,9 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
   if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
   const auto sections = open(message, *out.layout, part);
   if (in_place()) {
-    workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
-      visit_shares(stretch, [&](const Share& share) {
-        stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
-                                      part_of(out.values.subspan(share.unit->value), share.values));
-      });
+    visit_all_shares([&](const Share& share) {
+      stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
+                                    part_of(out.values.subspan(share.unit->value), share.values));
     });
     return;
   }
@@ -168,13 +179,11 @@ void Chain::decode_units(const Sections& sections, float scale) const {
   const auto values = values_.room(values_in_slots());
   const auto decoded =
       stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept + units_.back().sent) : values;
-  workers_->run(cuts_.size() - 1, [&](std::size_t stretch) {
-    visit_shares(stretch, [&](const Share& share) {
-      const auto its = part_of(decoded.subspan(share.unit->kept), share.values);
-      std::ranges::fill(its, 0.0F);
-      stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
-                                    its);
-    });
+  visit_all_shares([&](const Share& share) {
+    const auto its = part_of(decoded.subspan(share.unit->kept), share.values);
+    std::ranges::fill(its, 0.0F);
+    stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
+                                  its);
   });
   if (!stages_.within) return;
   std::ranges::fill(values, 0.0F);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -9,11 +10,32 @@
 
 namespace sotto {
 
-void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float>, std::span<const Range> parts,
+std::size_t Chain::agreed_count(const Layout& layout) const {
+  return stages_.quantise->agreed_count() * layout.segments().size();
+}
+
+void Chain::propose(const Bucket& bucket, std::span<float> numbers) {
+  if (numbers.size() != agreed_count(*bucket.layout)) throw std::logic_error("Codec::propose: agreed_count() numbers");
+  const std::size_t each = stages_.quantise->agreed_count();
+  const auto segments = bucket.layout->segments();
+  for (std::size_t i = 0; each > 0 && i < segments.size(); ++i) {
+    const Range range = segments[i].range();
+    stages_.quantise->propose(bucket.values.subspan(range.begin, range.size()), numbers.subspan(i * each, each));
+  }
+}
+
+void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
                    std::span<Message> out) {
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
+  if (agreed.size() != agreed_count(*bucket.layout)) throw std::logic_error("Codec::encode: agreed_count() numbers");
+  const auto odd = std::ranges::find_if(agreed, [](float number) { return !std::isfinite(number); });
+  if (odd != agreed.end()) {
+    const auto segment = static_cast<std::size_t>(odd - agreed.begin()) / stages_.quantise->agreed_count();
+    throw_not_finite("what the ranks agreed on for " + bucket.layout->segments()[segment].name, key);
+  }
+  agreed_ = agreed;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     encode_part(bucket, key, parts[i], static_cast<std::uint16_t>(i), out[i]);
   }
@@ -60,13 +82,15 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   const std::size_t head = writer.used();
   std::size_t side_bytes = 0;
   std::size_t packed_bytes = 0;
-  for (const Unit& unit : units_) {
+  for (Unit& unit : units_) {
+    unit.packed = stages_.quantise->packed_bytes(unit.sent);
     side_bytes += stages_.quantise->side_bytes(unit.sent);
-    packed_bytes += stages_.quantise->packed_bytes(unit.sent);
+    packed_bytes += unit.packed;
   }
   const auto side = writer.take(side_bytes);
-  SummedBytes packed{{writer.used(), writer.used() + packed_bytes}, 0};
-  packed.crc = quantise_units(bucket, streams, side, writer.take(packed_bytes));
+  SummedBytes packed = quantise_units(bucket, streams, side, writer.rest().first(packed_bytes));
+  packed.range = {writer.used(), writer.used() + packed.range.size()};
+  writer.take(packed.range.size());
   if (stages_.within) write_indices(*workers_, indices_within, within, writer.take(within.bytes));
   if (index.bytes > 0) write_indices(*workers_, indices, index, writer.take(index.bytes));
 

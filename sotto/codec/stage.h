@@ -124,10 +124,11 @@ class Select : public Stage {
 };
 
 // Floats of one piece, and which random number belongs to each: its number within the segment (with rows: atom * width
-// + column).
+// + column). `agreed` are the numbers of its segment that all ranks agreed on (Quantise::agreed_count).
 struct Values {
   std::span<const float> data;
   kernels::Draws draws;
+  std::span<const float> agreed;
 };
 
 // The form in which the values of several ranks can be summed one by one.
@@ -142,20 +143,39 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
-// Floats -> side information and symbols of a fixed width, both as bytes at any address. Where the contract's grain is
-// an element or a block, stretches of whole blocks are quantised by several threads at once, as if each were alone;
-// what of a message was checked is decoded so in any case, where all blocks or the one of the whole piece are given
-// along.
+// Floats -> side information and symbols, both as bytes at any address. Where the contract's grain is an element or a
+// block, stretches of whole blocks are quantised by several threads at once, as if each were alone; what of a message
+// was checked is decoded so in any case, where all blocks or the one of the whole piece are given along. A stage of
+// which whole() is true is given units as they are instead, one after the other, and shares out the work itself.
 class Quantise : public Stage {
  public:
-  virtual unsigned width() const = 0;                                         // bits a symbol, 1 .. 32
+  // Bits a symbol, 1 .. 32, packed as they are; 0: packed in another way, and check() looks at the end of the last
+  // byte.
+  virtual unsigned width() const = 0;
   virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
-  std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
+  // Growing with `values`, as many bytes for a + b as for both when a is a multiple of group(), and at most one less in
+  // any case. Where whole() is true: the most bytes that there can be, of which the rest need not hold.
+  virtual std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
+  virtual std::size_t group() const { return 8; }  // so many symbols are whole bytes
+  virtual bool whole() const { return false; }
+  // Where whole() is true: the bytes of the symbols, which encode() wrote to the front of `packed`, by the side
+  // information. Asked before check(); WireError when encode() cannot have written that.
+  virtual std::size_t packed_size(std::span<const std::byte> /*side*/, std::size_t values) const {
+    return packed_bytes(values);
+  }
+
+  // So many numbers of each segment all ranks agree on (their maximum) before any of them encodes. A stage that asks
+  // for some stands alone in front of a code: other stages would change what it proposed them for.
+  virtual std::size_t agreed_count() const { return 0; }
+  // This rank's numbers, of a whole segment. Finite, whatever the values are: encode() is what finds those that are
+  // not.
+  virtual void propose(std::span<const float> /*values*/, std::span<float> /*numbers: overwritten*/) {}
 
   // False when a value is not finite; the output is then void. REQUIRES side and packed of the sizes above.
   virtual bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) = 0;
-  // WireError when encode() cannot have written these bytes.
-  virtual void check(std::span<const std::byte> /*side*/, std::span<const std::byte> /*packed*/) const {}
+  // WireError when encode() cannot have written these bytes of so many values.
+  virtual void check(std::span<const std::byte> /*side*/, std::span<const std::byte> /*packed*/,
+                     std::size_t /*values*/) const {}
   // out[i] += scale * value i. REQUIRES bytes that passed check().
   virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const = 0;

@@ -129,6 +129,7 @@ std::string_view name_of(StageKind kind) {
 std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, std::shared_ptr<Workers> workers) {
   Stages stages;
   const Call* last = nullptr;
+  const Call* quantise = nullptr;
   StageKind last_kind{};
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     const Call& call = sentence.calls[i];
@@ -160,11 +161,20 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
         }
         (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
         break;
-      case StageKind::quantise: stages.quantise = std::get<2>(std::move(stage)); break;
+      case StageKind::quantise:
+        stages.quantise = std::get<2>(std::move(stage));
+        quantise = &call;
+        break;
       case StageKind::code: stages.code = std::get<3>(std::move(stage)); break;
     }
     last = &call;
     last_kind = found.kind;
+  }
+  if (quantise != nullptr && stages.quantise->agreed_count() > 0 && (stages.transform || stages.select)) {
+    fail_at(sentence, *quantise, quantise->position,
+            fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or selection stands "
+                        "in front of it",
+                        stages.quantise->sentence()));
   }
   if (!stages.quantise) stages.quantise = std::make_unique<F32>(NoOptions{});
   if (!workers) workers = std::make_shared<Workers>(1);

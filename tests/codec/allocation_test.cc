@@ -27,11 +27,13 @@ void expect_no_allocation_after_the_first_step(const std::string& sentence,
   const std::array<Range, 2> parts{Range{0, 112}, Range{112, layout.size()}};
   std::array<Message, 2> messages;
   std::vector<float> decoded(layout.size());
+  std::vector<float> agreed(codec->agreed_count(layout));
   Bucket out{decoded, &layout, 0};
 
   std::size_t after_first = 0;
   for (std::uint32_t step = 0; step < inputs.size(); ++step) {
-    codec->encode({inputs[step], &layout, 0}, {.step = step}, {}, parts, messages);
+    codec->propose({inputs[step], &layout, 0}, agreed);
+    codec->encode({inputs[step], &layout, 0}, {.step = step}, agreed, parts, messages);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const MessageView view = MessageView::parse(messages[i].bytes());
       view.expect({.step = step, .part = static_cast<std::uint16_t>(i)});

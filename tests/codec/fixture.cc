@@ -186,18 +186,23 @@ std::vector<Input> all_inputs() {
   return inputs;
 }
 
-std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key, std::uint16_t bucket) {
+std::vector<Message> encode_parts(Codec& codec, const Input& input, std::span<const Range> parts, const Key& key,
+                                  std::uint16_t bucket) {
   std::vector<float> values = input.values;
-  const std::array<Range, 1> parts{Range{0, input.layout.size()}};
-  std::array<Message, 1> messages;
-  codec.encode({values, &input.layout, bucket}, key, {}, parts, messages);
+  std::vector<float> agreed(codec.agreed_count(input.layout));
+  std::vector<Message> messages(parts.size());
+  codec.propose({values, &input.layout, bucket}, agreed);
+  codec.encode({values, &input.layout, bucket}, key, agreed, parts, messages);
+  return messages;
+}
+
+std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key, std::uint16_t bucket) {
+  const auto messages = encode_parts(codec, input, std::array{Range{0, input.layout.size()}}, key, bucket);
   return {messages[0].bytes().begin(), messages[0].bytes().end()};
 }
 
 std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key) {
-  std::vector<float> values = input.values;
-  std::array<Message, 1> messages;
-  codec.encode({values, &input.layout, 0}, key, {}, std::array{part}, messages);
+  const auto messages = encode_parts(codec, input, std::array{part}, key);
   return {messages[0].bytes().begin(), messages[0].bytes().end()};
 }
 

@@ -34,6 +34,9 @@ std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spre
 // Empty, one element, all zero, one spike, both zeros, denormals, 1e30, equal magnitudes, heavy tails; both layouts.
 std::vector<Input> all_inputs();
 
+// With the numbers that it proposes itself, as of one rank alone.
+std::vector<Message> encode_parts(Codec& codec, const Input& input, std::span<const Range> parts, const Key& key = {},
+                                  std::uint16_t bucket = 0);
 std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key = {}, std::uint16_t bucket = 0);
 std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key = {});
 // scale * decoded, from zero.

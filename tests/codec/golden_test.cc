@@ -90,7 +90,7 @@ std::vector<std::filesystem::path> golden_files() {
 class GoldenFile : public ::testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(GoldenFile, IsWhatWeWriteAndRead) {
-  Golden golden = read_golden(GetParam());
+  const Golden golden = read_golden(GetParam());
   const Layout layout(golden.segments, golden.size);
   ASSERT_EQ(golden.input.size(), golden.size);
   ASSERT_EQ(golden.decoded.size(), golden.size);
@@ -99,8 +99,7 @@ TEST_P(GoldenFile, IsWhatWeWriteAndRead) {
 
   std::vector<Range> parts(golden.part_number, Range{0, golden.part.begin});
   parts.push_back(golden.part);
-  std::vector<Message> messages(parts.size());
-  codec->encode({golden.input, &layout, golden.bucket}, golden.key, {}, parts, messages);
+  const auto messages = encode_parts(*codec, {golden.sentence, layout, golden.input}, parts, golden.key, golden.bucket);
   const auto ours = messages.back().bytes();
   if (golden.compare == "bytes") {
     EXPECT_TRUE(std::equal(ours.begin(), ours.end(), golden.message.begin(), golden.message.end()));

@@ -235,10 +235,8 @@ TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
       if (input.values.size() < 2 || !fits(sentence, input)) continue;
       const Contract contract = codec->contract(input.layout);
       const auto parts = cut_at_grain(input.layout, contract);
-      std::vector<Message> messages(parts.size());
-      std::vector<float> values = input.values;
-      codec->encode({values, &input.layout, 0}, {}, {}, parts, messages);
-      std::vector<float> out(values.size());
+      const auto messages = encode_parts(*codec, input, parts);
+      std::vector<float> out(input.values.size());
       for (std::size_t i = 0; i < parts.size(); ++i) {
         EXPECT_EQ(messages[i].view().header().part, i);
         EXPECT_LE(messages[i].bytes().size(), codec->max_bytes(input.layout, parts[i]));

@@ -1,5 +1,6 @@
 // Stages that are not in the table, to hold the interface to what later ones need: a transform with rows of more than
-// one float, a selection that draws at random and scales.
+// one float, a selection that draws at random and scales, quantisers whose symbols' size depends on the values, or that
+// want the ranks to agree on something.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/reduce.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -114,6 +117,88 @@ class EqualRuns final : public Code {
       at += run.bytes();
     }
     reader.finish("runs");
+  }
+};
+
+// Exact, in as many of the upper bytes of a float as all values of a piece want: the side information says how many.
+class Trimmed final : public Quantise {
+ public:
+  std::string sentence() const override { return "trimmed"; }
+  unsigned width() const override { return 0; }
+  std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
+  std::size_t packed_bytes(std::size_t values) const override { return 4 * values; }
+  bool whole() const override { return true; }
+  std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override {
+    const auto bytes = kernels::load<std::uint32_t>(side.data(), 0);
+    if (bytes > 5) throw WireError("trimmed: too many bytes a value");
+    return bytes * values;
+  }
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override {
+    if (!kernels::all_finite(values.data)) return false;
+    std::uint32_t bytes = 0;
+    for (const float value : values.data) {
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      while (bytes < 4 && bits << (8 * bytes) != 0) ++bytes;
+    }
+    kernels::store(side.data(), 0, bytes);
+    for (std::size_t i = 0; i < values.data.size(); ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(values.data[i]);
+      for (std::uint32_t b = 0; b < bytes; ++b) packed[i * bytes + b] = static_cast<std::byte>(bits >> (24 - 8 * b));
+    }
+    return true;
+  }
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override {
+    const auto bytes = kernels::load<std::uint32_t>(side.data(), 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      std::uint32_t bits = 0;
+      for (std::uint32_t b = 0; b < bytes; ++b)
+        bits |= std::to_integer<std::uint32_t>(packed[i * bytes + b]) << (24 - 8 * b);
+      out[i] += scale * std::bit_cast<float>(bits);
+    }
+  }
+  Contract contract(std::size_t) const override { return {.grain = Contract::Grain::segment}; }
+};
+
+// Shares of the largest magnitude that any rank has in a segment, three values a byte, each to the nearest of -2 .. 2;
+// so stretches of a multiple of three are whole bytes.
+class Thirds final : public Quantise {
+ public:
+  std::string sentence() const override { return "thirds"; }
+  unsigned width() const override { return 0; }
+  std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
+  std::size_t packed_bytes(std::size_t values) const override { return (values + 2) / 3; }
+  std::size_t group() const override { return 3; }
+  std::size_t agreed_count() const override { return 2; }
+  void propose(std::span<const float> values, std::span<float> numbers) override {
+    numbers[0] = -1;
+    numbers[1] = std::bit_cast<float>(kernels::max_abs_bits(values));
+  }
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override {
+    const float most = values.agreed[1];
+    EXPECT_EQ(values.agreed.size(), 2U);
+    kernels::store(side.data(), 0, most);
+    std::ranges::fill(packed, std::byte{0});
+    for (std::size_t i = 0; i < values.data.size(); ++i) {
+      const long level = 2 + (most > 0 ? std::lround(2 * values.data[i] / most) : 0);
+      const long place = i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : 25;
+      packed[i / 3] = static_cast<std::byte>(std::to_integer<long>(packed[i / 3]) + level * place);
+    }
+    return true;
+  }
+  void check(std::span<const std::byte>, std::span<const std::byte> packed, std::size_t values) const override {
+    EXPECT_EQ(packed.size(), packed_bytes(values));
+  }
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const int three = std::to_integer<int>(packed[i / 3]);
+      const int level = (i % 3 == 0 ? three : i % 3 == 1 ? three / 5 : three / 25) % 5 - 2;
+      out[i] += scale * kernels::load<float>(side.data(), 0) * static_cast<float>(level) / 2;
+    }
+  }
+  Contract contract(std::size_t) const override {
+    return {.kind = Contract::Kind::none, .grain = Contract::Grain::segment};
   }
 };
 
@@ -246,6 +331,122 @@ TEST(StageInterface, ACodeOfSymbolsThatSavesNothingIsLeftOut) {
   EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
   EXPECT_EQ(decode(*codec, input, message),
             decode(*chain(false, nullptr, true), input, encode(*chain(false, nullptr, true), input)));
+}
+
+std::unique_ptr<Codec> quantised_by(std::unique_ptr<Quantise> quantise, std::unique_ptr<Select> select = nullptr,
+                                    int threads = 1) {
+  Stages stages;
+  stages.select = std::move(select);
+  stages.quantise = std::move(quantise);
+  return std::make_unique<Chain>(std::move(stages), std::make_shared<Workers>(threads, 8));
+}
+
+std::unique_ptr<Codec> trimmed(bool select = false, int threads = 1) {
+  return quantised_by(std::make_unique<Trimmed>(), select ? std::make_unique<TopK>(TopKOptions{.ratio = 0.3}) : nullptr,
+                      threads);
+}
+
+TEST(StageInterface, SymbolsOfAWholeMayBeAsManyBytesAsItsValuesWant) {
+  for (const Input& input : all_inputs()) {
+    for (const bool select : {false, true}) {
+      const auto codec = trimmed(select);
+      const auto message = encode(*codec, input);
+      EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
+      EXPECT_EQ(encode(*trimmed(select, 3), input), message) << input.name;
+      const auto decoded = decode(*trimmed(select, 3), input, message, -2);
+      for (std::size_t i = 0; i < decoded.size(); ++i) {
+        EXPECT_TRUE(decoded[i] == -2 * input.values[i] || (select && decoded[i] == 0)) << input.name << " " << i;
+      }
+    }
+  }
+  Layout layout;
+  layout.append("two", {20});
+  layout.append("none", {3});
+  layout.append("four", {5});
+  Input input{"sizes", layout, std::vector<float>(layout.size())};
+  for (std::size_t i = 0; i < 20; ++i) input.values[i] = 0.25F * static_cast<float>(i);
+  for (std::size_t i = 0; i < 5; ++i) input.values[layout.segments()[2].offset + i] = 0.1F;
+  EXPECT_EQ(encode(*trimmed(), input).size(), sizeof(Header) + 3 * 4 + 20 * 2 + 0 + 5 * 4);
+}
+
+TEST(StageInterface, ACodeSeesBytesWhereSymbolsAreNotOfOneWidth) {
+  Layout layout;
+  layout.append("equal", {300});
+  layout.append("many", {40});
+  Input input{"runs", layout, gaussian(layout, 27)};
+  std::fill_n(input.values.begin(), 300, 0.0F);
+  const auto coded = [](std::unique_ptr<Quantise> quantise) {
+    Stages stages;
+    stages.quantise = std::move(quantise);
+    stages.code = std::make_unique<EqualRuns>();
+    return std::make_unique<Chain>(std::move(stages));
+  };
+  const auto expect_there_and_back = [&](const auto& make) {
+    const auto message = encode(*coded(make()), input);
+    EXPECT_EQ(MessageView::parse(message).header().flags, 2);
+    EXPECT_EQ(decode(*coded(make()), input, message),
+              decode(*quantised_by(make()), input, encode(*quantised_by(make()), input)));
+  };
+  expect_there_and_back([] { return std::make_unique<Thirds>(); });
+  std::fill_n(input.values.begin(), 300, std::bit_cast<float>(0x43434343U));
+  expect_there_and_back([] { return std::make_unique<Trimmed>(); });
+}
+
+TEST(StageInterface, SizesThatAMessageSaysAreChecked) {
+  const Layout layout({{"a", 0, {3}}, {"b", 3, {2}}}, 5);
+  const Input input{"sizes", layout, {1, 2, 3, 0.1F, 0.2F}};  // 2 bytes a value, and 4
+  const auto codec = trimmed();
+  const auto message = encode(*codec, input);
+  const MessageView view = MessageView::parse(message);
+  std::vector<std::byte> body(view.body().begin(), view.body().end());
+  ASSERT_EQ(body.size(), 8U + 3 * 2 + 2 * 4);
+  for (const std::uint32_t bytes : {0U, 1U, 3U, 4U, 5U, 6U, 0xFFFFFFFFU}) {
+    kernels::store(body.data(), 0, bytes);
+    Message forged;
+    std::ranges::copy(body, forged.begin(body.size()).begin());
+    forged.finish(view.header(), body.size());
+    std::vector<float> out(5);
+    EXPECT_THROW(add_part(*codec, layout, {0, 5}, forged.bytes(), 1, out), WireError) << bytes;
+    EXPECT_EQ(square_norm(out), 0);
+  }
+}
+
+TEST(StageInterface, EncodingUsesWhatAllRanksAgreedOn) {
+  const Layout layout({{"a", 0, {40}}, {"b", 40, {7}}}, 47);
+  const Input input{"gaussian", layout, gaussian(layout, 26)};
+  std::vector<float> values = input.values;
+  const Bucket bucket{values, &layout, 0};
+  const auto codec = quantised_by(std::make_unique<Thirds>());
+  ASSERT_EQ(codec->agreed_count(layout), 4U);
+  std::vector<float> numbers(4);
+  codec->propose(bucket, numbers);
+  const auto most = [&](Range range) {
+    return std::bit_cast<float>(kernels::max_abs_bits(std::span(values).subspan(range.begin, range.size())));
+  };
+  EXPECT_EQ(numbers, (std::vector<float>{-1, most({0, 40}), -1, most({40, 47})}));
+
+  numbers[1] = 5;  // of another rank
+  numbers[3] = 8;
+  const std::vector<Range> parts{{0, 40}, {40, 47}};
+  std::vector<Message> messages(2);
+  codec->encode(bucket, {}, numbers, parts, messages);
+  std::vector<float> out(47);
+  for (std::size_t i = 0; i < 2; ++i) {  // by an instance that heard of no other rank
+    add_part(*quantised_by(std::make_unique<Thirds>(), nullptr, 3), layout, parts[i], messages[i].bytes(), 1, out);
+  }
+  for (std::size_t i = 0; i < 47; ++i) {
+    const float step = i < 40 ? 2.5F : 4;
+    EXPECT_EQ(out[i], step * static_cast<float>(std::lround(values[i] / step))) << i;
+  }
+
+  EXPECT_THROW(codec->encode(bucket, {}, {}, parts, messages), std::logic_error);
+  numbers[3] = NAN;
+  try {
+    codec->encode(bucket, {.step = 3}, numbers, parts, messages);
+    FAIL() << "no number";
+  } catch (const NumericError& error) {
+    EXPECT_NE(std::string(error.what()).find("agreed on for b is not finite at step 3"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace sotto {
 
-void BF16::check(std::span<const std::byte>, std::span<const std::byte> packed) const {
+void BF16::check(std::span<const std::byte>, std::span<const std::byte> packed, std::size_t) const {
   if (!kernels::all_finite_bf16(packed)) throw WireError("bf16: a value that is not finite");
 }
 

@@ -16,7 +16,7 @@ class F16 final : public Quantise, private LinearForm {
   unsigned width() const override { return 16; }
   std::size_t side_bytes(std::size_t values) const override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;

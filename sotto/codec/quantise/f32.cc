@@ -5,7 +5,7 @@
 
 namespace sotto {
 
-void F32::check(std::span<const std::byte>, std::span<const std::byte> packed) const {
+void F32::check(std::span<const std::byte>, std::span<const std::byte> packed, std::size_t) const {
   if (!kernels::all_finite_f32(packed)) throw WireError("f32: a value that is not finite");
 }
 

@@ -18,7 +18,7 @@ bool Int8::encode(const Values& values, std::span<std::byte> side, std::span<std
   });
 }
 
-void Int8::check(std::span<const std::byte> side, std::span<const std::byte> packed) const {
+void Int8::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
   check_norms(side, "int8");
   if (!kernels::valid_int8(packed)) throw WireError("int8: a value of -128");
 }

@@ -20,7 +20,7 @@ class Int8 final : public Quantise {
   unsigned width() const override { return 8; }
   std::size_t side_bytes(std::size_t values) const override { return blocks_.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte> packed) const override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;

@@ -27,7 +27,9 @@ bool Qsgd::encode(const Values& values, std::span<std::byte> side, std::span<std
                                : levels_.encode(values, largest_magnitudes, side, packed);
 }
 
-void Qsgd::check(std::span<const std::byte> side, std::span<const std::byte>) const { check_norms(side, "qsgd"); }
+void Qsgd::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
+  check_norms(side, "qsgd");
+}
 
 void Qsgd::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                        std::span<float> out) const {

@@ -42,7 +42,9 @@ bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std
   return true;
 }
 
-void Sign::check(std::span<const std::byte> side, std::span<const std::byte>) const { check_norms(side, "sign"); }
+void Sign::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
+  check_norms(side, "sign");
+}
 
 void Sign::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                        std::span<float> out) const {

@@ -26,7 +26,7 @@ class TernGrad final : public Quantise {
   unsigned width() const override { return levels_.width(); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte>) const override {
+  void check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const override {
     check_norms(side, "terngrad");
   }
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
