@@ -113,6 +113,10 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"int4", 1.0, 0.9},
           {"qsgd(bits=4)", 0.7, 0.9},
           {"terngrad", 0.7, 0.9},
+          {"terngrad(pack=trits)", 0.7, 0.9},
+          {"natural", 0.7, 0.9},
+          {"fp8", 0.7, 0.9},
+          {"fp8(e5m2)", 0.7, 0.9},
           {"int8(stochastic=true)", 0.7, 0.9},
           {"threshold(" + percentile(input) + ")", 0.5, 2.0},
           {"sampled_topk(0.001)", 0.5, 2.0},
@@ -123,6 +127,7 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"qsgd(bits=4) | rans", 0.15, 0.2},
           {"f32"},
           {"qsgd(bits=8)"},
+          {"adaptive"},
           {"topk(0.01) | qsgd(bits=4)"}};
 }
 

@@ -11,11 +11,14 @@
 #include "sotto/codec/code/lz4.h"
 #include "sotto/codec/code/rans.h"
 #include "sotto/codec/code/zstd.h"
+#include "sotto/codec/quantise/adaptive.h"
 #include "sotto/codec/quantise/bf16.h"
 #include "sotto/codec/quantise/f16.h"
 #include "sotto/codec/quantise/f32.h"
+#include "sotto/codec/quantise/fp8.h"
 #include "sotto/codec/quantise/int4.h"
 #include "sotto/codec/quantise/int8.h"
+#include "sotto/codec/quantise/natural.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/sign.h"
 #include "sotto/codec/quantise/signs.h"
@@ -93,6 +96,10 @@ constexpr std::array table{
     entry<F16>("f16", "half precision, with a power of two every 4096 values where the range wants one", "IEEE 754",
                "2 bytes a value, 4 every 4096; summed by all_reduce it goes without the powers of two: 3e-8 .. 65504"),
     entry<BF16>("bf16", "the upper half of a float", "Kalamkar et al., 2019", "2 bytes a value"),
+    entry<Fp8>("fp8", "8-bit floats, with a power of two every block",
+               "OCP 8-bit Floating Point, 2023; Micikevicius et al., 2022", "1 byte a value, 4 bytes a block"),
+    entry<Natural>("natural", "stochastic rounding to the powers of two, unbiased", "Horvath et al., 2019",
+                   "1 byte a value, 4 every 4096"),
     entry<Qsgd>("qsgd", "stochastic rounding to 2^bits - 1 levels, unbiased", "Alistarh et al., NeurIPS 2017",
                 "bits + 1 bits a value, 4 bytes a bucket"),
     entry<Sign>("sign", "one bit a value, and the mean magnitude",
@@ -104,7 +111,10 @@ constexpr std::array table{
     entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "",
                 "half a byte a value, 4 bytes a block"),
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",
-                    "2 bits a value, 4 bytes a segment"),
+                    "2 bits a value, 4 bytes a segment; with pack=trits 1.6 bits a value"),
+    entry<Adaptive>("adaptive", "as qsgd, with as many bits for each segment as an error budget wants",
+                    "Faghri et al., NeurIPS 2020; Alimohammadi et al., MLSys 2024",
+                    "2 to bits + 1 bits a value, 4 bytes a bucket and 4 a segment"),
     entry<Rans>("rans", "range coding of symbols: as many bits as their frequencies call for",
                 "Duda, 2013; Giesen, 2014", "the entropy of the symbols and about 1 %, or as before"),
     entry<Huffman>("huffman", "canonical Huffman code of symbols", "Huffman, 1952; Larmore, Hirschberg, 1990",

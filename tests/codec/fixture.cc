@@ -57,7 +57,13 @@ std::vector<std::string> all_sentences() {
                                            "int4",
                                            "int4(block=7, stochastic=true)",
                                            "terngrad",
-                                           "terngrad(clip=0)"};
+                                           "terngrad(clip=0)",
+                                           "terngrad(clip=0, pack=trits)",
+                                           "fp8",
+                                           "fp8(e5m2, block=20)",
+                                           "natural",
+                                           "adaptive",
+                                           "adaptive(error=0.05, bits=5, bucket=20)"};
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
   // Of each kind with some of each other: all combinations would be thousands.
   std::vector<std::string> sentences;
@@ -100,6 +106,10 @@ std::vector<std::string> all_sentences() {
       }
     }
   }
+  // What the ranks agree on first is of whole segments.
+  for (const char* quantise : {"terngrad(shared=true)", "terngrad(clip=0, shared=true, pack=trits)"}) {
+    for (const char* code : {"", " | zstd"}) sentences.push_back(std::string(quantise) + code);
+  }
   return sentences;
 }
 
@@ -115,9 +125,9 @@ bool ranks_draw_alike(const std::string& sentence) {
 }
 
 bool differs_by_rank(const std::string& sentence) {
-  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "stochastic=true") ||
-         has(sentence, "atomo") || has(sentence, "exact=1)") || has(sentence, "shared=false") ||
-         has(sentence, "random,");
+  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "natural") || has(sentence, "adaptive") ||
+         has(sentence, "stochastic=true") || has(sentence, "atomo") || has(sentence, "exact=1)") ||
+         has(sentence, "shared=false") || has(sentence, "random,");
 }
 
 bool transforms(const std::string& sentence) {

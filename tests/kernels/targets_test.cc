@@ -15,6 +15,8 @@
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/draw.h"
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/element_bytes.h"
+#include "sotto/kernels/float8.h"
 #include "sotto/kernels/gaps.h"
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
@@ -23,9 +25,11 @@
 #include "sotto/kernels/norms.h"
 #include "sotto/kernels/rans.h"
 #include "sotto/kernels/rans_step.h"
+#include "sotto/kernels/power.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
+#include "sotto/kernels/trits.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::kernels {
@@ -190,10 +194,17 @@ float norm_of(std::size_t i) {
   return norms[(first + i) / block % norms.size()];
 }
 
+// Powers of two likewise.
+float unit_of(std::size_t i) {
+  constexpr std::array units{1.0F, 0x1p-149F, 0x1p-70F, 0x1p-20F, 0x1p99F, 0x1p100F, 0x1p126F};
+  return units[(first + i) / block % units.size()];
+}
+
 class SomeNorms {
  public:
-  explicit SomeNorms(std::size_t count) : bytes_(sizeof(float) * ((first + count) / block + 1) + 1) {
-    for (std::size_t i = 0; i < count; ++i) store(bytes_.data() + 1, (first + i) / block, norm_of(i));
+  explicit SomeNorms(std::size_t count, float (*norm)(std::size_t) = norm_of)
+      : bytes_(sizeof(float) * ((first + count) / block + 1) + 1) {
+    for (std::size_t i = 0; i < count; ++i) store(bytes_.data() + 1, (first + i) / block, norm(i));
   }
   Norms get() const { return {std::span(bytes_).subspan(1), block, first}; }
 
@@ -217,6 +228,100 @@ TEST(Targets, Int8) {
       });
   check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
                          [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
+}
+
+template <class Format, class Encode, class Add>
+void check_float8(Encode encode, Add add) {
+  const auto units = [](std::size_t count) { return SomeNorms(count, unit_of); };
+  check_encode<std::uint8_t>(
+      [&](auto values, auto out) { encode(values, units(values.size()).get(), out); },
+      [](float v, std::size_t i) { return element::to_float8<Format>(element::Share(unit_of(i)).of(v)); });
+  check_add<std::uint8_t>(
+      [&](auto in, float scale, auto out) { add(in, units(in.size()).get(), scale, out); },
+      [](std::uint8_t byte, std::size_t i) { return element::from_float8<Format>(byte, unit_of(i)); });
+}
+
+TEST(Targets, Float8) {
+  check_float8<element::E4M3>(to_e4m3, add_e4m3);
+  check_float8<element::E5M2>(to_e5m2, add_e5m2);
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t) {
+    for (const std::uint8_t sign : {0, 0x80}) {
+      Stretch<std::byte> bytes(count, shift, static_cast<std::byte>(sign | 0x7B));
+      EXPECT_TRUE(all_numbers_e4m3(bytes.span()));
+      EXPECT_TRUE(all_numbers_e5m2(bytes.span()));
+      for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+        if (count == 0) break;
+        Stretch<std::byte> bad = bytes;
+        bad.span()[at] = static_cast<std::byte>(sign | 0x7C);
+        EXPECT_FALSE(all_numbers_e5m2(bad.span()));
+        EXPECT_TRUE(all_numbers_e4m3(bad.span()));
+        bad.span()[at] = static_cast<std::byte>(sign | 0x7F);
+        EXPECT_FALSE(all_numbers_e4m3(bad.span()));
+      }
+    }
+  });
+}
+
+TEST(Targets, PowersOfTwo) {
+  const ElementStream stream{77, 88};
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  std::vector<std::uint32_t> listed(lengths.back());
+  for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(i * i * 7919);
+  for (const bool list : {false, true}) {
+    const auto draws = [&](std::size_t count) {
+      return Draws{stream, offset, list ? std::span(listed).first(count) : std::span<const std::uint32_t>()};
+    };
+    const auto unit = [](std::size_t i) { return std::fmax(unit_of(i), 1.0F); };
+    check_encode<std::uint8_t>(
+        [&](auto values, auto out) {
+          to_powers(values, SomeNorms(values.size(), unit).get(), draws(values.size()), out);
+        },
+        [&](float v, std::size_t i) {
+          return element::to_power(v * (1.0F / unit(i)), stream.quick(draws(listed.size()).number(i)));
+        });
+  }
+  check_add<std::uint8_t>(
+      [&](auto in, float scale, auto out) { add_powers(in, SomeNorms(in.size(), unit_of).get(), scale, out); },
+      [&](std::uint8_t byte, std::size_t i) { return element::from_power(byte) * unit_of(i); });
+}
+
+TEST(Targets, Trits) {
+  on_every_target([] {
+    for (const std::size_t count : {0, 1, 4, 5, 6, 63, 319, 320, 321, 639, 640, 643, 4099}) {
+      for (const std::size_t shift : {0, 1, 3}) {
+        Stretch<std::uint16_t> symbols(count, shift);
+        Philox random(count, Purpose::test);
+        for (auto& symbol : symbols.span()) symbol = static_cast<std::uint16_t>(random.below(3));
+        Stretch<std::byte> packed(trit_bytes(count), 3 - shift);
+        pack_trits(symbols.span(), packed.span());
+        EXPECT_TRUE(packed.guarded());
+        std::vector<std::byte> expected(trit_bytes(count));
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t group = i / 320 * 320;
+          const std::size_t n = (std::min<std::size_t>(count - group, 320) + 4) / 5;
+          const std::size_t at = group / 5 + (i - group) % n;
+          unsigned digit = symbols.span()[i];
+          for (std::size_t k = 0; k < (i - group) / n; ++k) digit *= 3;
+          expected[at] = static_cast<std::byte>(std::to_integer<unsigned>(expected[at]) + digit);
+        }
+        expect_same_bits<std::byte>(packed.span(), expected);
+        Stretch<std::uint16_t> back(count, 3 - shift);
+        unpack_trits(packed.span(), back.span());
+        expect_same_bits<std::uint16_t>(back.span(), symbols.span());
+        EXPECT_TRUE(back.guarded());
+
+        EXPECT_TRUE(valid_trits(packed.span(), count));
+        for (std::size_t at = 0; at < expected.size(); at += 1 + expected.size() / 7) {
+          Stretch<std::byte> bad = packed;
+          bad.span()[at] = std::byte{243};
+          EXPECT_FALSE(valid_trits(bad.span(), count));
+        }
+        if (count % 5 == 0) continue;
+        packed.span().back() = static_cast<std::byte>(std::to_integer<unsigned>(packed.span().back()) % 81 + 81);
+        EXPECT_FALSE(valid_trits(packed.span(), count));  // the last byte has no fifth symbol
+      }
+    }
+  });
 }
 
 // Symbols are 0, 1, 2, ... for the levels 0, -1, 1, -2, 2, ...

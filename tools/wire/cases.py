@@ -4,8 +4,8 @@ from .case import Case
 from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
-from .quantise import (quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd, quantise_sign,
-                       quantise_signs, quantise_terngrad)  # fmt: skip
+from .quantise import (quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_fp8, quantise_int4, quantise_int8,
+                       quantise_natural, quantise_qsgd, quantise_sign, quantise_signs, quantise_terngrad)  # fmt: skip
 from .select import (beside_dense, select_atomo, select_block, select_randomk, select_sampled, select_threshold,
                      select_topk)  # fmt: skip
 from .transform import Dct, Fft, Hadamard, Svd
@@ -14,6 +14,7 @@ from .transform import Dct, Fft, Hadamard, Svd
 def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
     int4, terngrad = quantise_int4, quantise_terngrad
+    fp8, adaptive = quantise_fp8, quantise_adaptive
     topk, threshold, atomo, dense = select_topk, select_threshold, select_atomo, beside_dense
     randomk, block = select_randomk, select_block
     zstd, lz4 = ("Zstandard frame", zstd_rle), ("LZ4 block", lz4_block)
@@ -32,6 +33,9 @@ def cases():
         Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
         Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
         Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
+        Case("small-fp8", "fp8(format=e4m3, block=256)", fp8("e4m3", 256), layout="small"),
+        Case("small-natural", "natural", quantise_natural, layout="small"),
+        Case("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", adaptive(0.3, 8, 512), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
@@ -70,6 +74,17 @@ def cases():
         Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
         Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),
         Case("terngrad-extreme", "terngrad(clip=0)", terngrad(0), values=extreme),
+        Case("terngrad-trits", "terngrad(clip=2.5, shared=false, pack=trits)", terngrad(2.5, True), layout="small"),
+        Case("terngrad-trits-long", "terngrad(clip=0, shared=false, pack=trits)", terngrad(0, True), layout="groups"),
+        Case("terngrad-shared", "terngrad(clip=2.5, shared=true, pack=bits)", terngrad(2.5)),
+        Case("fp8-extreme", "fp8(format=e4m3, block=9)", fp8("e4m3", 9), values=extreme),
+        Case("fp8-e5m2-part", "fp8(format=e5m2, block=256)", fp8("e5m2", 256), part=cut),
+        Case("fp8-e5m2-extreme", "fp8(format=e5m2, block=9)", fp8("e5m2", 9), values=extreme),
+        Case("natural", "natural", quantise_natural, part=cut),
+        Case("natural-extreme", "natural", quantise_natural, values=extreme),
+        Case("adaptive", "adaptive(error=0.2, bits=6, bucket=20)", adaptive(0.2, 6, 20)),
+        Case("adaptive-extreme", "adaptive(error=0.05, bits=5, bucket=9)", adaptive(0.05, 5, 9), values=extreme),
+        Case("topk-adaptive-part", "topk(ratio=0.3, scope=segment, dense=0) | adaptive(error=0.1, bits=8, bucket=512)", adaptive(0.1, 8, 512), topk(0.3, "segment"), part=cut),
         # `dense` is of a whole segment: of `vectors` the first is, the last is not, though parts of both are smaller.
         Case("dense", "topk(ratio=0.2, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, topk(0.2, "segment"))),
         Case("dense-part", "topk(ratio=0.2, scope=segment, dense=6) | f32", quantise_f32, dense(6, topk(0.2, "segment")), layout="vectors", part=(1, 4, 40)),

@@ -11,6 +11,7 @@ LAYOUTS = {
     "row": Layout([("w", 0, (96,))], 96),
     "long": Layout([("a", 0, (1500,)), ("b", 1500, (3, 300))], 2400),
     "mixed": Layout([("conv", 0, (2, 2, 2, 3)), ("bias", 32, (1,)), ("scalar", 48, ()), ("fc", 64, (3, 13))], 112),
+    "groups": Layout([("w", 0, (700,))], 700),
     "vectors": Layout([("a", 0, (6,)), ("b", 16, (3, 4)), ("c", 32, (9,))], 48),
     "spread": Layout([("a", 0, (20, 17)), ("b", 352, (13, 29))], 736),
     "sparse": Layout([("w", 0, (8, 20000))], 160000),
@@ -102,5 +103,6 @@ def signs(layout):
 
 
 INPUTS = {
-    "row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed, "vectors": vectors, "spread": mixed, "sparse": sparse
+    "row": row, "long": bells, "small": small, "matrix": matrix, "mixed": mixed, "groups": mixed, "vectors": vectors,
+    "spread": mixed, "sparse": sparse,
 }  # fmt: skip

@@ -70,8 +70,8 @@ class Grid:
         return self.norm * (f32(level) * (f32(1) / self.top))
 
 
-def quantise_levels(bits, size, norm_of, stochastic):
-    """Blocks of values with a norm, levels of bits + 1 bits."""
+def quantise_levels(bits, size, norm_of, stochastic, trits=False):
+    """Blocks of values with a norm, levels of bits + 1 bits, or five a byte."""
 
     def quantise(values, number):
         side, symbols, decoded, first = b"", [], [], 0
@@ -84,7 +84,7 @@ def quantise_levels(bits, size, norm_of, stochastic):
                 symbols.append(2 * level if level >= 0 else -2 * level - 1)
                 decoded.append(grid.value(level))
             first += len(block)
-        return side, pack_bits(symbols, bits + 1), decoded
+        return side, pack_trits(symbols) if trits else pack_bits(symbols, bits + 1), decoded
 
     return quantise
 
@@ -106,9 +106,9 @@ def quantise_int4(block, stochastic):
     return quantise_levels(3, block, most, stochastic)
 
 
-def quantise_terngrad(clip):
+def quantise_terngrad(clip, trits=False):
     cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
-    return quantise_levels(1, 0, cut if clip else most, True)
+    return quantise_levels(1, 0, cut if clip else most, True, trits)
 
 
 def quantise_sign(block_size):
@@ -140,5 +140,79 @@ def quantise_int8(block_size, stochastic):
                 packed += struct.pack("<b", level)
                 decoded.append(grid.value(level))
         return side, packed, decoded
+
+    return quantise
+
+
+def float8(bits, mantissa, bias):
+    """The number of seven bits, sign apart."""
+    exponent, fraction = bits >> mantissa, bits & ((1 << mantissa) - 1)
+    if exponent == 0:
+        return fraction * 2.0 ** (1 - bias - mantissa)
+    return (1 + fraction * 2.0**-mantissa) * 2.0 ** (exponent - bias)
+
+
+def quantise_fp8(name, block_size):
+    mantissa, bias, last = {"e4m3": (3, 7, 0x7E), "e5m2": (2, 15, 0x7B)}[name]
+    table = [float8(bits, mantissa, bias) for bits in range(last + 1)]
+
+    def quantise(values, _):
+        side, packed, decoded = b"", b"", []
+        for block in blocks(values, block_size):
+            largest, shift = max(abs(float(v)) for v in block), 0
+            if largest > 0:
+                shift = -149
+                while largest > table[-1] * 2.0**shift:
+                    shift += 1
+            side += struct.pack("<f", 2.0**shift)
+            for v in block:
+                wanted = abs(float(v)) / 2.0**shift
+                near = min(range(last + 1), key=lambda bits: (abs(table[bits] - wanted), bits & 1))
+                back = min(table[near] * 2.0**shift, 3.4028234663852886e38)
+                negative = bits_of(v) >> 31
+                packed += bytes([negative << 7 | near])
+                decoded.append(f32(-back if negative else back))
+        return side, packed, decoded
+
+    return quantise
+
+
+def quantise_natural(values, number):
+    side, packed, decoded, first = b"", b"", [], 0
+    for block in blocks(values, 4096):
+        unit = 1.0
+        while unit <= max(abs(float(v)) for v in block) and unit < 2.0**127:
+            unit *= 2
+        side += struct.pack("<f", unit)
+        for j, v in enumerate(block):
+            b = bits_of(v / f32(unit))
+            power = min(((b & 0x7FFFFFFF) + (number(first + j) >> 9)) >> 23, 127)
+            packed += bytes([b >> 31 << 7 | power])
+            decoded.append(float_of(b >> 31 << 31 | power << 23) * f32(unit))
+        first += len(block)
+    return side, packed, decoded
+
+
+def pack_trits(symbols):
+    packed = b""
+    for group in blocks(symbols, 320) if symbols else []:
+        n = (len(group) + 4) // 5
+        digits = group + [0] * (5 * n - len(group))
+        packed += bytes(sum(3**k * digits[j + k * n] for k in range(5)) for j in range(n))
+    return packed
+
+
+def quantise_adaptive(error, most_bits, bucket):
+    def quantise(values, number):
+        if not len(values):
+            return b"", b"", []
+        norms = 0.0
+        for block in blocks(values, bucket):
+            norms += float(most(block)) * float(most(block)) * len(block)
+        budget, bits = error * error * squares(values), 1
+        while bits < most_bits and norms / (4.0 * (2**bits - 1) * (2**bits - 1)) > budget:
+            bits += 1
+        side, packed, decoded = quantise_levels(bits, bucket, most, True)(values, number)
+        return struct.pack("<I", bits) + side, packed, decoded
 
     return quantise

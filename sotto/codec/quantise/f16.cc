@@ -40,13 +40,7 @@ bool F16::encode(const Values& values, std::span<std::byte> side, std::span<std:
 }
 
 void F16::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
-  check_norms(side, "f16");
-  for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
-    int exponent = 0;
-    if (std::frexp(kernels::load<float>(side.data(), b), &exponent) != 0.5F) {
-      throw WireError("f16: the unit of a block is not a power of two");
-    }
-  }
+  check_units(side, "f16");
   if (!kernels::all_finite_f16(packed)) throw WireError("f16: a value that is not finite");
 }
 

@@ -84,9 +84,15 @@ struct LevelBlocks {
 
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const {
+    add_symbols(side, packed, scale, 0, out.size(), out);
+  }
+
+  // The same of values [begin, end) alone. REQUIRES begin a multiple of 8.
+  void add_symbols(std::span<const std::byte> side, std::span<const std::byte> packed, float scale, std::size_t begin,
+                   std::size_t end, std::span<float> out) const {
     std::array<std::uint16_t, NormBlocks::chunk> symbols;
-    for (std::size_t begin = 0; begin < out.size(); begin += NormBlocks::chunk) {
-      const auto part = out.subspan(begin, std::min(NormBlocks::chunk, out.size() - begin));
+    for (; begin < end; begin += NormBlocks::chunk) {
+      const auto part = out.subspan(begin, std::min(NormBlocks::chunk, end - begin));
       const auto some = std::span(symbols).first(part.size());
       kernels::unpack_bits(chunk_of(packed, begin, part.size()), width(), some);
       kernels::add_levels(some, blocks.norms(side, begin), top(), scale, part);

@@ -36,6 +36,17 @@ inline void check_norms(std::span<const std::byte> side, const char* what) {
   }
 }
 
+// Units are powers of two.
+inline void check_units(std::span<const std::byte> side, const char* what) {
+  check_norms(side, what);
+  for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
+    const auto bits = kernels::load<std::uint32_t>(side.data(), b);
+    if (!std::has_single_bit(bits) && (bits == 0 || (bits & 0x7FFFFFU) != 0)) {
+      throw WireError(std::string(what) + ": the unit of a block is not a power of two");
+    }
+  }
+}
+
 // Options of int8 and int4.
 struct RoundingOptions {
   explicit RoundingOptions(std::int64_t size) : block(size) {}

@@ -7,41 +7,96 @@
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t trit_chunk = 6 * kernels::trit_group;  // values that are looked at twice while in the cache
+constexpr unsigned top = 1;
+
+}  // namespace
+
+// Nothing when a value is not finite.
+std::optional<float> TernGrad::scale_of(std::span<const float> values) const {
+  kernels::Spread spread;
+  if (options_.clip == 0) {
+    spread.max_abs_bits = largest_magnitude(workers(), values);
+  } else {
+    spread = spread_of_chunks(workers(), values.size(), [&](std::size_t begin, std::size_t end) {
+      return kernels::spread_squares(values.subspan(begin, end - begin));
+    });
+  }
+  if (spread.max_abs_bits >= kernels::infinity_bits) return std::nullopt;
+  const auto most = std::bit_cast<float>(spread.max_abs_bits);
+  if (options_.clip == 0 || values.empty()) return most;
+  const double cut = options_.clip * std::sqrt(spread.sum / static_cast<double>(values.size()));
+  return static_cast<float>(std::min<double>(most, cut));
+}
+
+void TernGrad::propose(std::span<const float> values, std::span<float> numbers) {
+  numbers[0] = scale_of(values).value_or(0.0F);
+}
 
 bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   const std::size_t count = values.data.size();
   if (count == 0) return true;
-  kernels::Spread spread;
-  if (options_.clip == 0) {
-    spread.max_abs_bits = largest_magnitude(workers(), values.data);
+  float scale = 0;
+  if (options_.shared) {
+    if (largest_magnitude(workers(), values.data) >= kernels::infinity_bits) return false;
+    scale = std::max(values.agreed[0], 0.0F);
   } else {
-    spread = spread_of_chunks(workers(), count, [&](std::size_t begin, std::size_t end) {
-      return kernels::spread_squares(values.data.subspan(begin, end - begin));
-    });
+    const auto own = scale_of(values.data);
+    if (!own) return false;
+    scale = *own;
   }
-  if (spread.max_abs_bits >= kernels::infinity_bits) return false;
-  const auto most = std::bit_cast<float>(spread.max_abs_bits);
-  const double cut = options_.clip * std::sqrt(spread.sum / static_cast<double>(count));
-  kernels::store(side.data(), 0, options_.clip == 0 ? most : static_cast<float>(std::min<double>(most, cut)));
-  workers().run_stretches(count, kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
-    levels_.write_symbols(values, begin, end, side, packed);
+  kernels::store(side.data(), 0, scale);
+  const std::size_t grain = kernels::sum_chunk / group() * group();
+  workers().run_stretches(count, grain, [&](std::size_t begin, std::size_t end) {
+    if (trits_) {
+      write_trits(values, begin, end, side, packed);
+    } else {
+      levels_.write_symbols(values, begin, end, side, packed);
+    }
   });
   return true;
 }
 
+// REQUIRES begin a multiple of a group.
+void TernGrad::write_trits(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
+                           std::span<std::byte> packed) const {
+  std::array<std::uint16_t, trit_chunk> symbols;
+  for (; begin < end; begin += trit_chunk) {
+    const std::size_t count = std::min(trit_chunk, end - begin);
+    const auto out = std::span(symbols).first(count);
+    kernels::stochastic_levels(values.data.subspan(begin, count), levels_.blocks.norms(side, begin), top,
+                               values.draws.part(begin, count), out);
+    kernels::pack_trits(out, packed.subspan(kernels::trit_bytes(begin), kernels::trit_bytes(count)));
+  }
+}
+
+void TernGrad::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
+  check_norms(side, "terngrad");
+  if (trits_ && !kernels::valid_trits(packed, values)) throw WireError("terngrad: a byte that is no five trits");
+}
+
 void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const {
-  levels_.add_decoded(side, packed, scale, out);
+  if (!trits_) return levels_.add_decoded(side, packed, scale, out);
+  std::array<std::uint16_t, trit_chunk> symbols;
+  for (std::size_t begin = 0; begin < out.size(); begin += trit_chunk) {
+    const auto part = out.subspan(begin, std::min(trit_chunk, out.size() - begin));
+    const auto some = std::span(symbols).first(part.size());
+    kernels::unpack_trits(packed.subspan(kernels::trit_bytes(begin), kernels::trit_bytes(part.size())), some);
+    kernels::add_levels(some, levels_.blocks.norms(side, begin), top, scale, part);
+  }
 }
 
 Contract TernGrad::contract(std::size_t largest) const {
   if (options_.clip != 0) {
     return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .grain = Contract::Grain::segment};
   }
-  // E|C(x)-x|^2 = s |x|_1 - |x|^2, and s |x|_1 <= |x| sqrt(n) |x|.
+  // E|C(x)-x|^2 = s |x|_1 - |x|^2, and s |x|_1 <= |x| sqrt(n) |x| when s is the largest magnitude of x itself.
   const double n = static_cast<double>(std::max<std::size_t>(largest, 1));
   return {.kind = Contract::Kind::unbiased,
-          .omega = std::sqrt(n),
+          .omega = options_.shared ? INFINITY : std::sqrt(n),
           .delta = 0,
           .input = Contract::Input::delta,
           .grain = Contract::Grain::segment};

@@ -3,39 +3,62 @@
 #include "sotto/codec/quantise/levels.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
+#include "sotto/kernels/trits.h"
 
 namespace sotto {
 
 struct TernGradOptions {
   double clip = 2.5;
+  bool shared = false;
+  std::string pack = "bits";
   void visit(OptionVisitor& v) {
     v.option("clip", clip, "values of a segment beyond so many times their root mean square are cut; 0: none",
              Bounds::at_least(0));
+    if (!named()) return;
+    v.option("shared", shared,
+             "the ranks agree on the largest of their scales first, so that sums are multiples of it");
+    v.option("pack", pack, "two bits a value, or five values a byte", {"bits", "trits"});
   }
+  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
+  // are.
+  bool reading = true;
+  bool named() const { return reading || shared || pack != "bits"; }
 };
 
 // TernGrad (Wen et al., NeurIPS 2017): s * sign(v) * Bernoulli(|v| / s), s being the largest magnitude of a segment
 // after values were cut, which is the only bias. Two bits a value; a code behind it finds that most are 0. The paper's
-// standard deviation is taken about 0, so that equal values, or a single one, are not cut to nothing.
+// standard deviation is taken about 0, so that equal values, or a single one, are not cut to nothing. A scale that the
+// ranks share is the largest of theirs, and values are cut to that.
 class TernGrad final : public Quantise {
  public:
   using Options = TernGradOptions;
-  explicit TernGrad(const TernGradOptions& options) : options_(options) {}
+  explicit TernGrad(const TernGradOptions& options) : options_(options), trits_(options.pack == "trits") {
+    options_.reading = false;
+  }
 
   std::string sentence() const override { return record_options("terngrad", options_); }
-  unsigned width() const override { return levels_.width(); }
+  unsigned width() const override { return trits_ ? 0 : levels_.width(); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
-  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
-  void check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const override {
-    check_norms(side, "terngrad");
+  std::size_t packed_bytes(std::size_t values) const override {
+    return trits_ ? kernels::trit_bytes(values) : Quantise::packed_bytes(values);
   }
+  std::size_t group() const override { return trits_ ? kernels::trit_group : Quantise::group(); }
+  std::size_t agreed_count() const override { return options_.shared ? 1 : 0; }
+  void propose(std::span<const float> values, std::span<float> numbers) override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
   Contract contract(std::size_t largest) const override;
 
  private:
   static constexpr std::size_t largest_piece = std::size_t{1} << 62;  // one block, whatever its size
+  std::optional<float> scale_of(std::span<const float> values) const;
+  void write_trits(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
+                   std::span<std::byte> packed) const;
+
   TernGradOptions options_;
+  bool trits_;
   LevelBlocks levels_{.blocks = {largest_piece}, .bits = 1};
 };
 

@@ -1,0 +1,93 @@
+#include "sotto/codec/quantise/adaptive.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "sotto/codec/shared_work.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t head = sizeof(std::uint32_t);  // of the side information: the bits; the norms follow
+
+}  // namespace
+
+LevelBlocks Adaptive::levels(std::span<const std::byte> side) const {
+  return {.blocks = blocks_, .bits = kernels::load<std::uint32_t>(side.data(), 0)};
+}
+
+std::size_t Adaptive::packed_size(std::span<const std::byte> side, std::size_t values) const {
+  const auto bits = kernels::load<std::uint32_t>(side.data(), 0);
+  if (bits < 1 || bits > options_.bits)
+    throw WireError("adaptive: a segment with a number of bits that it cannot have");
+  return kernels::packed_bytes(values, bits + 1);
+}
+
+// norms: the sum of norm^2 over all values; squares: that of value^2.
+std::uint32_t Adaptive::bits_for(double norms, double squares) const {
+  const double budget = options_.error * options_.error * squares;
+  std::uint32_t bits = 1;
+  for (; bits < options_.bits; ++bits) {
+    const double top = (1U << bits) - 1;
+    if (norms / (4 * top * top) <= budget) break;
+  }
+  return bits;
+}
+
+bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  const auto data = values.data;
+  const std::size_t block = blocks_.block;
+  const auto norms = side.subspan(head);
+  std::atomic<bool> finite = true;
+  const std::size_t blocks_at_once = std::max<std::size_t>(kernels::sum_chunk / block, 1);
+  workers().run_stretches(block_count(data.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {
+    const auto part = data.subspan(begin * block, std::min(end * block, data.size()) - begin * block);
+    if (!largest_magnitudes(part, block, norms.subspan(begin * sizeof(float)))) finite = false;
+  });
+  if (!finite) return false;
+  const double squares = spread_of_chunks(workers(), data.size(), [&](std::size_t begin, std::size_t end) {
+                           return kernels::spread_squares(data.subspan(begin, end - begin));
+                         }).sum;
+  double sum = 0;
+  for (std::size_t b = 0; b * block < data.size(); ++b) {
+    const double norm = kernels::load<float>(norms.data(), b);
+    sum += norm * norm * static_cast<double>(std::min(block, data.size() - b * block));
+  }
+  kernels::store(side.data(), 0, bits_for(sum, squares));
+  const LevelBlocks levels = this->levels(side);
+  workers().run_stretches(data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+    levels.write_symbols(values, begin, end, norms, packed);
+  });
+  return true;
+}
+
+void Adaptive::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
+  check_norms(side.subspan(head), "adaptive");
+  const std::size_t used = values * levels(side).width() % 8;
+  if (used != 0 && (packed.back() >> used) != std::byte{0}) {
+    throw WireError("adaptive: bits behind the last symbol of a segment that are not zero");
+  }
+}
+
+void Adaptive::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                           std::span<float> out) const {
+  const LevelBlocks levels = this->levels(side);
+  workers().run_stretches(out.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+    levels.add_symbols(side.subspan(head), packed, scale, begin, end, out);
+  });
+}
+
+Contract Adaptive::contract(std::size_t largest) const {
+  // As for qsgd; the budget is kept, unless the most bits are too few for it.
+  const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
+  const auto omega = [n](double top) { return std::min(n / (4 * top * top), std::sqrt(n) / top); };
+  const double most = (1U << options_.bits) - 1;
+  return {.kind = Contract::Kind::unbiased,
+          .omega = std::min(omega(1), std::max(options_.error * options_.error, omega(most))),
+          .delta = 0,
+          .input = Contract::Input::delta,
+          .grain = Contract::Grain::segment};
+}
+
+}  // namespace sotto

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "sotto/codec/quantise/levels.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct AdaptiveOptions {
+  double error = 0.3;
+  std::int64_t bits = 8;
+  std::int64_t bucket = 512;
+  void visit(OptionVisitor& v) {
+    v.option("error", error, "relative error that a segment may have: sqrt(E|C(x)-x|^2) / |x|", Bounds::positive());
+    v.option("bits", bits, "the most bits of magnitude; one more of sign goes with every value", Bounds{1, 8});
+    v.option("bucket", bucket, "values that share a norm", Bounds{1, 1U << 30});
+  }
+};
+
+// Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the least one whose bound on
+// the variance, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or the most that
+// there may be. So segments with a few large values get more bits than even ones, and a budget is kept in every step,
+// as in L-GreCo (Alimohammadi et al., MLSys 2024) and DQ-SGD (Yan et al., 2021), but without a table of past errors.
+class Adaptive final : public Quantise {
+ public:
+  using Options = AdaptiveOptions;
+  explicit Adaptive(const AdaptiveOptions& options)
+      : options_(options), blocks_{static_cast<std::size_t>(options.bucket)} {}
+
+  std::string sentence() const override { return record_options("adaptive", options_); }
+  unsigned width() const override { return 0; }
+  std::size_t side_bytes(std::size_t values) const override {
+    return values == 0 ? 0 : sizeof(std::uint32_t) + blocks_.side_bytes(values);
+  }
+  std::size_t packed_bytes(std::size_t values) const override {
+    return kernels::packed_bytes(values, static_cast<unsigned>(options_.bits) + 1);
+  }
+  bool whole() const override { return true; }
+  std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override;
+
+ private:
+  LevelBlocks levels(std::span<const std::byte> side) const;  // of a unit with this side information
+  std::uint32_t bits_for(double norms, double squares) const;
+
+  AdaptiveOptions options_;
+  NormBlocks blocks_;
+};
+
+}  // namespace sotto

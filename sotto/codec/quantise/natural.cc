@@ -1,0 +1,56 @@
+#include "sotto/codec/quantise/natural.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sotto/kernels/power.h"
+#include "sotto/kernels/reduce.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::uint32_t one_bits = 0x3F800000U;
+
+// The smallest power of two that is 1 or more and above magnitudes of these bits; 2^127 where none is.
+std::uint32_t unit_bits_for(std::uint32_t largest) {
+  return largest < one_bits ? one_bits : std::min((largest >> 23) + 1, 254U) << 23;
+}
+
+}  // namespace
+
+bool Natural::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  for (std::size_t begin = 0; begin < values.data.size(); begin += block) {
+    const std::size_t count = std::min(block, values.data.size() - begin);
+    const auto part = values.data.subspan(begin, count);
+    const std::uint32_t largest = kernels::max_abs_bits(part);
+    if (largest >= kernels::infinity_bits) return false;
+    kernels::store(side.data(), begin / block, unit_bits_for(largest));
+    kernels::to_powers(part, {side.subspan(begin / block * sizeof(float)), block}, values.draws.part(begin, count),
+                       packed.subspan(begin, count));
+  }
+  return true;
+}
+
+void Natural::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
+  check_units(side, "natural");
+  for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
+    if (kernels::load<float>(side.data(), b) < 1) throw WireError("natural: the unit of a block is below 1");
+  }
+}
+
+void Natural::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                          std::span<float> out) const {
+  kernels::add_powers(packed, {side, block}, scale, out);
+}
+
+Contract Natural::contract(std::size_t) const {
+  // (2p - v)(v - p) between p and 2p is at most v^2 / 8, at v = 4p/3.
+  return {.kind = Contract::Kind::unbiased,
+          .omega = 0.125,
+          .delta = 0,
+          .input = Contract::Input::delta,
+          .grain = Contract::Grain::block,
+          .block = block};
+}
+
+}  // namespace sotto

@@ -1,0 +1,125 @@
+// Numbers that the codecs of all ranks agree on before they encode, through the aggregators.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/aggregate/group.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::average_all, test::sample_gradient, test::sample_layout;
+
+// The largest magnitude of each segment on any rank.
+std::vector<float> scales_of(const Layout& layout, int ranks) {
+  std::vector<float> scales;
+  for (const Segment& segment : layout.segments()) {
+    float& most = scales.emplace_back(0.0F);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto values = sample_gradient(layout, rank, 0);
+      for (std::size_t i = 0; i < segment.numel(); ++i) most = std::max(most, std::abs(values[segment.offset + i]));
+    }
+  }
+  return scales;
+}
+
+// Means of ternary values with one scale are its multiples, by k / ranks.
+TEST(SharedScale, MeansOfTernaryValuesAreMultiplesOfOneScale) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  ASSERT_GT(buckets.size(), 1U);
+  for (const char* method : {"terngrad(clip=0, shared=true)", "terngrad(clip=0, shared=true, pack=trits)"}) {
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+      std::vector<std::vector<float>> means(static_cast<std::size_t>(ranks));
+      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+        auto& mean = means[static_cast<std::size_t>(communicator.rank())];
+        const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
+        mean = sample_gradient(layout, communicator.rank(), 0);
+        average_all(*aggregator, buckets, mean, 0, communicator);
+      });
+      for (const auto& mean : means) ASSERT_EQ(mean, means[0]) << method << ", " << ranks << " ranks";
+      const auto scales = scales_of(layout, ranks);
+      std::size_t between = 0;  // neither 0 nor a whole scale
+      for (std::size_t s = 0; s < scales.size(); ++s) {
+        const Segment& segment = layout.segments()[s];
+        for (std::size_t i = 0; i < segment.numel(); ++i) {
+          const double multiple = static_cast<double>(means[0][segment.offset + i]) * ranks / scales[s];
+          ASSERT_NEAR(multiple, std::round(multiple), 1e-5) << segment.name << " " << i;
+          ASSERT_LE(std::abs(multiple), ranks + 1e-5);
+          between += std::abs(std::round(multiple)) > 0 && std::abs(std::round(multiple)) < ranks ? 1U : 0U;
+        }
+      }
+      EXPECT_EQ(between > 0, ranks > 1);
+    }
+  }
+}
+
+// With scales of their own the ranks' means are not multiples of anything.
+TEST(SharedScale, IsNotSharedUnlessAsked) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  const auto scales = scales_of(layout, 3);
+  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto aggregator = make_aggregator("test", "gather", "terngrad(clip=0)", buckets, communicator);
+    auto values = sample_gradient(layout, communicator.rank(), 0);
+    average_all(*aggregator, buckets, values, 0, communicator);
+    std::size_t odd = 0;
+    for (std::size_t s = 0; s < scales.size(); ++s) {
+      const Segment& segment = layout.segments()[s];
+      for (std::size_t i = 0; i < segment.numel(); ++i) {
+        const double multiple = static_cast<double>(values[segment.offset + i]) * 3 / scales[s];
+        odd += std::abs(multiple - std::round(multiple)) > 1e-5 ? 1U : 0U;
+      }
+    }
+    EXPECT_GT(odd, 0U);
+  });
+}
+
+// The owner of a chunk encodes its mean alone, with a scale of its own; the same bits on every rank all the same, and
+// nothing is lost. Agreeing costs a float a segment.
+TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1200);
+  for (const char* name : {"gather", "scatter_reduce", "auto"}) {
+    for (const char* method : {"terngrad(shared=true)", "ef | terngrad(shared=true, pack=trits)"}) {
+      std::vector<std::vector<float>> means(3);
+      run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+        const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+        auto& mean = means[static_cast<std::size_t>(communicator.rank())];
+        for (int step = 0; step < 3; ++step) {
+          mean = sample_gradient(layout, communicator.rank(), step);
+          average_all(*aggregator, buckets, mean, step, communicator);
+        }
+      });
+      EXPECT_EQ(means[1], means[0]) << name << ", " << method;
+      EXPECT_EQ(means[2], means[0]) << name << ", " << method;
+    }
+  }
+}
+
+// A gradient that is not finite on one rank is that rank's error; the others do not hang on what it proposed.
+TEST(SharedScale, IsFiniteWhateverTheGradientIs) {
+  const Layout layout = sample_layout();
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto codec = std::shared_ptr<Codec>(make_codec("test", "terngrad(shared=true)"));
+    auto values = sample_gradient(layout, communicator.rank(), 0);
+    if (communicator.rank() == 1) values[layout.segments()[2].offset + 7] = NAN;
+    std::vector<float> numbers(codec->agreed_count(layout));
+    codec->propose({values, &layout, 0}, numbers);
+    communicator.all_reduce(std::span(numbers), ReduceOp::max);
+    const Range whole{0, layout.size()};
+    Message message;
+    const auto encode = [&] { codec->encode({values, &layout, 0}, {.step = 4}, numbers, {&whole, 1}, {&message, 1}); };
+    if (communicator.rank() == 0) {
+      EXPECT_NO_THROW(encode());
+    } else {
+      EXPECT_NE(test::message_of(encode).find("fc.weight is not finite at step 4"), std::string::npos);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,248 @@
+// What quantisers promise beyond the laws: variances in closed form, and what each of them alone does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "sotto/core/error.h"
+#include "sotto/kernels/load.h"
+#include "tests/codec/fixture.h"
+#include "tests/support/message_of.h"
+
+namespace sotto::testing {
+namespace {
+
+using test::message_of;
+
+// Blocks of 100 of a segment of 250, and of one of 30.
+Input two_segments() {
+  const Layout layout({{"a", 0, {250}}, {"b", 250, {5, 6}}}, 280);
+  return {"gaussian", layout, gaussian(layout, 61)};
+}
+
+// E |C(x)-x|^2, a sum of what every(values, result) says of each block.
+double over_blocks(const Input& input, std::size_t block, const std::function<double(std::span<const float>)>& of) {
+  double sum = 0;
+  for (const Segment& segment : input.layout.segments()) {
+    const std::size_t n = segment.numel();
+    for (std::size_t at = 0; at < n; at += block) {
+      sum += of(std::span(input.values).subspan(segment.offset + at, std::min(block, n - at)));
+    }
+  }
+  return sum;
+}
+
+double largest(std::span<const float> values) {
+  double most = 0;
+  for (const float v : values) most = std::max(most, std::abs(static_cast<double>(v)));
+  return most;
+}
+
+// The mean of |C(x)-x|^2 over 3000 draws is a sum of independent terms, so it lies within 4.5 of its standard errors of
+// the expected value but for one seed in 150 000, and the seed is always the same.
+void expect_variance(const std::string& sentence, const Input& input, double expected) {
+  constexpr int draws = 3000;
+  const auto codec = make_codec("test", sentence);
+  double sum = 0;
+  double squares = 0;
+  for (std::uint32_t step = 0; step < draws; ++step) {
+    const auto decoded = decode(*codec, input, encode(*codec, input, {.seed = 62, .step = step}));
+    const double error = square_distance(decoded, input.values);
+    sum += error;
+    squares += error * error;
+  }
+  const double mean = sum / draws;
+  const double deviation = std::sqrt((squares / draws - mean * mean) / draws);
+  EXPECT_GT(deviation, 0) << sentence;
+  EXPECT_LT(deviation, 0.01 * expected) << sentence;  // so this can tell right from wrong
+  EXPECT_LT(std::abs(mean - expected), 4.5 * deviation) << sentence << ": " << mean << ", not " << expected;
+}
+
+// (norm/S)^2 f (1-f), f being what of S|v|/norm is behind the point.
+double variance_of_levels(std::span<const float> values, double norm, double top) {
+  double sum = 0;
+  for (const float v : values) {
+    const double y = top * std::abs(static_cast<double>(v)) / norm;
+    const double f = y - std::floor(y);
+    sum += norm / top * (norm / top) * f * (1 - f);
+  }
+  return sum;
+}
+
+TEST(Variance, OfQsgdIsThatOfItsCoins) {
+  const Input input = two_segments();
+  for (const int bits : {1, 2, 4, 8}) {
+    const double top = (1 << bits) - 1;
+    const auto sentence = [&](const char* norm) {
+      return "qsgd(bits=" + std::to_string(bits) + ", bucket=100, norm=" + norm + ")";
+    };
+    expect_variance(sentence("max"), input, over_blocks(input, 100, [&](std::span<const float> some) {
+                      return variance_of_levels(some, largest(some), top);
+                    }));
+    expect_variance(sentence("l2"), input, over_blocks(input, 100, [&](std::span<const float> some) {
+                      return variance_of_levels(some, std::sqrt(square_norm(some)), top);
+                    }));
+  }
+}
+
+TEST(Variance, OfTernGradIsScaleTimesSumOfMagnitudesLessSquares) {
+  const Input input = two_segments();
+  const double expected = over_blocks(input, 1000, [](std::span<const float> some) {
+    double magnitudes = 0;
+    for (const float v : some) magnitudes += std::abs(static_cast<double>(v));
+    return largest(some) * magnitudes - square_norm(some);
+  });
+  expect_variance("terngrad(clip=0)", input, expected);
+  expect_variance("terngrad(clip=0, pack=trits)", input, expected);
+  expect_variance("terngrad(clip=0, shared=true)", input, expected);
+}
+
+TEST(Variance, OfNaturalIsThatOfTheTwoPowersBesideAValue) {
+  Input input = two_segments();
+  for (std::size_t i = 0; i < input.values.size(); i += 3) input.values[i] *= 1000;  // a unit other than 1
+  const double expected = over_blocks(input, 4096, [](std::span<const float> some) {
+    double sum = 0;
+    for (const float v : some) {
+      const double x = std::abs(static_cast<double>(v));
+      const double power = std::exp2(std::floor(std::log2(x)));
+      sum += (2 * power - x) * (x - power);
+    }
+    return sum;
+  });
+  EXPECT_LT(expected, square_norm(input.values) / 8);
+  expect_variance("natural", input, expected);
+}
+
+TEST(Natural, SendsPowersOfTwoAndZeroAsTheyAre) {
+  const Layout layout({{"w", 0, {6000}}}, 6000);
+  Input input{"powers", layout, std::vector<float>(6000)};
+  for (std::size_t i = 0; i < 6000; ++i) {
+    const int exponent = i < 4096 ? -1 - static_cast<int>(i % 126) : 100 - static_cast<int>(i % 126);
+    input.values[i] = i % 5 == 0 ? 0 : std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, exponent);
+  }
+  const auto codec = make_codec("test", "natural");
+  EXPECT_EQ(decode(*codec, input, encode(*codec, input)), input.values);
+}
+
+// Every number of either format, in a block with one as large as can be, is exact; so is each power of two times it.
+TEST(Fp8, SendsWhatTheFormatHasAsItIs) {
+  for (const bool e4m3 : {true, false}) {
+    const int mantissa = e4m3 ? 3 : 2;
+    const int bias = e4m3 ? 7 : 15;
+    const unsigned last = e4m3 ? 0x7E : 0x7B;
+    const auto codec = make_codec("test", e4m3 ? "fp8" : "fp8(e5m2)");
+    for (const int power : {0, -50, 60, -100}) {
+      const Layout layout({{"w", 0, {2, last + 1}}}, 2 * (last + 1));
+      Input input{"all", layout, {}};
+      for (unsigned bits = 0; bits <= last; ++bits) {
+        const auto exponent = static_cast<int>(bits >> mantissa);
+        const float fraction = std::ldexp(static_cast<float>(bits & ((1U << mantissa) - 1)), -mantissa);
+        const float value = std::ldexp(exponent == 0 ? fraction : 1 + fraction, std::max(exponent, 1) - bias + power);
+        input.values.insert(input.values.end(), {value, -value});
+      }
+      EXPECT_EQ(decode(*codec, input, encode(*codec, input)), input.values) << power;
+    }
+  }
+}
+
+TEST(Fp8, RoundsToTheNearestAndEven) {
+  const Layout layout({{"w", 0, {8}}}, 8);
+  const Input input{"ties", layout, {448, 17, 19, 0x1.8p-9F, 0x1.ap-9F, 0x1p-10F, -0x1.8p-10F, 433}};
+  const auto codec = make_codec("test", "fp8");
+  EXPECT_EQ(decode(*codec, input, encode(*codec, input)),
+            (std::vector<float>{448, 16, 20, 0x1p-8F, 0x1p-8F, 0, -0x1p-9F, 448}));
+  const Input small{"small", layout, {1e-6F, 5e-7F, -1e-6F, 1e-8F, 0, 9e-7F, 3e-7F, 2e-7F}};
+  const auto decoded = decode(*codec, small, encode(*codec, small));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(decoded[i], small.values[i], std::abs(small.values[i]) / 16) << i;
+}
+
+int bits_of(const std::vector<std::byte>& message) {
+  return kernels::load<std::int32_t>(message.data() + sizeof(Header), 0);
+}
+
+TEST(Adaptive, TakesTheFewestBitsThatKeepTheBudget) {
+  const Layout layout({{"w", 0, {2000}}}, 2000);
+  const Input input{"gaussian", layout, gaussian(layout, 63)};
+  double norms = 0;
+  for (std::size_t at = 0; at < 2000; at += 512) {
+    const auto some = std::span(input.values).subspan(at, std::min<std::size_t>(512, 2000 - at));
+    norms += largest(some) * largest(some) * static_cast<double>(some.size());
+  }
+  for (int bits = 1; bits <= 8; ++bits) {
+    const auto top = [](int b) { return static_cast<double>((1 << b) - 1); };
+    const double just = std::sqrt(norms / (4 * top(bits) * top(bits)) / square_norm(input.values));
+    const auto codec = make_codec("test", "adaptive(error=" + std::to_string(just * 1.01) + ")");
+    const auto message = encode(*codec, input);
+    EXPECT_EQ(bits_of(message), bits);
+    EXPECT_EQ(message.size(), sizeof(Header) + 4 + 4 * 4 + static_cast<std::size_t>(250 * (bits + 1)));
+    const double error = square_distance(decode(*codec, input, message), input.values);
+    EXPECT_LT(error, just * just * square_norm(input.values));
+    if (bits == 8) continue;
+    EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive(error=" + std::to_string(just * 0.99) + ")"), input)),
+              bits + 1);
+  }
+  EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive(error=1e-9, bits=3)"), input)), 3);
+  EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive"), {"zero", layout, std::vector<float>(2000)})), 1);
+}
+
+TEST(Adaptive, GivesEachSegmentItsOwnBits) {
+  const Layout layout({{"even", 0, {512}}, {"spiky", 512, {512}}}, 1024);
+  Input input{"two", layout, std::vector<float>(1024, 0.5F)};
+  for (std::size_t i = 512; i < 1024; ++i) input.values[i] = i % 100 == 0 ? 5 : 0.5F;
+  const auto message = encode(*make_codec("test", "adaptive(error=0.3)"), input);
+  const std::byte* body = message.data() + sizeof(Header);
+  EXPECT_EQ(kernels::load<std::uint32_t>(body, 0), 2U);
+  EXPECT_EQ(kernels::load<std::uint32_t>(body, 2), 4U);
+  EXPECT_EQ(message.size(), sizeof(Header) + 2 * 8 + 512 * 3 / 8 + 512 * 5 / 8);
+}
+
+TEST(TernGrad, NamesLaterOptionsWhereTheyAreNotTheDefault) {
+  const auto canonical = [](const char* sentence) { return make_codec("test", sentence)->sentence(); };
+  EXPECT_EQ(canonical("terngrad"), "terngrad(clip=2.5)");
+  EXPECT_EQ(canonical("terngrad(shared=false, pack=bits)"), "terngrad(clip=2.5)");
+  EXPECT_EQ(canonical("terngrad(pack=trits)"), "terngrad(clip=2.5, shared=false, pack=trits)");
+  EXPECT_EQ(canonical("terngrad(1, true)"), "terngrad(clip=1, shared=true, pack=bits)");
+}
+
+TEST(TernGrad, AFifthOfAByteAValue) {
+  const Layout layout({{"w", 0, {1003}}}, 1003);
+  const Input input{"gaussian", layout, gaussian(layout, 64)};
+  const auto bits = make_codec("test", "terngrad");
+  const auto trits = make_codec("test", "terngrad(pack=trits)");
+  EXPECT_EQ(encode(*trits, input).size(), sizeof(Header) + 4 + 201);
+  EXPECT_EQ(decode(*trits, input, encode(*trits, input)), decode(*bits, input, encode(*bits, input)));
+}
+
+TEST(TernGrad, ASharedScaleIsOfWholeSegments) {
+  for (const char* front : {"topk(0.1) | ", "dct | ", "svd | atomo(s=2) | "}) {
+    const auto refusal = message_of([&] { make_codec("--codec", std::string(front) + "terngrad(shared=true)"); });
+    EXPECT_NE(refusal.find("no transform or selection stands in front"), std::string::npos) << refusal;
+  }
+  // Others may have larger ones: every value that is not 0 is then theirs.
+  const Input input = two_segments();
+  const auto codec = make_codec("test", "terngrad(clip=0, shared=true)");
+  ASSERT_EQ(codec->agreed_count(input.layout), 2U);
+  std::vector<float> values = input.values;
+  const Bucket bucket{values, &input.layout, 0};
+  std::vector<float> numbers(2);
+  codec->propose(bucket, numbers);
+  EXPECT_EQ(numbers[0], largest(std::span(values).first(250)));
+  EXPECT_EQ(numbers[1], largest(std::span(values).subspan(250)));
+  numbers = {7, 8};
+  const std::vector<Range> parts{{0, 250}, {250, 280}};
+  std::vector<Message> messages(2);
+  codec->encode(bucket, {}, numbers, parts, messages);
+  std::vector<float> out(280);
+  for (std::size_t p = 0; p < 2; ++p) add_part(*codec, input.layout, parts[p], messages[p].bytes(), 1, out);
+  for (std::size_t i = 0; i < 280; ++i) {
+    EXPECT_TRUE(out[i] == 0 || out[i] == std::copysign(i < 250 ? 7.0F : 8.0F, values[i])) << i;
+  }
+  values[3] = NAN;
+  codec->propose(bucket, numbers);
+  EXPECT_EQ(numbers[0], 0);  // the others go on; this rank finds it when it encodes
+  EXPECT_THROW(codec->encode(bucket, {}, numbers, parts, messages), NumericError);
+}
+
+}  // namespace
+}  // namespace sotto::testing
