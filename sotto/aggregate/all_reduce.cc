@@ -35,6 +35,11 @@ class AllReduce final : public Aggregator {
     mean_.average(prepared, bucket, key, communicator, phases);
     if (!parts_.memory->remembers()) return;
     timer.lap();
+    if (!parts_.codec->additive()) {  // all ranks together hold back what the mean has not
+      parts_.memory->settle(prepared, SentValues(bucket.values, *parts_.codec, key));
+      phases.decode += timer.lap();
+      return;
+    }
     // The sum took the place of this rank's own form, so that is made again: a cast is cheaper than a copy kept in
     // every step.
     Bucket own = prepared;

@@ -43,6 +43,7 @@ class Chain final : public Codec {
   std::size_t linear_count(const Layout& layout) const override;
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override;
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const override;
+  bool additive() const override { return !stages_.transform || stages_.transform->additive(); }
   void clear_chosen(const Key& key, Bucket& out) const override;
   void visit_state(StateVisitor& visitor) override;
 

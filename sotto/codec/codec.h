@@ -93,6 +93,9 @@ class Codec {
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
   virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
                            Bucket& /*out: overwritten*/) const {}
+  // Whether what from_linear() makes of a sum is the sum of what it makes of each form. Otherwise what was sent of one
+  // rank's vector is known by the mean alone.
+  virtual bool additive() const { return true; }
   // clear_chosen() of a message, of the linear form of this step.
   virtual void clear_chosen(const Key&, Bucket& /*out*/) const {}
 

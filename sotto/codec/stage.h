@@ -77,9 +77,10 @@ class Transform : public Stage {
                            std::span<const float> rows, float scale, std::span<float> out) const = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
   virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
-  // Whether rows are linear in the values, by a map that is the same on every rank: a sum of rows of several ranks is
-  // then what add_inverse() makes their sum of.
+  // Whether a sum of rows of several ranks stands for the sum of their values: the map is the same on every rank.
   virtual bool linear() const { return false; }
+  // Whether add_inverse() makes of such a sum the sum of what it makes of each: a sketch's largest elements are not.
+  virtual bool additive() const { return linear(); }
   virtual void visit_state(StateVisitor&) {}  // warm starts
 };
 

@@ -29,6 +29,8 @@
 #include "sotto/codec/select/sampled_topk.h"
 #include "sotto/codec/select/threshold.h"
 #include "sotto/codec/select/topk.h"
+#include "sotto/codec/transform/count_min.h"
+#include "sotto/codec/transform/count_sketch.h"
 #include "sotto/codec/transform/dct.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
@@ -77,6 +79,10 @@ constexpr std::array table{
     entry<Fft>("fft", "Fourier coefficients of chunks", "Cooley, Tukey, 1965", "2 values a coefficient"),
     entry<Hadamard>("hadamard", "Hadamard coefficients of chunks, after fixed random signs", "Suresh et al., ICML 2017",
                     "as many values as before"),
+    entry<CountSketch>("count_sketch", "sums of elements with signs by a hash, and the largest by their median",
+                       "Charikar et al., ICALP 2002; Rothchild et al., ICML 2020", "rows x columns values"),
+    entry<CountMin>("count_min", "sums of positive and of negative elements, and the largest by the least of them",
+                    "Cormode, Muthukrishnan, J. Algorithms 2005", "2 x rows x columns values"),
     entry<Atomo>("atomo", "atoms drawn at random, the likelier the larger: unbiased, of least variance",
                  "Wang et al., NeurIPS 2018",
                  "s values on average, or s rows of them, and indices of about a byte each at 1 %", "atomo(s=5%)"),

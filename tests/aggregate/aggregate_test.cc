@@ -85,9 +85,9 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    for (const char* method :
-         {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16", "ef | randomk(0.01)", "ef | randomk(0.2) | f16",
-          "ef | block(16, 0.1, shared)", "randomk(0.1, unbiased=true)"}) {
+    for (const char* method : {"none", "f16", "bf16", "ef | f16", "ef | dct(8) | f16", "ef | randomk(0.01)",
+                               "ef | randomk(0.2) | f16", "ef | block(16, 0.1, shared)", "randomk(0.1, unbiased=true)",
+                               "ef | count_sketch(3, 10%, 10%)", "ef | count_min(3, 5%, 5%)"}) {
       all.push_back({ranks, method, "all_reduce"});
     }
     for (const char* method :
@@ -144,6 +144,8 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
         {small, "randomk(0.1)", (ranks - 1) * (30 + 1) * 4},
         {small, "hadamard(8) | randomk(0.1) | bf16", (ranks - 1) * (30 + 1) * 2},
         {small, "block(16, 0.2, shared)", (ranks - 1) * (4 * 16 + 4) * 4},
+        {small, "count_sketch(5, 10) | f16", (ranks - 1) * (5 * 10 + 4) * 2},
+        {small, "count_min(5, 3%)", (ranks - 1) * (2 * 5 * 9 + 4) * 4},
         {large, "randomk(0.5)", 2 * 20000 * 4 * (ranks - 1) / ranks},
         {large, "block(100, 0.25, shared) | f16", 2 * 10000 * 2 * (ranks - 1) / ranks}}) {
     const auto buckets = plan_buckets(layout, 1U << 20);

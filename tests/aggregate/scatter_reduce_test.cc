@@ -110,6 +110,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
       const Outcome result = run(ranks, "ef | " + sentence, steps);
       expect_same_bits(result);
       std::vector<double> found(sample_layout().size());
+      float largest = 0;  // of what is held back, which grows where a codec has no bound
       for (const auto& mean : result.means[0]) {
         for (std::size_t i = 0; i < found.size(); ++i) found[i] += mean[i];
       }
@@ -117,6 +118,8 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
         const test::State& state = result.states[static_cast<std::size_t>(rank)];
         const auto& first = state.floats.at("memory.ef");
         const auto& second = state.floats.at("mean/error");
+        for (const float x : first) largest = std::max(largest, std::abs(x));
+        for (const float x : second) largest = std::max(largest, std::abs(x));
         std::size_t at_first = 0;
         std::size_t at_second = 0;
         for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -132,7 +135,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
         EXPECT_EQ(at_second, second.size());
       }
       const auto wanted = sum_of_means(ranks, steps);
-      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4) << i;
+      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 1e-4 + 2e-6 * largest) << i;
     }
   }
 }

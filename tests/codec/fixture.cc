@@ -14,8 +14,15 @@ std::vector<std::string> all_sentences() {
                                          "threshold(0.7, dense=0)",
                                          "threshold(0.5, kind=relative, dense=7)",
                                          "sampled_topk(0.2, dense=0)"};
-  const std::vector<std::string> transforms{
-      "dct(8)", "fft(16)", "hadamard(4)", "svd", "svd(reshape=halves)", "svd(rank=1, exact=1)"};
+  const std::vector<std::string> transforms{"dct(8)",
+                                            "fft(16)",
+                                            "hadamard(4)",
+                                            "count_sketch(3, 10%, 10%)",
+                                            "count_sketch(columns=4, keep=3)",
+                                            "count_min(3, 3, 5)",
+                                            "svd",
+                                            "svd(reshape=halves)",
+                                            "svd(rank=1, exact=1)"};
   const std::vector<std::string> further{"atomo(3, dense=0)",
                                          "atomo(20%, p=truncate, dense=0)",
                                          "atomo(20%, p=uniform, dense=0)",
@@ -131,7 +138,8 @@ bool differs_by_rank(const std::string& sentence) {
 }
 
 bool transforms(const std::string& sentence) {
-  return has(sentence, "dct") || has(sentence, "fft") || has(sentence, "hadamard") || has(sentence, "svd");
+  return has(sentence, "dct") || has(sentence, "fft") || has(sentence, "hadamard") || has(sentence, "svd") ||
+         has(sentence, "count_");
 }
 
 bool selects(const std::string& sentence) {

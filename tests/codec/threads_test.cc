@@ -105,6 +105,12 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "f16 | huffman",
                                "qsgd(bits=2, norm=l2) | elias",
                                "int8 | blosc",
+                               "randomk(0.01)",
+                               "randomk(0.2, shared=false) | qsgd",
+                               "block(100, 0.05)",
+                               "block(1000, 0.05, shared) | f16",
+                               "count_sketch | f16",
+                               "count_min(3, 10000, 1%)",
                                "dct(64) | topk(0.05)"}) {
     expect_the_same(sentence, input, workers);
     if (HasFailure()) return;
@@ -142,7 +148,8 @@ TEST(Threads, MakeTheSameLinearForms) {
   Layout layout;
   layout.append("w", {10007});
   const Input input{"gaussian", layout, gaussian(layout, 23)};
-  for (const char* sentence : {"f32", "f16", "bf16", "dct(64) | bf16"}) {
+  for (const char* sentence :
+       {"f32", "f16", "bf16", "dct(64) | bf16", "randomk(0.3)", "block(9, 0.3, shared) | f16", "count_sketch(5, 3%)"}) {
     std::vector<float> expected;
     for (const auto& workers : all_workers(64)) {
       const auto codec = make_codec("test", sentence, workers);

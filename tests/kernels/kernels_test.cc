@@ -1,6 +1,7 @@
 // Kernels against what they should compute, written the slow way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
+#include "sotto/kernels/sketch.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::kernels {
@@ -306,6 +308,38 @@ TEST(Levels, TinyFractionsAreNotRoundedUpTooOften) {
     EXPECT_EQ(element::random_level(0x1p-22F, element::Grid(1, 1), number), number < 0x80000000U ? 1 : 0);
     EXPECT_EQ(element::random_level(-0x1p-22F, element::Grid(1, 1), number), number < 0x80000000U ? 0 : -1);
   }
+}
+
+TEST(Sketch, JoinsRowsByTheirMedianOrTheLeast) {
+  for (const std::size_t count : {1, 3, 5, 7, 15}) {
+    constexpr std::size_t n = 37;
+    std::vector<float> rows = draw(count * n, 90 + count);
+    std::vector<float> median(n), least(n);
+    least_of_rows(rows, count, least);
+    std::vector<std::vector<float>> columns(n);
+    for (std::size_t i = 0; i < count * n; ++i) columns[i % n].push_back(rows[i]);
+    median_of_rows(rows, count, median);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::sort(columns[i].begin(), columns[i].end());
+      EXPECT_EQ(median[i], columns[i][count / 2]);
+      EXPECT_EQ(least[i], columns[i][0]);
+    }
+  }
+}
+
+TEST(Sketch, AddsToCellsInTheOrderOfElements) {
+  const std::vector<float> values{1, -2, 4, -8};
+  const std::vector<std::uint32_t> places{0, 1, 5, 4};  // columns 0 0 2 2, the second and third with a minus
+  std::vector<float> cells(3), above(3), below(3), out(4);
+  add_signed(values, places, cells.data());
+  EXPECT_EQ(cells, (std::vector<float>{3, 0, -12}));
+  read_signed(cells.data(), places, out);
+  EXPECT_EQ(out, (std::vector<float>{3, -3, 12, -12}));
+  add_magnitudes(values, places, above.data(), below.data());
+  EXPECT_EQ(above, (std::vector<float>{1, 0, 4}));
+  EXPECT_EQ(below, (std::vector<float>{2, 0, 8}));
+  read_cells(below.data(), places, out);
+  EXPECT_EQ(out, (std::vector<float>{2, 2, 8, 8}));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
+#include "sotto/kernels/sketch.h"
 #include "sotto/kernels/trits.h"
 #include "sotto/kernels/vector.h"
 
@@ -669,6 +670,23 @@ TEST(Targets, Momentum) {
       EXPECT_TRUE(velocity.guarded() && held.guarded());
     }
   });
+}
+
+TEST(Targets, SketchPlaces) {
+  for (const std::uint32_t width : {1U, 2U, 1000U, sketch_window}) {
+    everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
+      const ElementStream stream = element_stream(seed, Purpose::test, 0, 0, 0);
+      Stretch<std::uint32_t> places(count, shift);
+      const std::uint32_t number = 0xFFFFFFF0U;  // wraps
+      sketch_places(stream, number, width, places.span());
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t random = stream.quick(number + static_cast<std::uint32_t>(i));
+        ASSERT_EQ(places.span()[i], element::sketch_place(random, width));
+        ASSERT_LT(places.span()[i] / 2, width);
+      }
+      EXPECT_TRUE(places.guarded());
+    });
+  }
 }
 
 }  // namespace

@@ -22,7 +22,22 @@ def mix(h):
     return h ^ h >> 16
 
 
+def hash64(key, seed):
+    """Output number key + 1 of SplitMix64."""
+    mask = 0xFFFFFFFFFFFFFFFF
+    h = (seed + (key + 1) * 0x9E3779B97F4A7C15) & mask
+    h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 & mask
+    h = (h ^ h >> 27) * 0x94D049BB133111EB & mask
+    return h ^ h >> 31
+
+
 class Stream:
+    @classmethod
+    def of_keys(cls, k0, k1):
+        stream = cls.__new__(cls)
+        stream.k0, stream.k1 = k0, k1
+        return stream
+
     def __init__(self, seed, purpose, rank, step, bucket, segment):
         a = philox([step & MASK, step >> 32, bucket, segment], [seed & MASK, seed >> 32])
         self.k0, self.k1, _, _ = philox([a[0], a[1], rank, purpose], [a[2], a[3]])

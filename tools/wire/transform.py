@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from .draws import MASK, mix
+from .draws import MASK, Stream, hash64, mix
 from .floats import f32
+from .select import largest, share
 
 
 class Elements:
@@ -127,3 +128,64 @@ class Svd(Elements):
         for row in rows.values():
             out += np.outer(np.float64(row[:m]), np.float64(row[m:]))
         return list(f32(out.reshape(-1)))
+
+
+class Sketch(Elements):
+    """count_sketch, or with `signed` false count_min. columns, keep: shares where below 1."""
+
+    def __init__(self, signed, rows, columns, keep, seed):
+        self.signed, self.rows, self.columns, self.keep, self.seed = signed, rows, columns, keep, seed
+
+    def amount(self, a, n):
+        return share(n, a) if a < 1 else min(a, n)
+
+    def shape(self, n):
+        """Windows and their width; nothing when elements go as they are."""
+        columns = self.amount(self.columns, n)
+        windows = -(-columns // 4096)
+        cells = self.rows * windows * (columns // windows)
+        return (windows, columns // windows) if (1 if self.signed else 2) * cells < n else None
+
+    def place(self, shape, row, element):
+        """Cell of the row, and whether the sign is minus."""
+        windows, width = shape
+        key = row << 32 | element // 4096
+        columns, window = (hash64(2 * key + i, self.seed) for i in range(2))
+        h = Stream.of_keys(columns & MASK, columns >> 32).quick(element)
+        return (window >> 32) * windows // 2**32 * width + ((h >> 12) * width >> 20), h & 1
+
+    def atoms(self, values, shape, first):
+        shape = self.shape(len(values))
+        if not shape:
+            return super().atoms(values, shape, first)
+        size = self.rows * shape[0] * shape[1]
+        cells = [f32(0)] * (size if self.signed else 2 * size)
+        for i, v in enumerate(values):
+            for row in range(self.rows):
+                cell, minus = self.place(shape, row, first + i)
+                at = row * shape[0] * shape[1] + cell
+                if self.signed:
+                    cells[at] += -v if minus else v
+                else:
+                    cells[at + (size if np.signbit(v) else 0)] += abs(v)
+        return cells, [[v] for v in cells], first
+
+    def estimate(self, cells, shape, element):
+        size, read = self.rows * shape[0] * shape[1], []
+        for row in range(self.rows):
+            cell, minus = self.place(shape, row, element)
+            at = row * shape[0] * shape[1] + cell
+            read.append((-cells[at] if minus else cells[at]) if self.signed else (cells[at], cells[at + size]))
+        if self.signed:
+            return sorted(read)[self.rows // 2]
+        return min(above for above, _ in read) - min(below for _, below in read)
+
+    def inverse(self, rows, count, shape, first):
+        shape = self.shape(count)
+        if not shape:
+            return super().inverse(rows, count, shape, first)
+        size = (1 if self.signed else 2) * self.rows * shape[0] * shape[1]
+        cells = [rows[i][0] if i in rows else f32(0) for i in range(size)]
+        estimates = [self.estimate(cells, shape, first + i) for i in range(count)]
+        kept = set(largest(estimates, self.amount(self.keep, count)))
+        return [v if i in kept else f32(0) for i, v in enumerate(estimates)]

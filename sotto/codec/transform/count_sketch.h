@@ -1,0 +1,29 @@
+#pragma once
+
+#include "sotto/codec/transform/sketch.h"
+#include "sotto/kernels/sketch.h"
+
+namespace sotto {
+
+// Elements are added with signs by a hash, and the median of what the rows say is taken (Charikar, Chen, Farach-Colton,
+// "Finding Frequent Items in Data Streams", 2002; FetchSGD, Rothchild et al., ICML 2020). One row is unbiased and off
+// by |x| / sqrt(columns); `keep` of the largest are right where those stand out from the rest of x. Behind a memory
+// that has to be a small share of the columns (FetchSGD: a tenth): each one kept brings an error with it, and those of
+// all must not be more than what was taken off.
+class CountSketch final : public Sketch {
+ public:
+  using Options = SketchOptions;
+  explicit CountSketch(const SketchOptions& options) : Sketch("count_sketch", options, 1) {}
+
+ protected:
+  void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,
+           std::size_t /*sheet*/) const override {
+    kernels::add_signed(values, places, cells);
+  }
+  void read(const float* cells, std::span<const std::uint32_t> places, std::span<float> out) const override {
+    kernels::read_signed(cells, places, out);
+  }
+  void join(std::span<float> read, std::span<float> out) const override { kernels::median_of_rows(read, rows(), out); }
+};
+
+}  // namespace sotto
