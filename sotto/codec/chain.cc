@@ -245,6 +245,7 @@ std::size_t Chain::values_in_slots() const { return slots_.empty() ? 0 : slots_.
 
 void Chain::visit_state(StateVisitor& visitor) {
   if (stages_.transform) stages_.transform->visit_state(visitor);
+  stages_.quantise->visit_state(visitor);
 }
 
 void Chain::throw_not_finite(const std::string& segment, const Key& key) {

@@ -142,6 +142,7 @@ class Chain final : public Codec {
   void require_finite(const Select& select, const Layout& layout, const Key& key) const;
   void gather_rows(const Bucket& bucket);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
+  static std::optional<std::uint64_t> place_of(const Slot& slot, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
   SummedBytes quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                              std::span<std::byte> packed);

@@ -12,7 +12,7 @@ namespace sotto {
 void Chain::list_runs() const {
   runs_.clear();
   for (const Unit& unit : units_) {
-    const SymbolRun run{stages_.quantise->width(), unit.sent};
+    const SymbolRun run{stages_.quantise->width_of(unit.sent), unit.sent};
     if (unit.packed > 0) runs_.push_back(run.width > 0 && run.bytes() == unit.packed ? run : SymbolRun{8, unit.packed});
   }
 }

@@ -132,7 +132,7 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   if (!whole_) cut_stretches(slice_);
   visit_all_shares([&](const Share& share) {
     const auto packed = part_of(sections.packed, share.packed);
-    check_padding(packed, share.values.size() * stages_.quantise->width());
+    check_padding(packed, share.values.size() * stages_.quantise->width_of(share.values.size()));
     stages_.quantise->check(part_of(sections.side, share.side), packed, share.values.size());
   });
   if (stages_.transform) {

@@ -55,6 +55,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
                 .contract = contract_hash(sentence_, *bucket.layout, part)};
 
   reserve(plan);
+  for (const Slot& slot : slots_) stages_.quantise->reserve(place_of(slot, streams), plan.largest);
   IndexPlan index;
   IndexPlan within;
   std::span<const std::uint32_t> indices;

@@ -6,22 +6,33 @@
 
 namespace sotto {
 
+std::optional<std::uint64_t> Chain::place_of(const Slot& slot, const Streams& streams) {
+  if (slot.atoms.split > 0) return std::nullopt;
+  return (std::uint64_t{streams.bucket} << 32U) | slot.piece.segment;
+}
+
 Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
   const Slot& slot = slots_[unit.slot];
   const ElementStream stream = streams.stream(Purpose::quantise, slot.piece.segment);
   const std::size_t end = unit.kept + unit.sent;
+  const std::uint32_t step = streams.key.step;
+  const auto place = place_of(slot, streams);
   if (stages_.within) {
-    return {kept_values_.room(end).subspan(unit.kept), {stream, 0, kept_numbers_.room(end).subspan(unit.kept)}, {}};
+    return {kept_values_.room(end).subspan(unit.kept),
+            {stream, 0, kept_numbers_.room(end).subspan(unit.kept)},
+            {},
+            step,
+            place};
   }
   if (stages_.select) {
-    return {values_.room(end).subspan(unit.kept), {stream, 0, numbers_.room(end).subspan(unit.kept)}, {}};
+    return {values_.room(end).subspan(unit.kept), {stream, 0, numbers_.room(end).subspan(unit.kept)}, {}, step, place};
   }
   const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
   const auto data =
       stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.sent);
   const std::size_t each = stages_.quantise->agreed_count();
   const auto agreed = each > 0 ? agreed_.subspan(slot.piece.segment * each, each) : agreed_;
-  return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed};
+  return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed, step, place};
 }
 
 // The bytes and the CRC-32 of all symbols.

@@ -18,7 +18,8 @@
 namespace sotto {
 
 // The four kinds of stage, in the order in which they stand in a sentence. A stage sees one piece of a message at a
-// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers (svd: its warm start).
+// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers and what spares it work
+// (svd: its warm start; clusters: those that it found).
 enum class StageKind : std::uint8_t { transform, select, quantise, code };
 
 class Stage {
@@ -130,6 +131,10 @@ struct Values {
   std::span<const float> data;
   kernels::Draws draws;
   std::span<const float> agreed;
+  std::uint32_t step = 0;
+  // The same from step to step, for what is remembered of a segment; none of a factor of a row, of which there are
+  // many.
+  std::optional<std::uint64_t> place = std::nullopt;
 };
 
 // The form in which the values of several ranks can be summed one by one.
@@ -157,6 +162,8 @@ class Quantise : public Stage {
   // Growing with `values`, as many bytes for a + b as for both when a is a multiple of group(), and at most one less in
   // any case. Where whole() is true: the most bytes that there can be, of which the rest need not hold.
   virtual std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
+  // Bits a symbol of a unit of so many values, where that depends on them.
+  virtual unsigned width_of(std::size_t /*values*/) const { return width(); }
   virtual std::size_t group() const { return 8; }  // so many symbols are whole bytes
   virtual bool whole() const { return false; }
   // Where whole() is true: the bytes of the symbols, which encode() wrote to the front of `packed`, by the side
@@ -172,6 +179,8 @@ class Quantise : public Stage {
   // not.
   virtual void propose(std::span<const float> /*values*/, std::span<float> /*numbers: overwritten*/) {}
 
+  // Room for units of at most so many values, and for what is remembered of a place: encode() then allocates nothing.
+  virtual void reserve(std::optional<std::uint64_t> /*place*/, std::size_t /*values*/) {}
   // False when a value is not finite; the output is then void. REQUIRES side and packed of the sizes above.
   virtual bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) = 0;
   // WireError when encode() cannot have written these bytes of so many values.
@@ -180,6 +189,7 @@ class Quantise : public Stage {
   // out[i] += scale * value i. REQUIRES bytes that passed check().
   virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const = 0;
+  virtual void visit_state(StateVisitor&) {}  // what is remembered of places
 
   // For pieces of at most `largest` values.
   virtual Contract contract(std::size_t largest) const = 0;
