@@ -13,6 +13,7 @@
 #include "sotto/codec/code/zstd.h"
 #include "sotto/codec/quantise/adaptive.h"
 #include "sotto/codec/quantise/bf16.h"
+#include "sotto/codec/quantise/clusters.h"
 #include "sotto/codec/quantise/f16.h"
 #include "sotto/codec/quantise/f32.h"
 #include "sotto/codec/quantise/fp8.h"
@@ -121,6 +122,9 @@ constexpr std::array table{
     entry<Adaptive>("adaptive", "as qsgd, with as many bits for each segment as an error budget wants",
                     "Faghri et al., NeurIPS 2020; Alimohammadi et al., MLSys 2024",
                     "2 to bits + 1 bits a value, 4 bytes a bucket and 4 a segment"),
+    entry<ClusterQuantiser>("clusters", "the mean of a bucket of the value's cluster, or the cluster's centre",
+                            "LSS-SGD; Arthur, Vassilvitskii, SODA 2007",
+                            "ceil(log2 2c) bits a value, and 4 buckets + 4 c bytes a segment, or 8 c with centres"),
     entry<Rans>("rans", "range coding of symbols: as many bits as their frequencies call for",
                 "Duda, 2013; Giesen, 2014", "the entropy of the symbols and about 1 %, or as before"),
     entry<Huffman>("huffman", "canonical Huffman code of symbols", "Huffman, 1952; Larmore, Hirschberg, 1990",

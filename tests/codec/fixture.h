@@ -23,7 +23,7 @@ bool ranks_draw_alike(const std::string& sentence);
 bool differs_by_rank(const std::string& sentence);  // there is chance that is each rank's own
 bool transforms(const std::string& sentence);
 bool selects(const std::string& sentence);
-bool is_warm(const std::string& sentence);  // begins where it ended the last time
+bool is_warm(const std::string& sentence);  // remembers something of one step in the next
 // Whether all numbers on the way are floats: sums of the largest ones, and such a one divided by a probability, are
 // not.
 bool fits(const std::string& sentence, const Input& input);

@@ -180,6 +180,31 @@ TEST_F(Refused, Values) {
   expect_refused("int8", "-128", 0, with({0, 0, 0x80, 0x3F, 0x80}, 20));
 }
 
+TEST_F(Refused, Clusters) {
+  const auto body = [](std::vector<std::uint8_t> sizes, float mean, std::size_t symbols, std::uint8_t symbol) {
+    std::vector<std::uint8_t> bytes(2 * sizes.size() + 4 * 8 + symbols, 0);
+    for (std::size_t k = 0; k < sizes.size(); ++k) bytes[2 * k] = sizes[k];
+    std::memcpy(&bytes[2 * sizes.size()], &mean, sizeof(mean));
+    bytes[2 * sizes.size() + 4 * 8] = symbol;
+    return bytes;
+  };
+  const std::string four = "clusters(c=2, buckets=8, least=2, raw=0)";
+  expect_refused(four, "of 1 buckets, where each has 2 or more", 0, body({1, 3, 2, 2}, 0, 4, 0));
+  expect_refused(four, "of 3 buckets, where each has 2 or more, and all have 8", 0, body({2, 2, 2, 3}, 0, 4, 0));
+  expect_refused("clusters(c=2, buckets=9, least=2, raw=0)", "65 bytes", 0, std::vector<std::uint8_t>(65));
+  expect_refused(four, "not of its cluster's side", 0, body({2, 2, 2, 2}, 1, 4, 0));
+  expect_refused(four, "not of its cluster's side", 0, body({2, 2, 2, 2}, -0.0F, 4, 0));
+  expect_refused(four, "not of its cluster's side", 0, body({2, 2, 2, 2}, -INFINITY, 4, 0));
+  const std::string six = "clusters(c=3, buckets=8, least=1, raw=0)";
+  expect_refused(six, "tables of 7 buckets, where all have 8", 0, body({1, 2, 1, 1, 1, 1}, 0, 6, 0));
+  expect_refused(six, "cluster 6 of 6", 0, body({3, 1, 1, 1, 1, 1}, 0, 6, 6));
+  expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "not of their side", 0,
+                 {0, 0, 0, 0, 0, 0, 0x80, 0xBF, 0, 0});
+  expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "behind the last symbol", 0,
+                 {0, 0, 0, 0, 0, 0, 0x80, 0x3F, 0x20}, 5);
+  expect_refused("clusters", "value that is not finite", 0, {0, 0, 0xC0, 0x7F}, 1);
+}
+
 TEST_F(Refused, Padding) {
   const auto with = [](std::size_t size, std::uint8_t last) {
     std::vector<std::uint8_t> bytes(size);

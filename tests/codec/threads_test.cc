@@ -83,6 +83,8 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "adaptive",
                                "adaptive(error=0.02, bucket=1000)",
                                "topk(0.02) | adaptive(error=0.1)",
+                               "clusters",
+                               "clusters(c=3, decode=centre)",
                                "threshold(2.5)",
                                "threshold(0)",
                                "threshold(0.7, kind=relative)",

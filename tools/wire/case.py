@@ -14,6 +14,16 @@ from .message import body, bytes_of, compressed, message
 from .transform import Dct, Elements, Fft, Svd
 
 
+class Draws:
+    """The random number of value j."""
+
+    def __init__(self, stream, numbers):
+        self.stream, self.numbers = stream, numbers
+
+    def __call__(self, j):
+        return self.stream.quick(self.numbers[j])
+
+
 class Case:
     def __init__(self, name, sentence, quantise, select=None, layout="mixed", values=None, part=None, whole=None,
                  transform=None, within=None, code=None):  # fmt: skip
@@ -66,7 +76,7 @@ class Case:
         self.runs = []
         for (p, unit), sel in zip(units, kept):
             stream = self.stream(QUANTISE, self.pieces[p][0])
-            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], lambda j: stream.quick(unit[sel[j][0]][1]))
+            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], Draws(stream, [unit[j][1] for j, _ in sel]))
             sides, symbols = sides + side, symbols + packed
             self.runs.append((packed, len(sel)))
             for (j, _), x in zip(sel, back):

@@ -1,6 +1,7 @@
 """Every golden message: at least one of each stage."""
 
 from .case import Case
+from .clusters import Clusters
 from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
@@ -9,6 +10,23 @@ from .quantise import (quantise_adaptive, quantise_bf16, quantise_f16, quantise_
 from .select import (beside_dense, select_atomo, select_block, select_randomk, select_sampled, select_threshold,
                      select_topk)  # fmt: skip
 from .transform import Dct, Fft, Hadamard, Sketch, Svd
+
+
+def clusters(**options):
+    """A sentence, and what it says."""
+    stage = Clusters(**options)
+    return stage.sentence(), stage
+
+
+def cluster_cases():
+    return [
+        ("clusters", dict(c=4, raw=7, buckets=100), {}),
+        ("clusters-density", dict(c=3, raw=0, buckets=40, least=2, sizes="density", percentile=85, sample=20), {}),
+        ("clusters-product", dict(c=2, raw=0, buckets=40, least=4, sizes="entropy_centre_density", percentile=99.9, bins=5), {}),
+        ("clusters-entropy-extreme", dict(c=5, raw=0, buckets=70, least=3, sizes="entropy", outliers=0.5), dict(values=extreme)),
+        ("clusters-bit", dict(c=1, raw=0, decode="centre", percentile=100), {}),
+        ("clusters-centre-part", dict(c=3, raw=0, decode="centre"), dict(part=(1, 32, 103), values=few_large)),
+    ]
 
 
 def cases():
@@ -36,6 +54,7 @@ def cases():
         Case("small-fp8", "fp8(format=e4m3, block=256)", fp8("e4m3", 256), layout="small"),
         Case("small-natural", "natural", quantise_natural, layout="small"),
         Case("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", adaptive(0.3, 8, 512), layout="small"),
+        Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
@@ -109,6 +128,7 @@ def cases():
         Case("sampled_topk-few", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
         Case("threshold", "threshold(value=0.75, kind=relative, scope=segment, dense=0) | bf16", quantise_bf16, threshold(0.75, "relative")),
         Case("threshold-empty", "threshold(value=100, kind=absolute, scope=segment, dense=0) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
+        *(Case(name, *clusters(**options), **more) for name, options, more in cluster_cases()),
         Case("atomo", "atomo(s=5, p=waterfill, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), atomo(5, "waterfill")),
         Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, dense(1, atomo(0.2, "waterfill"))),
         Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),

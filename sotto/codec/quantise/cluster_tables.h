@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "sotto/codec/quantise/cluster_training.h"
+#include "sotto/core/workers.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/clusters.h"
+
+namespace sotto {
+
+// Which buckets are those of each cluster.
+inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::uint16_t> sizes) {
+  std::array<kernels::Table, most_clusters> tables{};
+  std::uint32_t first = 0;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    tables[k] = {first, sizes[k]};
+    first += sizes[k];
+  }
+  return tables;
+}
+
+// Packed cluster numbers, looked at in blocks that stay in the cache while they are.
+struct ClusterSymbols {
+  static constexpr std::size_t block = 2048;
+  unsigned width = 1;
+
+  // Values of a task: whole bytes of symbols.
+  static std::size_t task(const Workers& workers) { return std::max<std::size_t>(workers.grain() / 8, 1) * 8; }
+
+  // write(from, symbols) fills in those of values from `from` on. REQUIRES begin a multiple of 8.
+  template <class Write>
+  void pack(std::size_t begin, std::size_t end, std::span<std::byte> packed, Write write) const {
+    std::array<std::uint16_t, block> room;
+    for (; begin < end; begin += block) {
+      const auto symbols = std::span(room).first(std::min(block, end - begin));
+      write(begin, symbols);
+      kernels::pack_bits(symbols, width,
+                         packed.subspan(begin / 8 * width, kernels::packed_bytes(symbols.size(), width)));
+    }
+  }
+  // read(from, symbols) is given those of values from `from` on. REQUIRES begin a multiple of 8.
+  template <class Read>
+  void unpack(std::size_t begin, std::size_t end, std::span<const std::byte> packed, Read read) const {
+    std::array<std::uint16_t, block> room;
+    for (; begin < end; begin += block) {
+      const auto symbols = std::span(room).first(std::min(block, end - begin));
+      kernels::unpack_bits(packed.subspan(begin / 8 * width, kernels::packed_bytes(symbols.size(), width)), width,
+                           symbols);
+      read(begin, symbols);
+    }
+  }
+};
+
+}  // namespace sotto

@@ -1,0 +1,159 @@
+#include "sotto/codec/quantise/cluster_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "sotto/codec/quantise/bucket_shares.h"
+#include "sotto/codec/quantise/k_means.h"
+#include "sotto/kernels/reduce.h"
+
+namespace sotto {
+namespace {
+
+// Numbers of the draws of centres; those of the sample are below.
+constexpr std::uint32_t draws_positive = 1U << 31;
+constexpr std::uint32_t draws_others = draws_positive + (1U << 16);
+
+}  // namespace
+
+void ClustersOptions::visit(OptionVisitor& v) {
+  v.option("c", c, "clusters of positive values, and as many of the others", Bounds{1, most_clusters / 2});
+  v.option("decode", decode, "a value becomes the mean of its bucket of its cluster's table, or its cluster's centre",
+           {"hash", "centre"});
+  v.option("percentile", percentile, "magnitudes beyond it are a cluster of their own; 100: there is none",
+           Bounds{0, 100, true});
+  v.option("retrain", retrain, "steps after which clusters are found anew", Bounds{1, 1e9});
+  v.option("sample", sample, "values, at most, that clusters are found from", Bounds{1, 1U << 24});
+  v.option("raw", raw, "segments of at most so many values go as floats", Bounds{0, 1U << 30});
+  v.option("buckets", buckets, "of all tables together", Bounds{2, 65535});
+  v.option("least", least, "buckets that each table has at least", Bounds{1, 1000});
+  v.option("sizes", sizes, "by the product of what, of each cluster, the other buckets are shared out",
+           {"entropy_centre_density", "entropy_centre", "entropy", "density"});
+  v.option("outliers", outliers, "times as much for clusters of outliers", Bounds{0, 1e6});
+  v.option("bins", bins, "of the histogram that a cluster's entropy is of", Bounds{2, 10000});
+}
+
+std::string ClustersOptions::problem() const {
+  if (c == 1 && percentile < 100) return "one cluster a side leaves none for outliers: say percentile=100, or c=2";
+  if (decode == "hash" && buckets < 2 * c * least) {
+    return fmt::format("{} clusters of at least {} buckets each are more than buckets={}", 2 * c, least, buckets);
+  }
+  return "";
+}
+
+Boundaries::Boundaries(std::span<const float> centres) : count(std::bit_ceil(centres.size()) - 1) {
+  std::ranges::fill(room, std::numeric_limits<float>::infinity());
+  for (std::size_t k = 0; k + 1 < centres.size(); ++k) {
+    room[k] = static_cast<float>((static_cast<double>(centres[k]) + static_cast<double>(centres[k + 1])) / 2);
+  }
+  room[centres.size() / 2 - 1] = 0;  // between the sides
+}
+
+void ClusterTraining::reserve(std::size_t values, Clusters& out) {
+  const std::size_t most = std::min(values, static_cast<std::size_t>(options_.sample));
+  sample_.room(most);
+  distances_.room(most);
+  bins_.room(static_cast<std::size_t>(options_.bins));
+  out.centres.reserve(2 * static_cast<std::size_t>(options_.c));
+  out.sizes.reserve(2 * static_cast<std::size_t>(options_.c));
+}
+
+bool ClusterTraining::train(std::span<const float> values, const ElementStream& stream, Clusters& out) {
+  const Sides sides = sample(values, stream);
+  for (const auto side : {sides.others, sides.positive}) {
+    if (!kernels::all_finite(side)) return false;
+    std::ranges::sort(side);
+  }
+  const auto c = static_cast<std::size_t>(options_.c);
+  out.centres.resize(2 * c);
+  const auto others = std::span(out.centres).first(c);
+  find_side(sides.others, stream, draws_others, others);
+  std::ranges::reverse(others);
+  for (float& centre : others) centre = 0.0F - centre;  // 0 stays positive
+  find_side(sides.positive, stream, draws_positive, std::span(out.centres).subspan(c));
+  if (options_.decode == "hash") share_buckets(sides, out);
+  return true;
+}
+
+// One value of each of as many stretches as make up the values.
+ClusterTraining::Sides ClusterTraining::sample(std::span<const float> values, const ElementStream& stream) {
+  const std::size_t count = std::min(values.size(), static_cast<std::size_t>(options_.sample));
+  const auto room = sample_.room(count);
+  std::size_t positive = 0;
+  std::size_t others = count;
+  const auto add = [&](float value) {
+    if (value > 0) {
+      room[positive++] = value;
+    } else {
+      room[--others] = std::abs(value);
+    }
+  };
+  for (std::size_t j = 0; j < count; ++j) {
+    const std::size_t begin = j * values.size() / count;
+    const std::size_t size = (j + 1) * values.size() / count - begin;
+    add(values[begin + ((stream.at(static_cast<std::uint32_t>(j)) * std::uint64_t{size}) >> 32)]);
+  }
+  return {room.subspan(others), room.first(positive)};
+}
+
+void ClusterTraining::find_side(std::span<const float> magnitudes, const ElementStream& stream, std::uint32_t first,
+                                std::span<float> centres) {
+  const auto distances = distances_.room(magnitudes.size());
+  if (options_.percentile >= 100) return find_centres(magnitudes, stream, first, distances, centres);
+  const double share = options_.percentile / 100 * (1 - 1e-12);
+  const auto rest =
+      magnitudes.first(static_cast<std::size_t>(std::ceil(share * static_cast<double>(magnitudes.size()))));
+  find_centres(rest, stream, first, distances, centres.first(centres.size() - 1));
+  centres.back() = rest.empty() ? 0.0F : rest.back();
+}
+
+void ClusterTraining::share_buckets(const Sides& sides, Clusters& out) {
+  const std::size_t c = out.centres.size() / 2;
+  const Boundaries boundaries(out.centres);
+  std::array<double, most_clusters> densities{};
+  std::array<double, most_clusters> entropies{};
+  const auto bins = bins_.room(static_cast<std::size_t>(options_.bins));
+  // From the smallest magnitudes on; cluster k is that of the values above boundary k - 1, up to boundary k.
+  const auto visit = [&](std::span<const float> side, bool positive) {
+    auto begin = side.begin();
+    double sum = 0;
+    for (std::size_t j = 0; j < c; ++j) {
+      const std::size_t k = positive ? c + j : c - 1 - j;
+      const auto end = j + 1 == c ? side.end()
+                       : positive ? std::upper_bound(begin, side.end(), boundaries.room[k])
+                                  : std::lower_bound(begin, side.end(), -boundaries.room[k - 1]);
+      densities[k] = side.empty() ? 0 : static_cast<double>(end - begin) / static_cast<double>(side.size());
+      entropies[k] = histogram_entropy({begin, end}, bins);
+      sum += entropies[k];
+      begin = end;
+    }
+    for (std::size_t j = 0; j < c && sum > 0; ++j) entropies[positive ? c + j : j] /= sum;
+  };
+  visit(sides.others, false);
+  visit(sides.positive, true);
+
+  const double most =
+      std::max(std::abs(static_cast<double>(out.centres.front())), std::abs(static_cast<double>(out.centres.back())));
+  std::array<double, most_clusters> weights;
+  for (std::size_t k = 0; k < 2 * c; ++k) {
+    const double centre = most > 0 ? std::abs(static_cast<double>(out.centres[k])) / most : 0;
+    const bool outliers = options_.percentile < 100 && (k == 0 || k + 1 == 2 * c);
+    weights[k] = weight(densities[k], entropies[k], centre) * (outliers ? options_.outliers : 1);
+  }
+  out.sizes.resize(2 * c);
+  share_out(static_cast<std::size_t>(options_.buckets), static_cast<std::size_t>(options_.least),
+            std::span(weights).first(2 * c), out.sizes);
+}
+
+double ClusterTraining::weight(double density, double entropy, double centre) const {
+  if (options_.sizes == "density") return density;
+  if (options_.sizes == "entropy") return entropy;
+  return options_.sizes == "entropy_centre" ? entropy * centre : entropy * centre * density;
+}
+
+}  // namespace sotto

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/scratch.h"
+#include "sotto/core/options.h"
+#include "sotto/core/random.h"
+
+namespace sotto {
+
+inline constexpr std::size_t most_clusters = 512;  // of both sides
+
+struct ClustersOptions {
+  std::int64_t c = 30;
+  std::string decode = "hash";
+  double percentile = 95;
+  std::int64_t retrain = 10;
+  std::int64_t sample = 100000;
+  std::int64_t raw = 1000;
+  std::int64_t buckets = 1000;
+  std::int64_t least = 10;
+  std::string sizes = "entropy_centre";
+  double outliers = 2;
+  std::int64_t bins = 100;
+  void visit(OptionVisitor& v);
+  std::string problem() const;
+};
+
+// Of one unit: c clusters of values that are not positive and c of positive ones, in ascending order.
+struct Clusters {
+  std::vector<float> centres;
+  std::vector<std::uint16_t> sizes;  // buckets of each; none when decoded to centres
+};
+
+// Between neighbours: what is above boundary k belongs to cluster k + 1 or a later one. Behind them infinities, so that
+// there are one fewer than a power of two.
+struct Boundaries {
+  explicit Boundaries(std::span<const float> centres);
+  std::span<const float> all() const { return std::span(room).first(count); }
+  std::array<float, most_clusters> room;
+  std::size_t count;
+};
+
+// Finds clusters of a sample of the values. On each side the values beyond a percentile have a cluster of their own,
+// whose centre is that percentile; the others come from k-means. docs/wire.md has it step by step.
+class ClusterTraining {
+ public:
+  explicit ClusterTraining(const ClustersOptions& options) : options_(options) {}
+
+  void reserve(std::size_t values, Clusters& out);
+  // False when a value of the sample is not finite; `out` is then as before.
+  bool train(std::span<const float> values, const ElementStream& stream, Clusters& out);
+
+ private:
+  struct Sides {  // magnitudes of the sample, ascending
+    std::span<float> others, positive;
+  };
+  Sides sample(std::span<const float> values, const ElementStream& stream);
+  void find_side(std::span<const float> magnitudes, const ElementStream& stream, std::uint32_t first,
+                 std::span<float> centres);
+  void share_buckets(const Sides& sides, Clusters& out);
+  double weight(double density, double entropy, double centre) const;
+
+  ClustersOptions options_;
+  Scratch<float> sample_;
+  Scratch<double> distances_;
+  Scratch<std::uint32_t> bins_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,180 @@
+#include "sotto/codec/quantise/clusters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "sotto/core/error.h"
+#include "sotto/kernels/cast.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/reduce.h"
+
+namespace sotto {
+
+ClusterQuantiser::ClusterQuantiser(const ClustersOptions& options)
+    : options_(options),
+      raw_(static_cast<std::size_t>(options.raw)),
+      width_(static_cast<unsigned>(std::bit_width(2 * static_cast<unsigned>(options.c) - 1))),
+      training_(options) {}
+
+std::size_t ClusterQuantiser::side_bytes(std::size_t values) const {
+  if (goes_raw(values)) return 0;
+  return hashed() ? clusters() * sizeof(std::uint16_t) + static_cast<std::size_t>(options_.buckets) * sizeof(float)
+                  : clusters() * sizeof(float);
+}
+
+std::size_t ClusterQuantiser::packed_bytes(std::size_t values) const {
+  return std::max(kernels::packed_bytes(values, width_), std::min(values, raw_) * sizeof(float));
+}
+
+std::size_t ClusterQuantiser::packed_size(std::span<const std::byte>, std::size_t values) const {
+  return kernels::packed_bytes(values, width_of(values));
+}
+
+void ClusterQuantiser::reserve(std::optional<std::uint64_t> place, std::size_t values) {
+  if (goes_raw(values)) return;
+  training_.reserve(values, place ? found_[*place].clusters : once_.clusters);
+  if (hashed()) sums_.room((chunks_at_once() + 1) * static_cast<std::size_t>(options_.buckets));
+}
+
+std::size_t ClusterQuantiser::chunks_at_once() const {
+  return workers().threads() == 1 ? 1 : 4 * static_cast<std::size_t>(workers().threads());
+}
+
+// Null when a value is not finite.
+const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
+  Found& found = values.place ? found_[*values.place] : once_;
+  const bool old = !found.any() || !values.place || values.step < found.step ||
+                   values.step - found.step >= static_cast<std::uint64_t>(options_.retrain);
+  if (old) {
+    if (!training_.train(values.data, values.draws.stream, found.clusters)) return nullptr;
+    found.step = values.step;
+  }
+  return &found.clusters;
+}
+
+bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  if (goes_raw(values.data.size())) {
+    kernels::to_f32(values.data, 1, packed.first(values.data.size_bytes()));
+    return kernels::all_finite(values.data);
+  }
+  const Clusters* found = clusters_for(values);
+  if (found == nullptr) return false;
+  return hashed() ? encode_hashed(values.data, *found, side, packed)
+                  : encode_centred(values.data, *found, side, packed);
+}
+
+// Sums are made chunk by chunk, of which some are made at once, and joined in their order.
+bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
+                                     std::span<std::byte> packed) {
+  const Boundaries boundaries(found.centres);
+  const auto tables = tables_of(found.sizes);
+  const auto buckets = static_cast<std::size_t>(options_.buckets);
+  const std::size_t at_once = chunks_at_once() * kernels::sum_chunk;
+  const auto sums = sums_.room((chunks_at_once() + 1) * buckets);
+  const auto sums_of = [&](std::size_t begin) {
+    return sums.subspan((begin % at_once / kernels::sum_chunk + 1) * buckets, buckets);
+  };
+  const auto total = sums.first(buckets);
+  std::ranges::fill(total, kernels::BucketSum{});
+  for (std::size_t first = 0; first < values.size(); first += at_once) {
+    const std::size_t end_of_some = std::min(first + at_once, values.size());
+    workers().run_stretches(end_of_some - first, kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+      const auto its = sums_of(begin);
+      std::ranges::fill(its, kernels::BucketSum{});
+      symbols().pack(first + begin, first + end, packed, [&](std::size_t from, std::span<std::uint16_t> out) {
+        const auto part = values.subspan(from, out.size());
+        kernels::find_clusters(part, boundaries.all(), out);
+        kernels::add_to_buckets(part, out, from, tables, its);
+      });
+    });
+    for (std::size_t begin = first; begin < end_of_some; begin += kernels::sum_chunk) {
+      const auto its = sums_of(begin);
+      for (std::size_t b = 0; b < buckets; ++b) {
+        total[b].sum += its[b].sum;
+        total[b].count += its[b].count;
+      }
+    }
+  }
+  std::memcpy(side.data(), found.sizes.data(), clusters() * sizeof(std::uint16_t));
+  const auto means = side.subspan(clusters() * sizeof(std::uint16_t));
+  bool finite = true;
+  for (std::size_t b = 0; b < buckets; ++b) {
+    const double mean = total[b].count > 0 ? total[b].sum / static_cast<double>(total[b].count) : 0;
+    finite = finite && std::isfinite(mean);
+    kernels::store(means.data(), b, static_cast<float>(mean));
+  }
+  return finite;
+}
+
+bool ClusterQuantiser::encode_centred(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
+                                      std::span<std::byte> packed) {
+  const Boundaries boundaries(found.centres);
+  std::memcpy(side.data(), found.centres.data(), side.size());
+  std::atomic<bool> finite = true;
+  workers().run_stretches(values.size(), ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+    symbols().pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> out) {
+      const auto part = values.subspan(from, out.size());
+      if (!kernels::all_finite(part)) finite = false;
+      kernels::find_clusters(part, boundaries.all(), out);
+    });
+  });
+  return finite;
+}
+
+void ClusterQuantiser::visit_state(StateVisitor& visitor) {
+  auto count = static_cast<std::uint64_t>(found_.size());
+  visitor.visit("clusters_places", count);
+  // A reader takes what was written for what is here, one by one: it fails at the first that is missing.
+  std::map<std::uint64_t, Found> visited;
+  auto next = found_.begin();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t place = next != found_.end() ? next->first : 0;
+    Found found;
+    if (next != found_.end()) found = (next++)->second;
+    visitor.visit(fmt::format("clusters_place_{}", i), place);
+    visitor.visit(fmt::format("clusters_step_{}", i), found.step);
+    visitor.visit(fmt::format("clusters_centres_{}", i), found.clusters.centres);
+    std::vector<float> sizes(found.clusters.sizes.begin(), found.clusters.sizes.end());
+    visitor.visit(fmt::format("clusters_sizes_{}", i), sizes);
+    if (!are_clusters(found.clusters.centres, sizes)) {
+      throw FileError(fmt::format("clusters_{}: not {} clusters as `{}` finds them", i, clusters(), sentence()));
+    }
+    found.clusters.sizes.assign(sizes.begin(), sizes.end());
+    visited[place] = std::move(found);
+  }
+  found_ = std::move(visited);
+}
+
+// Or none, of a place that was not come to yet.
+bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<const float> sizes) const {
+  if (centres.empty()) return sizes.empty();
+  if (centres.size() != clusters() || !are_centres(std::as_bytes(centres))) return false;
+  if (!hashed()) return sizes.empty();
+  const auto least = static_cast<float>(options_.least);
+  const auto most = static_cast<float>(options_.buckets);
+  double sum = 0;
+  for (const float size : sizes) {
+    if (!(size >= least && size <= most && size == std::floor(size))) return false;
+    sum += static_cast<double>(size);
+  }
+  return sizes.size() == clusters() && sum == static_cast<double>(options_.buckets);
+}
+
+Contract ClusterQuantiser::contract(std::size_t largest) const {
+  Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::segment};
+  if (goes_raw(largest)) return contract;
+  // The m values of a bucket have one sign, so that their mean, which takes their place, leaves
+  // |v|^2 - |v|_1^2 / m <= (1 - 1/m) |v|^2. Centres of another step may be anywhere.
+  contract.kind = hashed() ? Contract::Kind::contraction : Contract::Kind::none;
+  contract.delta = hashed() ? 1 / static_cast<double>(largest) : 0;
+  if (!hashed()) contract.omega = std::numeric_limits<double>::infinity();
+  return contract;
+}
+
+}  // namespace sotto

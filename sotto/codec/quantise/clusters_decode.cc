@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sotto/codec/quantise/cluster_tables.h"
+#include "sotto/codec/quantise/clusters.h"
+#include "sotto/core/error.h"
+#include "sotto/kernels/cast.h"
+#include "sotto/kernels/load.h"
+
+namespace sotto {
+namespace {
+
+// Means and centres have the sign of their side, or are a positive zero.
+bool is_of_side(float value, bool positive) {
+  if (std::bit_cast<std::uint32_t>(value) == 0) return true;
+  return std::isfinite(value) && (positive ? value > 0 : value < 0);
+}
+
+std::array<std::uint16_t, most_clusters> read_sizes(std::span<const std::byte> side, std::size_t clusters) {
+  std::array<std::uint16_t, most_clusters> sizes{};
+  for (std::size_t k = 0; k < clusters; ++k) sizes[k] = kernels::load<std::uint16_t>(side.data(), k);
+  return sizes;
+}
+
+}  // namespace
+
+void ClusterQuantiser::check_tables(std::span<const std::byte> side) const {
+  const auto sizes = read_sizes(side, clusters());
+  const auto means = side.subspan(clusters() * sizeof(std::uint16_t));
+  std::size_t bucket = 0;
+  for (std::size_t k = 0; k < clusters(); ++k) {
+    const std::size_t end = bucket + sizes[k];
+    if (sizes[k] < options_.least || end > static_cast<std::size_t>(options_.buckets)) {
+      throw WireError(fmt::format("clusters: a table of {} buckets, where each has {} or more, and all have {}",
+                                  sizes[k], options_.least, options_.buckets));
+    }
+    for (; bucket < end; ++bucket) {
+      if (!is_of_side(kernels::load<float>(means.data(), bucket), k >= clusters() / 2)) {
+        throw WireError("clusters: the mean of a bucket is not finite, or not of its cluster's side");
+      }
+    }
+  }
+  if (bucket != static_cast<std::size_t>(options_.buckets)) {
+    throw WireError(fmt::format("clusters: tables of {} buckets, where all have {}", bucket, options_.buckets));
+  }
+}
+
+bool ClusterQuantiser::are_centres(std::span<const std::byte> centres) {
+  const std::size_t count = centres.size() / sizeof(float);
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto centre = kernels::load<float>(centres.data(), k);
+    if (!is_of_side(centre, k >= count / 2)) return false;
+    if (k > 0 && centre < kernels::load<float>(centres.data(), k - 1)) return false;
+  }
+  return true;
+}
+
+void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const std::byte> packed,
+                             std::size_t values) const {
+  if (goes_raw(values)) {
+    if (!kernels::all_finite_f32(packed)) throw WireError("clusters: a value that is not finite");
+    return;
+  }
+  if (hashed()) {
+    check_tables(side);
+  } else if (!are_centres(side)) {
+    throw WireError("clusters: centres that do not ascend, or are not finite, or not of their side");
+  }
+  if (clusters() == std::size_t{1} << width_) return;
+  const ClusterSymbols all{width_};
+  workers().run_stretches(values, ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+    all.unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> symbols) {
+      const std::uint16_t largest = *std::ranges::max_element(symbols);
+      if (largest >= clusters()) throw WireError(fmt::format("cluster {} of {}", largest, clusters()));
+    });
+  });
+}
+
+void ClusterQuantiser::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                                   std::span<float> out) const {
+  if (goes_raw(out.size())) return kernels::add_f32(packed, scale, out);
+  const auto sizes = read_sizes(side, hashed() ? clusters() : 0);
+  const auto tables = tables_of(sizes);
+  const auto means = side.subspan(hashed() ? clusters() * sizeof(std::uint16_t) : 0);
+  const ClusterSymbols all{width_};
+  workers().run_stretches(out.size(), ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+    all.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
+      const auto target = out.subspan(from, symbols.size());
+      if (hashed()) {
+        kernels::add_buckets(symbols, from, tables, means, scale, target);
+      } else {
+        kernels::add_centres(symbols, means, scale, target);
+      }
+    });
+  });
+}
+
+}  // namespace sotto
