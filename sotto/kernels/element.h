@@ -16,6 +16,12 @@ inline constexpr std::uint32_t sign_mask = 0x80000000U;
 
 inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & ~sign_mask; }
 
+// Numbers floats outwards from zero, the positive ones first (bins.h).
+inline std::uint32_t bin_key(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return bits == sign_mask ? 0 : bits;
+}
+
 // IEEE binary16, rounded to nearest even; beyond 65504 saturated.
 inline std::uint16_t to_f16(float value) {
   const std::uint32_t sign = (std::bit_cast<std::uint32_t>(value) & sign_mask) >> 16;

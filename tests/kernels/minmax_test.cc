@@ -1,0 +1,57 @@
+#include "sotto/kernels/minmax.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "sotto/core/random.h"
+#include "sotto/kernels/hash.h"
+
+namespace sotto::kernels {
+namespace {
+
+// Against maps of what came to each cell.
+TEST(MinMax, CellsKeepTheLeastAndKeysFindTheLargest) {
+  Philox random(1, Purpose::test);
+  for (unsigned rows = 1; rows <= MinMaxCells::most_rows; ++rows) {
+    const std::size_t count = 1000, classes = 3;
+    std::vector<std::uint16_t> class_of(count), levels(count), found(count);
+    for (std::size_t j = 0; j < count; ++j) {
+      class_of[j] = static_cast<std::uint16_t>(random.below(classes));
+      levels[j] = static_cast<std::uint16_t>(random.below(100));
+    }
+    MinMaxCells at{.rows = rows, .first = {0, rows * 50, rows * 150}, .columns = {50, 100, 7}};
+    std::vector<std::uint16_t> cells(rows * 157, 100);
+    const std::uint64_t first = std::uint64_t{1} << 33;
+    insert_least(class_of, levels, at, first, cells.data());
+    find_largest(class_of, at, first, cells.data(), found);
+
+    std::map<std::pair<unsigned, std::size_t>, std::uint16_t>
+        least;  // by row, and column behind those of classes before
+    const auto cell = [&](std::size_t j, unsigned r) {
+      const std::uint64_t hash = hash64(first + j, r / 2) >> (r % 2 == 0 ? 0 : 32);
+      return std::pair{r, 1000 * class_of[j] + place_of(static_cast<std::uint32_t>(hash), at.columns[class_of[j]])};
+    };
+    for (std::size_t j = 0; j < count; ++j) {
+      for (unsigned r = 0; r < rows; ++r) {
+        const auto [place, added] = least.emplace(cell(j, r), levels[j]);
+        place->second = std::min(place->second, levels[j]);
+      }
+    }
+    for (std::size_t j = 0; j < count; ++j) {
+      std::uint16_t expected = 0;
+      for (unsigned r = 0; r < rows; ++r) expected = std::max(expected, least.at(cell(j, r)));
+      ASSERT_EQ(found[j], expected);
+      ASSERT_LE(found[j], levels[j]);
+    }
+    for (const auto& [place, level] : least) {
+      const auto c = place.second / 1000;
+      EXPECT_EQ(cells[at.first[c] + place.first * at.columns[c] + place.second % 1000], level);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sotto::kernels
