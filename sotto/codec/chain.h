@@ -207,12 +207,14 @@ void Chain::visit_shares(std::size_t stretch, Visit visit) const {
        ++at.unit, at.begin = 0) {
     const Unit& unit = units_[at.unit];
     const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
-    const std::size_t side = one_block_ ? 0 : quantise.side_bytes(values.begin);
+    const Range side = one_block_ ? Range{0, quantise.side_bytes(unit.sent)}
+                                  : Range{quantise.side_bytes(values.begin),
+                                          quantise.side_bytes(values.begin) + quantise.side_bytes(values.size())};
     const std::size_t packed = at.packed + quantise.packed_bytes(values.begin);
     if (values.size() > 0) {
       visit(Share{&unit,
                   values,
-                  {at.side + side, at.side + side + quantise.side_bytes(values.size())},
+                  {at.side + side.begin, at.side + side.end},
                   {packed, packed + quantise.packed_bytes(values.size())}});
     }
     at.side += quantise.side_bytes(unit.sent);

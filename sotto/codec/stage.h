@@ -149,6 +149,8 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
+class Bins;
+
 // Floats -> side information and symbols, both as bytes at any address. Where the contract's grain is an element or a
 // block, stretches of whole blocks are quantised by several threads at once, as if each were alone; what of a message
 // was checked is decoded so in any case, where all blocks or the one of the whole piece are given along. A stage of
@@ -195,6 +197,11 @@ class Quantise : public Stage {
   virtual Contract contract(std::size_t largest) const = 0;
   // Not null for a cast, whose values can be summed as they are, where what stands before it is the same on every rank.
   virtual const LinearForm* linear() const { return nullptr; }
+  // Not null where the symbols are bins (quantise/bins.h).
+  virtual Bins* bins() { return nullptr; }
+  // Whether it sketches bins, which the quantiser in front of it finds; that one is then given to it.
+  virtual bool wants_bins() const { return false; }
+  virtual void use_bins(std::unique_ptr<Quantise> /*quantise*/) {}
 };
 
 // Symbols of one width, packed into whole bytes as kernels/bits.h says.

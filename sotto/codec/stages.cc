@@ -19,8 +19,10 @@
 #include "sotto/codec/quantise/fp8.h"
 #include "sotto/codec/quantise/int4.h"
 #include "sotto/codec/quantise/int8.h"
+#include "sotto/codec/quantise/minmax_sketch.h"
 #include "sotto/codec/quantise/natural.h"
 #include "sotto/codec/quantise/qsgd.h"
+#include "sotto/codec/quantise/quantile.h"
 #include "sotto/codec/quantise/sign.h"
 #include "sotto/codec/quantise/signs.h"
 #include "sotto/codec/quantise/terngrad.h"
@@ -125,6 +127,13 @@ constexpr std::array table{
     entry<ClusterQuantiser>("clusters", "the mean of a bucket of the value's cluster, or the cluster's centre",
                             "LSS-SGD; Arthur, Vassilvitskii, SODA 2007",
                             "ceil(log2 2c) bits a value, and 4 buckets + 4 c bytes a segment, or 8 c with centres"),
+    entry<Quantile>("quantile", "bins of equally many values, each of which decodes to its middle; no sign changes",
+                    "Jiang et al., SIGMOD 2018", "log2 bins bits a value, 4 bytes a bin in each segment"),
+    entry<MinMaxSketch>("minmax_sketch",
+                        "the bins in front of it, in fewer bits: values may shrink, and never change sign",
+                        "Jiang et al., SIGMOD 2018",
+                        "log2 (2 groups) bits a value and rows x columns cells of log2 (bins / 2 groups) bits",
+                        "quantile | minmax_sketch"),
     entry<Rans>("rans", "range coding of symbols: as many bits as their frequencies call for",
                 "Duda, 2013; Giesen, 2014", "the entropy of the symbols and about 1 %, or as before"),
     entry<Huffman>("huffman", "canonical Huffman code of symbols", "Huffman, 1952; Larmore, Hirschberg, 1990",
@@ -157,10 +166,13 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
     // Rows that are products of two factors have floats of their own to select from.
     const bool within = found.kind == StageKind::select && stages.select && !stages.within &&
                         stages.transform != nullptr && stages.transform->factors();
-    if (last != nullptr && found.kind == last_kind && !within) {
+    AnyStage stage = found.make(sentence, call);
+    const bool sketch = found.kind == StageKind::quantise && std::get<2>(stage)->wants_bins();
+    const bool behind_bins = sketch && stages.quantise != nullptr && stages.quantise->bins() != nullptr;
+    if (last != nullptr && found.kind == last_kind && !within && !behind_bins) {
       fail_at(sentence, call, call.position,
               fmt::format("a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
-                          "within the rows that a first one selects of svd",
+                          "within the rows that a first one selects of svd, and a sketch behind the bins that it is of",
                           name_of(found.kind), last->name));
     }
     if (last != nullptr && found.kind < last_kind) {
@@ -168,7 +180,11 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
               fmt::format("{} `{}` stands after {} `{}`; the order is transform | select | quantise | code",
                           name_of(found.kind), call.name, name_of(last_kind), last->name));
     }
-    AnyStage stage = found.make(sentence, call);
+    if (sketch && !behind_bins) {
+      fail_at(sentence, call, call.position,
+              fmt::format("{0} sketches bins: it stands behind a quantiser that makes some, as in quantile | {0}",
+                          call.name));
+    }
     switch (found.kind) {
       case StageKind::transform: stages.transform = std::get<0>(std::move(stage)); break;
       case StageKind::select:
@@ -182,6 +198,7 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
         (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
         break;
       case StageKind::quantise:
+        if (sketch) std::get<2>(stage)->use_bins(std::move(stages.quantise));
         stages.quantise = std::get<2>(std::move(stage));
         quantise = &call;
         break;

@@ -74,15 +74,20 @@ std::vector<std::string> all_sentences() {
                                            "clusters(c=2, buckets=40, raw=5)",
                                            "clusters(c=5, buckets=60, least=2, percentile=85, raw=0, sizes=density)",
                                            "clusters(c=1, percentile=100, decode=centre, raw=0)",
-                                           "clusters(c=3, decode=centre, raw=2)"};
+                                           "clusters(c=3, decode=centre, raw=2)",
+                                           "quantile",
+                                           "quantile(bins=11)",
+                                           "quantile | minmax_sketch",
+                                           "quantile(bins=40) | minmax_sketch(groups=2, rows=3, columns=0.5)"};
   const std::vector<std::string> codes{"", "zstd", "zstd(level=3)"};
   // Of each kind with some of each other: all combinations would be thousands.
   std::vector<std::string> sentences;
   for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "huffman(segment)", "elias",
                            "elias(gaps=false)", "lz4", "blosc", "blosc(shuffle, codec=zstd)"}) {
-    for (const char* rest : {"f32", "f16", "qsgd", "qsgd(bits=8, bucket=16, norm=l2)", "sign(block=8)", "int8",
-                             "terngrad", "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)", "dct(8) | qsgd",
-                             "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
+    for (const char* rest :
+         {"f32", "f16", "qsgd", "qsgd(bits=8, bucket=16, norm=l2)", "sign(block=8)", "int8", "terngrad",
+          "quantile(bins=40) | minmax_sketch(groups=2)", "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)",
+          "dct(8) | qsgd", "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
       sentences.push_back(std::string(rest) + " | " + code);
     }
   }

@@ -205,6 +205,41 @@ TEST_F(Refused, Clusters) {
   expect_refused("clusters", "value that is not finite", 0, {0, 0, 0xC0, 0x7F}, 1);
 }
 
+TEST_F(Refused, Bins) {
+  // Of 16 values: 16 floats, a byte a symbol.
+  const auto with = [](std::vector<std::uint8_t> floats, std::vector<std::uint8_t> rest) {
+    floats.resize(64);
+    floats.insert(floats.end(), rest.begin(), rest.end());
+    return floats;
+  };
+  const std::vector<std::uint8_t> bins(16);
+  expect_refused("quantile", "not finite", 0, with({0, 0, 0x80, 0x7F}, bins));
+  expect_refused("quantile", "minus zero", 0, with({0, 0, 0, 0x80}, bins));
+  expect_refused("quantile", "not in the order", 0, with({0, 0, 0x80, 0x40, 0, 0, 0x80, 0x3F}, bins));  // 4, 1
+  expect_refused("quantile", "not in the order", 0, with({0, 0, 0x80, 0xBF, 0, 0, 0x80, 0x3F}, bins));  // -1, 1
+  expect_refused("quantile", "not in the order", 0, with({0, 0, 0, 0, 0, 0, 0x80, 0x3F}, bins));        // 0, 1
+  expect_refused("quantile", "a bin that has no value", 0, with({0, 0, 0x80, 0x3F}, std::vector<std::uint8_t>(16, 2)));
+
+  // A word more, which says how many bytes the cells are and whether there are zeros, then classes and cells.
+  const std::string sketch = "quantile | minmax_sketch(groups=1, rows=1, columns=0.2)";
+  const auto of_two = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40}, {});  // 1, 2
+  const auto then = [](std::vector<std::uint8_t> bytes, std::vector<std::uint8_t> rest) {
+    bytes.insert(bytes.end(), rest.begin(), rest.end());
+    return bytes;
+  };
+  expect_refused(sketch, "not finite", 0, with({0, 0, 0x80, 0x7F}, {0, 0, 0, 0}));
+  expect_refused(sketch, "a block without a class", 0, with({}, {0, 0, 0, 0}));
+  expect_refused(sketch, "more cells than values", 0, then(of_two, {0xFF, 0xFF, 0xFF, 0x7F}));
+  expect_refused(sketch, "where", 0, then(of_two, {1, 0, 0, 0}));                      // without them
+  expect_refused(sketch, "more or fewer cells", 0, then(of_two, {2, 0, 0, 0, 0, 0}));  // 4 of a bit each
+  expect_refused(sketch, "behind the last", 0, then(of_two, {1, 0, 0, 0, 0x10}));
+  expect_refused(sketch, "a block of zeros without any", 0, then(of_two, {1, 0, 0, 0x80, 0xFF, 0xFF, 0}));
+  const auto of_three = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0x40}, {});  // 1, 2, 4: levels of two bits
+  expect_refused(sketch, "not of its group", 0, then(of_three, {1, 0, 0, 0, 3}));
+  const auto both = with({0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xBF}, {});  // 1, -1: and with zeros there are three classes
+  expect_refused(sketch, "an unknown class", 0, then(both, {0, 0, 0, 0x80, 3, 0, 0, 0}));
+}
+
 TEST_F(Refused, Padding) {
   const auto with = [](std::size_t size, std::uint8_t last) {
     std::vector<std::uint8_t> bytes(size);

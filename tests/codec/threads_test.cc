@@ -85,6 +85,8 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "topk(0.02) | adaptive(error=0.1)",
                                "clusters",
                                "clusters(c=3, decode=centre)",
+                               "quantile",
+                               "quantile | minmax_sketch",
                                "threshold(2.5)",
                                "threshold(0)",
                                "threshold(0.7, kind=relative)",

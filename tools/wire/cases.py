@@ -1,5 +1,6 @@
 """Every golden message: at least one of each stage."""
 
+from .bins import quantise_minmax, quantise_quantile
 from .case import Case
 from .clusters import Clusters
 from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
@@ -55,6 +56,8 @@ def cases():
         Case("small-natural", "natural", quantise_natural, layout="small"),
         Case("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", adaptive(0.3, 8, 512), layout="small"),
         Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
+        Case("small-quantile", "quantile(bins=256)", quantise_quantile(256), layout="small"),
+        Case("small-minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=1, rows=2, columns=0.3)", quantise_minmax(256, 1, 2, 0.3), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
@@ -129,6 +132,14 @@ def cases():
         Case("threshold", "threshold(value=0.75, kind=relative, scope=segment, dense=0) | bf16", quantise_bf16, threshold(0.75, "relative")),
         Case("threshold-empty", "threshold(value=100, kind=absolute, scope=segment, dense=0) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
         *(Case(name, *clusters(**options), **more) for name, options, more in cluster_cases()),
+        Case("quantile", "quantile(bins=256)", quantise_quantile(256)),
+        Case("quantile-few", "quantile(bins=7)", quantise_quantile(7)),
+        Case("quantile-extreme", "quantile(bins=16)", quantise_quantile(16), values=extreme),
+        Case("topk-quantile-part", "topk(ratio=0.3, scope=segment, dense=0) | quantile(bins=6)", quantise_quantile(6), topk(0.3, "segment"), part=cut),
+        Case("minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=2, rows=3, columns=0.5)", quantise_minmax(256, 2, 3, 0.5)),
+        Case("minmax_sketch-extreme", "quantile(bins=40) | minmax_sketch(groups=8, rows=2, columns=0.3)", quantise_minmax(40, 8, 2, 0.3), values=extreme),
+        Case("minmax_sketch-zeros", "quantile(bins=256) | minmax_sketch(groups=8, rows=2, columns=0.3)", quantise_minmax(256, 8, 2, 0.3), values=zeros),
+        Case("topk-minmax_sketch-part", "topk(ratio=0.3, scope=segment, dense=0) | quantile(bins=30) | minmax_sketch(groups=3, rows=4, columns=0.2)", quantise_minmax(30, 3, 4, 0.2), topk(0.3, "segment"), part=cut),
         Case("atomo", "atomo(s=5, p=waterfill, scope=segment, dense=0) | qsgd(bits=4, bucket=4, norm=max)", qsgd(4, 4, "max"), atomo(5, "waterfill")),
         Case("atomo-share", "atomo(s=20%, p=waterfill, scope=segment, dense=1) | f32", quantise_f32, dense(1, atomo(0.2, "waterfill"))),
         Case("atomo-max", "atomo(s=none, p=max, scope=segment, dense=0) | sign(block=0)", sign(0), atomo(0, "max"), part=cut),

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/codec/quantise/sketch_classes.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct MinMaxSketchOptions {
+  std::int64_t groups = 8;
+  std::int64_t rows = 2;
+  double columns = 0.3;
+  void visit(OptionVisitor& v) {
+    v.option("groups", groups, "runs of bins that the bins of each sign are cut into; none becomes one of another",
+             Bounds{1, static_cast<double>(SketchClasses::most_groups)});
+    v.option("rows", rows, "cells of a value, of which the one furthest from zero counts",
+             Bounds{1, kernels::MinMaxCells::most_rows});
+    v.option("columns", columns, "cells of a row, for each value of a group", Bounds{0.01, 1});
+  }
+};
+
+// The MinMaxSketch of SketchML (Jiang et al., SIGMOD 2018) over the bins of the quantiser in front of it: a value's bin
+// can only come closer to zero, within its group. Errors all point to zero, and have no bound that a contract could
+// name.
+//
+// Values are sketched in blocks, each as if alone, whose cells stay in the cache. The paper codes the keys of each
+// group apart, which names a value's group; here each value has its class instead (docs/wire.md).
+class MinMaxSketch final : public Quantise {
+ public:
+  using Options = MinMaxSketchOptions;
+  explicit MinMaxSketch(const MinMaxSketchOptions& options) : options_(options) {}
+  static constexpr std::size_t block = 16384;
+
+  std::string sentence() const override;
+  unsigned width() const override { return 0; }
+  bool whole() const override { return true; }
+  std::size_t side_bytes(std::size_t values) const override;
+  std::size_t packed_bytes(std::size_t values) const override;
+  std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t largest) const override { return bins_->contract(largest); }
+
+  bool wants_bins() const override { return true; }
+  void use_bins(std::unique_ptr<Quantise> quantise) override { bins_ = std::move(quantise); }
+
+ private:
+  class Reader;
+  static constexpr std::size_t most_cells = kernels::MinMaxCells::most_rows * (block + 1);  // of a block, and the last
+
+  std::size_t groups() const { return static_cast<std::size_t>(options_.groups); }
+  unsigned rows() const { return static_cast<unsigned>(options_.rows); }
+  std::size_t most_bytes(std::size_t values) const;  // of a block
+  std::size_t blocks_a_task() const;
+  // Those of a unit from number `first` on; returns how many bytes it wrote to the front of `packed`.
+  std::size_t encode_block(std::span<const float> values, std::uint64_t first, const BinValues& bins, std::byte* head,
+                           std::span<std::byte> packed) const;
+
+  MinMaxSketchOptions options_;
+  std::unique_ptr<Quantise> bins_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,168 @@
+#include "sotto/codec/quantise/quantile.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+
+#include "sotto/codec/shared_work.h"
+#include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/element.h"
+#include "sotto/kernels/load.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t most_sampled = std::size_t{1} << 15;
+constexpr std::size_t chunk = 2048;  // values whose bins are packed at a time
+
+kernels::Extremes extremes_of(Workers& workers, std::span<const float> values) {
+  kernels::Extremes all;
+  join_in_order<kernels::Extremes>(
+      workers, values.size(), task_size(values.size(), workers.grain()),
+      [&](std::size_t begin, std::size_t end) { return kernels::extremes(values.subspan(begin, end - begin)); },
+      [&](std::size_t, const kernels::Extremes& some) { all = join(all, some); });
+  return all;
+}
+
+// The middle of two magnitudes.
+float middle(std::uint32_t low, std::uint32_t high) {
+  const auto from = std::bit_cast<float>(low);
+  return from + (std::bit_cast<float>(high) - from) * 0.5F;
+}
+
+// The bins that are being found: splits (kernels/bins.h) and values of all, in their order.
+struct Found {
+  explicit Found(std::span<std::byte> bytes) : side(bytes) {}
+  std::array<std::uint32_t, kernels::most_bins> splits{};
+  std::size_t count = 0;
+  std::span<std::byte> side;
+
+  void add(std::uint32_t split, float value) {
+    kernels::store(side.data(), count, value);
+    splits[count++] = split;
+  }
+};
+
+// Up to `most` bins of one sign, of which `keys` are a sorted sample: the first one of each equal share of them begins
+// a bin, unless it equals the one before, which it then follows.
+void add_side(std::span<const std::uint32_t> keys, std::uint32_t sign, const kernels::Extremes::Side& side,
+              std::size_t most, Found& found) {
+  const auto value = [sign](float magnitude) { return sign != 0 ? -magnitude : magnitude; };
+  std::uint32_t split = sign + 1;
+  std::uint32_t low = side.least;  // of the bin at hand
+  std::size_t first = 0;
+  for (std::size_t j = 1; j < most && !keys.empty(); ++j) {
+    std::size_t next = j * keys.size() / most;
+    if (next <= first) continue;
+    if (keys[next] == keys[next - 1]) {
+      next = static_cast<std::size_t>(
+          std::upper_bound(keys.begin() + static_cast<std::ptrdiff_t>(next), keys.end(), keys[next]) - keys.begin());
+    }
+    if (next == keys.size()) break;
+    const std::uint32_t last = keys[next - 1] - sign;  // of the bin at hand, and the first one of the next:
+    const std::uint32_t begin = keys[next] - sign;
+    found.add(split, value(middle(low, last)));
+    const auto between = std::bit_cast<std::uint32_t>(middle(last, begin));
+    split = sign + (between > last ? between : begin);
+    low = begin;
+    first = next;
+  }
+  found.add(split, value(middle(low, side.most)));
+}
+
+}  // namespace
+
+Quantile::Quantile(const QuantileOptions& options)
+    : options_(options), width_(static_cast<unsigned>(std::bit_width(most_bins() - 1))) {
+  keys_.room(most_sampled);
+  room_.room(most_sampled);
+}
+
+std::size_t Quantile::side_bytes(std::size_t values) const { return std::min(values, most_bins() - 1) * sizeof(float); }
+
+// Sorted keys: of all, or of one value in each `stride`.
+std::span<const std::uint32_t> Quantile::sample(Workers& workers, std::span<const float> values) {
+  const std::size_t stride = std::max<std::size_t>((values.size() + most_sampled - 1) / most_sampled, 1);
+  const std::size_t count = values.size() / stride;
+  const auto keys = keys_.room(most_sampled).first(count);
+  workers.run_stretches(count, scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t j = begin; j < end; ++j) {
+      const std::size_t within = (std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32;
+      keys[j] = kernels::element::bin_key(values[j * stride + within]);
+    }
+  });
+  kernels::sort_keys(keys, room_.room(most_sampled).first(count));
+  return keys;
+}
+
+bool Quantile::find(Workers& workers, std::span<const float> values, std::span<std::byte> side) {
+  const kernels::Extremes extremes = extremes_of(workers, values);
+  if (std::max(extremes.positive.most, extremes.negative.most) >= kernels::infinity_bits) return false;
+  std::ranges::fill(side, std::byte{0});
+  const auto keys = sample(workers, values);
+  const auto below = [&](std::uint32_t key) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(keys, key) - keys.begin());
+  };
+  const std::size_t first = below(1);
+  const std::size_t negatives = below(kernels::element::sign_mask);
+  const std::size_t positive = negatives - first;
+  const std::size_t all = keys.size() - first;
+  // Each sign has its share of the bins, and at least one when it has any value.
+  const std::size_t bins = most_bins() - 1;
+  std::size_t share = all > 0 ? (2 * bins * positive + all) / (2 * all) : bins / 2;
+  if (extremes.positive.most > 0 && extremes.negative.most > 0) share = std::clamp<std::size_t>(share, 1, bins - 1);
+  Found found(side);
+  if (extremes.positive.most > 0) add_side(keys.subspan(first, positive), 0, extremes.positive, share, found);
+  if (extremes.negative.most > 0)
+    add_side(keys.subspan(negatives), kernels::element::sign_mask, extremes.negative, bins - share, found);
+  search_.set(std::span(found.splits).first(found.count), values.size());
+  return true;
+}
+
+bool Quantile::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  if (!find(workers(), values.data, side)) return false;
+  workers().run_stretches(values.data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint16_t, chunk> bins;
+    for (; begin < end; begin += chunk) {
+      const std::size_t count = std::min(chunk, end - begin);
+      search_.find(values.data.subspan(begin, count), bins);
+      kernels::pack_bits(std::span(bins).first(count), width_,
+                         packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(count, width_)));
+    }
+  });
+  return true;
+}
+
+void Quantile::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
+  check_bins(side);
+  const std::size_t count = BinValues(side).count();
+  if (count == std::size_t{1} << width_) return;
+  std::array<std::uint16_t, chunk> bins;
+  for (std::size_t begin = 0; begin < values; begin += chunk) {
+    const auto some = std::span(bins).first(std::min(chunk, values - begin));
+    kernels::unpack_bits(
+        packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(some.size(), width_)), width_, some);
+    if (*std::ranges::max_element(some) >= count) throw WireError("quantile: a bin that has no value");
+  }
+}
+
+void Quantile::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                           std::span<float> out) const {
+  BinValues terms(side);
+  for (float& value : terms.values) value *= scale;
+  std::array<std::uint16_t, chunk> bins;
+  for (std::size_t begin = 0; begin < out.size(); begin += chunk) {
+    const auto some = std::span(bins).first(std::min(chunk, out.size() - begin));
+    kernels::unpack_bits(
+        packed.subspan(kernels::packed_bytes(begin, width_), kernels::packed_bytes(some.size(), width_)), width_, some);
+    kernels::add_terms(some, terms.values.data(), out.subspan(begin, some.size()));
+  }
+}
+
+Contract Quantile::contract(std::size_t) const {
+  return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .grain = Contract::Grain::segment};
+}
+
+}  // namespace sotto

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "sotto/codec/quantise/bins.h"
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+
+struct QuantileOptions {
+  std::int64_t bins = 256;
+  void visit(OptionVisitor& v) {
+    v.option("bins", bins, "of equally many values each; one of them is for zeros",
+             Bounds{3, static_cast<double>(kernels::most_bins)});
+  }
+};
+
+// The quantile quantiser of SketchML (Jiang et al., SIGMOD 2018): bins of about equally many values, positive and
+// negative ones apart, each of which decodes to the middle of its bin. Zeros stay zeros, and no sign changes. Values of
+// the ends of a long tail are far from the middle of their bin: there is no bound on the error.
+//
+// The paper finds quantiles with a streaming sketch. Here all values are at hand: those of up to 2^15 values are exact;
+// of more, a sample of at least 2^14 of them is sorted, so that a bin's share is off by a tenth or so, and the error by
+// less than a hundredth. The smallest and the largest values are the true ones in any case.
+class Quantile final : public Quantise, public Bins {
+ public:
+  using Options = QuantileOptions;
+  explicit Quantile(const QuantileOptions& options);
+
+  std::string sentence() const override { return record_options("quantile", options_); }
+  unsigned width() const override { return width_; }
+  std::size_t side_bytes(std::size_t values) const override;
+  bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
+  void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
+  void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override;
+  Contract contract(std::size_t) const override;
+
+  Bins* bins() override { return this; }
+  bool find(Workers& workers, std::span<const float> values, std::span<std::byte> side) override;
+  void place(std::span<const float> values, std::span<std::uint16_t> bins) const override {
+    search_.find(values, bins);
+  }
+  std::size_t most_bins() const override { return static_cast<std::size_t>(options_.bins); }
+
+ private:
+  std::span<const std::uint32_t> sample(Workers& workers, std::span<const float> values);
+
+  QuantileOptions options_;
+  unsigned width_;
+  kernels::BinSearch search_;  // of the unit at hand
+  Scratch<std::uint32_t> keys_, room_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sotto/codec/quantise/bins.h"
+#include "sotto/core/layout.h"
+#include "sotto/kernels/bits.h"
+#include "sotto/kernels/minmax.h"
+
+namespace sotto {
+
+// How a MinMaxSketch falls into classes. The bins of each sign are cut into `groups` runs of about equal length, or as
+// many as there are bins; a class is such a group, and where there are zeros class 0 is theirs. Within a class a bin is
+// a level, outwards from zero.
+class SketchClasses {
+ public:
+  static constexpr std::size_t most_groups = 32;
+  static unsigned width_of(std::size_t symbols);  // bits that tell so many apart
+  struct Class {
+    std::uint16_t base = 0;  // its first bin
+    std::uint16_t bins = 1;
+    unsigned width() const { return width_of(bins); }  // bits of a level
+  };
+
+  SketchClasses(const BinValues& bins, std::size_t groups, bool zeros);
+
+  std::size_t count() const { return count_; }
+  const Class& operator[](std::size_t c) const { return classes_[c]; }
+  unsigned width() const { return width_of(count_); }  // bits of a class; 0 when there is only one
+  // Of every bin.
+  std::span<const std::uint16_t> class_of() const { return class_of_; }
+  std::span<const std::uint16_t> level_of() const { return level_of_; }
+
+ private:
+  void add_side(std::size_t first, std::size_t bins, std::size_t groups);
+
+  std::size_t count_ = 0;
+  std::array<Class, kernels::MinMaxCells::most_classes> classes_{};
+  std::array<std::uint16_t, kernels::most_bins> class_of_{}, level_of_{};
+};
+
+// Where the cells of the classes are when each has so many values: ceil(columns * values) in a row, none where it has
+// no values or one bin. Those are then given cells behind all others, so that no loop has to ask.
+struct SketchCells {
+  SketchCells(const SketchClasses& classes, std::span<const std::uint32_t> values, unsigned rows, double columns);
+
+  // visit(class, cells, bytes) for every class that has cells: which they are, and where they are packed.
+  template <class Visit>
+  void visit(const SketchClasses& classes, Visit visit) const {
+    std::size_t begin = 0;
+    for (std::size_t c = 0; c < classes.count(); ++c) {
+      if (at.first[c] == count) continue;
+      const std::size_t cells = std::size_t{at.rows} * at.columns[c];
+      const std::size_t end = begin + kernels::packed_bytes(cells, classes[c].width());
+      visit(classes[c], Range{at.first[c], at.first[c] + cells}, Range{begin, end});
+      begin = end;
+    }
+  }
+
+  std::size_t count = 0;  // of all
+  std::size_t bytes = 0;  // of their levels, those of each class packed alone
+  kernels::MinMaxCells at;
+};
+
+}  // namespace sotto

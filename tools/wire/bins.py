@@ -1,0 +1,136 @@
+"""Bins of values: quantile, and what stands behind it."""
+
+import math
+import struct
+
+from .draws import mix
+from .floats import bits_of, f32
+from .quantise import pack_bits
+
+
+def middle(low, high):
+    return low + (high - low) * f32(0.5)
+
+
+def sampled(values):
+    stride = max(math.ceil(len(values) / 2**15), 1)
+    return [values[j * stride + (mix(j) * stride >> 32)] for j in range(len(values) // stride)]
+
+
+def bins_of_sign(all_values, sample, most):
+    """(least magnitude that is in it, value) of each bin."""
+    if not all_values:
+        return []
+    y, begins = sorted(sample), [0]
+    for j in range(1, most):
+        r = j * len(y) // most
+        while 0 < r < len(y) and y[r] == y[r - 1]:
+            r += 1
+        if begins[-1] < r < len(y):
+            begins.append(r)
+    bins = []
+    for begin, end in zip(begins, begins[1:] + [len(y)]):
+        first, last = begin == 0, end == len(y)
+        low = min(all_values) if first else y[begin]
+        high = max(all_values) if last else y[end - 1]
+        reach = f32(0) if first else middle(y[begin - 1], y[begin])
+        if not first and not reach > y[begin - 1]:
+            reach = y[begin]
+        bins.append((reach, middle(low, high)))
+    return bins
+
+
+def find_bins(values, bins):
+    """The values of the bins, those of positive ones first, how many of these there are, and the bin of each value."""
+    sample = sampled(values)
+    positive, negative = [v for v in values if v > 0], [-v for v in values if v < 0]
+    p, m = [v for v in sample if v > 0], [-v for v in sample if v < 0]
+    share = (bins - 1) // 2
+    if p or m:
+        share = (2 * (bins - 1) * len(p) + len(p) + len(m)) // (2 * (len(p) + len(m)))
+    if positive and negative:
+        share = min(max(share, 1), bins - 2)
+    up, down = bins_of_sign(positive, p, share), bins_of_sign(negative, m, bins - 1 - share)
+
+    def number(v):
+        own = up if v > 0 else down
+        reached = sum(bool(abs(v) >= reach) for reach, _ in own)
+        return 0 if v == 0 else reached if v > 0 else len(up) + reached
+
+    return [value for _, value in up] + [-value for _, value in down], len(up), [number(v) for v in values]
+
+
+def bin_values(found, values, bins):
+    """As side information."""
+    floats = found + [f32(0)] * (min(len(values), bins - 1) - len(found))
+    return b"".join(struct.pack("<f", v) for v in floats)
+
+
+def quantise_quantile(bins):
+    def quantise(values, _):
+        found, _, symbols = find_bins(values, bins)
+        decoded = [([f32(0)] + found)[s] for s in symbols]
+        return bin_values(found, values, bins), pack_bits(symbols, (bins - 1).bit_length()), decoded
+
+    return quantise
+
+
+MASK64 = 2**64 - 1
+
+
+def hash64(key, seed):
+    z = (seed + (key + 1) * 0x9E3779B97F4A7C15) & MASK64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK64
+    return z ^ z >> 31
+
+
+def groups_of(first, bins, groups):
+    """The bins of each group of a sign, of which `first` is the number of the first bin."""
+    count = min(groups, bins)
+    return [list(range(first + g * bins // count, first + (g + 1) * bins // count)) for g in range(count)]
+
+
+def sketch_block(numbers, first, sign_groups, rows, columns):
+    """Of the bins of the values from number `first` of a unit on: head, bytes, and the bins that are read from them."""
+    classes = ([[0]] if 0 in numbers else []) + sign_groups
+    class_of = {b: (c, level) for c, bins in enumerate(classes) for level, b in enumerate(bins)}
+    cells = []
+    for c, bins in enumerate(classes):
+        values = sum(class_of[b][0] == c for b in numbers)
+        width = math.ceil(values * columns * (1 - 1e-12)) if len(bins) > 1 else 0
+        cells.append([[len(bins) - 1] * width for _ in range(rows)])
+
+    def places(j, c):
+        for r in range(rows if cells[c][0] else 0):
+            half = hash64(first + j, r // 2) >> (32 * (r % 2)) & 0xFFFFFFFF
+            yield r, half * len(cells[c][r]) >> 32
+
+    for j, b in enumerate(numbers):
+        c, level = class_of[b]
+        for r, at in places(j, c):
+            cells[c][r][at] = min(cells[c][r][at], level)
+    read = []
+    for j, b in enumerate(numbers):
+        c = class_of[b][0]
+        read.append(classes[c][max((cells[c][r][at] for r, at in places(j, c)), default=0)])
+    packed = b"".join(
+        pack_bits([level for row in of_class for level in row], (len(bins) - 1).bit_length())
+        for bins, of_class in zip(classes, cells)
+    )
+    symbols = pack_bits([class_of[b][0] for b in numbers], (len(classes) - 1).bit_length())
+    return len(packed) | (0 in numbers) << 31, symbols + packed, read
+
+
+def quantise_minmax(bins, groups, rows, columns, block=16384):
+    def quantise(values, _):
+        found, positive, numbers = find_bins(values, bins)
+        sign_groups = groups_of(1, positive, groups) + groups_of(1 + positive, len(found) - positive, groups)
+        side, packed, decoded = bin_values(found, values, bins), b"", []
+        for begin in range(0, len(values), block):
+            head, symbols, read = sketch_block(numbers[begin : begin + block], begin, sign_groups, rows, columns)
+            side, packed = side + struct.pack("<I", head), packed + symbols
+            decoded += [([f32(0)] + found)[b] for b in read]
+        return side, packed, decoded
+
+    return quantise
