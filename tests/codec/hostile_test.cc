@@ -81,6 +81,34 @@ TEST(Hostile, BodiesAreRefusedOrHarmless) {
   }
 }
 
+// Bodies that are long enough for codes to shorten them, and a few damaged bytes.
+TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
+  const Layout layout({{"a", 0, {2500}}, {"b", 2500, {4, 125}}}, 3000);
+  Input input{"mostly zeros", layout, gaussian(layout, 15)};
+  for (std::size_t i = 0; i < 3000; ++i) input.values[i] *= i % 7 == 0 ? 1.0F : 0.0F;
+  for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "elias", "elias(gaps=false)", "lz4",
+                           "blosc", "blosc(shuffle, codec=zstd)", "zstd"}) {
+    for (const char* quantise : {"f32", "qsgd(bits=4, norm=l2)", "terngrad", "topk(0.1) | f32"}) {
+      const std::string sentence = std::string(quantise) + " | " + code;
+      SCOPED_TRACE(sentence);
+      const auto codec = make_codec("test", sentence);
+      const auto message = encode(*codec, input);
+      const MessageView view = MessageView::parse(message);
+      Philox random(16, Purpose::test);
+      for (int trial = 0; trial < 400; ++trial) {
+        std::vector<std::byte> body(view.body().begin(), view.body().end());
+        for (std::uint32_t changes = 1 + random.below(3); changes > 0; --changes) {
+          const std::uint32_t among = random.below(2) == 0 ? 64 : static_cast<std::uint32_t>(body.size());
+          body[random.below(std::min(among, static_cast<std::uint32_t>(body.size())))] =
+              static_cast<std::byte>(random.next());
+        }
+        if (random.below(8) == 0) body.resize(random.below(static_cast<std::uint32_t>(body.size())));
+        expect_safe(*codec, input, sealed(view.header(), body));
+      }
+    }
+  }
+}
+
 // Without a checksum made to fit, every damage is found.
 TEST(Hostile, EveryTruncationAndEveryFlippedBitIsRefused) {
   const Input input{"small", {{{"a", 0, {7}}, {"b", 8, {2}}}, 12}, {1, -2, 0, 0.5F, 3, 0, -1, 0, 4, -0.1F, 0, 0}};
