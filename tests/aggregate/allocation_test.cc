@@ -33,7 +33,9 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   for (const AggregatorEntry& aggregator : aggregator_table()) {
     for (const char* method :
          {"none", "f16", "ef | bf16", "qsgd(bits=4)", "ef | topk(0.01)", "ef | topk(0.01, scope=bucket) | qsgd(bits=4)",
-          "ef | sign(block=128)", "signs", "int8", "ef | threshold(1.5) | f16 | zstd"}) {
+          "ef | sign(block=128)", "signs", "int8", "ef | threshold(1.5) | f16 | zstd", "momentum | topk(0.01)",
+          "momentum(nesterov=true, clip=1) | sampled_topk(0.01) | qsgd(bits=4)", "memsgd | f16",
+          "demo | dct(8) | topk(0.05)"}) {
       const auto codec = make_codec("test", read_method("test", method).codec);
       if (aggregator.suits(*codec, buckets).empty()) methods.emplace_back(method, aggregator.name);
     }
