@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "python/bindings/agreement.h"
+#include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
@@ -15,41 +15,6 @@ namespace sotto::python {
 namespace {
 
 constexpr std::string_view where = "codec";
-
-bool has_memory(const std::string& method) { return !read_method(where, method).memory.empty(); }
-
-// Carries memories, which are vectors of floats, from aggregators to their successor: the sum of each, times a share.
-class MemoryCarrier final : public StateVisitor {
- public:
-  explicit MemoryCarrier(float share) : share_(share) {}
-
-  void take(Aggregator& from) {
-    from.retire();
-    from.visit_state(*this);
-  }
-  void give(Aggregator& to) {
-    giving_ = true;
-    to.visit_state(*this);
-  }
-
-  void visit(std::string_view name, std::vector<float>& values) override {
-    if (!name.starts_with("memory.")) return;
-    if (!giving_) {
-      auto& sum = kept_[std::string(name)];
-      sum.resize(values.size());
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += share_ * values[i];
-    } else if (const auto found = kept_.find(name); found != kept_.end()) {
-      values = found->second;
-    }
-  }
-  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
-  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
-
- private:
-  float share_;
-  bool giving_ = false;
-  std::map<std::string, std::vector<float>, std::less<>> kept_;
-};
 
 void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
   ScopedState scoped(values, std::to_string(lane));
@@ -68,7 +33,8 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
       places_(parameters_.size()) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     plan_lane(lane);
-    check_phases(lane);
+    check_memories(lane);
+    lanes_[lane].aggregator = make(lane, 0);
   }
   order_buckets();
   std::uint64_t bytes = 0;
@@ -84,7 +50,6 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
   if (const int other = first_to_differ(*communicator_, hash.value()); other >= 0) {
     throw ConfigError(fmt::format("rank {} compresses another model than rank 0, or in another way", other));
   }
-  begin_at(0, [this](std::size_t lane, std::size_t phase) { return make(lane, phase); });
   before_ = communicator_->traffic();
 }
 
@@ -115,58 +80,37 @@ void Averager::order_buckets() {
   }
 }
 
-std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase, int rank, int ranks) const {
-  const Phase& chosen = options_.lanes[lane].phases[phase];
-  return make_aggregator(where, chosen.aggregator, chosen.method, lanes_[lane].plans, rank, ranks, workers_);
+std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
+  auto aggregator =
+      std::make_unique<Phased>(where, options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_);
+  aggregator->enter(step);
+  return aggregator;
 }
 
-std::unique_ptr<Aggregator> Averager::make(std::size_t lane, std::size_t phase) const {
-  return make(lane, phase, communicator_->rank(), communicator_->size());
+std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) const {
+  return make(lane, step, communicator_->rank(), communicator_->size());
 }
 
-// Errors of a later phase are told at once.
-void Averager::check_phases(std::size_t lane) const {
-  const auto& phases = options_.lanes[lane].phases;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    make(lane, i);
-    if (i > 0 && has_memory(phases[i - 1].method) && !has_memory(phases[i].method)) {
-      throw ConfigError(
-          fmt::format("schedule: `{}` from step {} on would lose what `{}` holds back; write `ef | {}`, "
-                      "which sends it",
-                      phases[i].method, phases[i].first_step, phases[i - 1].method,
-                      phases[i].method == "none" ? "f32" : phases[i].method));
-    }
+void Averager::check_memories(std::size_t lane) const {
+  for (const Phase& phase : options_.lanes[lane].phases) {
+    const MemoryEntry* memory = memory_entry(where, read_method(where, phase.method).memory);
+    if (memory == nullptr || !memory->rate) continue;
+    throw ConfigError(
+        fmt::format("codec {}: `{}` wants the learning rate, which belongs to the optimiser and is not known "
+                    "here; use `ef`",
+                    phase.method, memory->name));
   }
-}
-
-std::size_t Averager::phase_at(std::size_t lane, std::uint64_t step) const {
-  const auto& phases = options_.lanes[lane].phases;
-  const auto next = std::ranges::upper_bound(phases, step, {}, &Phase::first_step);
-  return static_cast<std::size_t>(next - phases.begin()) - 1;
 }
 
 void Averager::enter_phases() {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    LaneState& state = lanes_[lane];
-    const std::size_t phase = phase_at(lane, step_);
-    if (phase == state.phase) continue;
-    auto next = make(lane, phase);
-    MemoryCarrier carrier(1);
-    carrier.take(*state.aggregator);
-    carrier.give(*next);
-    state.aggregator = std::move(next);
-    state.phase = phase;
-  }
+  for (LaneState& lane : lanes_) lane.aggregator->enter(step_);
 }
 
 // All are made before the first takes its place, so that an error changes nothing.
 void Averager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
-  std::vector<std::unique_ptr<Aggregator>> made;
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane, phase_at(lane, step)));
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane].phase = phase_at(lane, step);
-    lanes_[lane].aggregator = std::move(made[lane]);
-  }
+  std::vector<std::unique_ptr<Phased>> made;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane));
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].aggregator = std::move(made[lane]);
   begun_ = step_ = step;
 }
 
@@ -182,8 +126,8 @@ StateValues Averager::state() {
 
 void Averager::load(std::uint64_t step, const StateValues& values) {
   StateRestorer restorer(values);
-  begin_at(step, [&](std::size_t lane, std::size_t phase) {
-    auto aggregator = make(lane, phase);
+  begin_at(step, [&](std::size_t lane) {
+    auto aggregator = make(lane, step);
     restore(*aggregator, lane, restorer);
     if (lane + 1 == lanes_.size()) restorer.finish();
     return aggregator;
@@ -193,16 +137,16 @@ void Averager::load(std::uint64_t step, const StateValues& values) {
 void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
   const auto old_ranks = static_cast<int>(states.size());
   std::vector<StateRestorer> restorers(states.begin(), states.end());
-  begin_at(step, [&](std::size_t lane, std::size_t phase) {
+  begin_at(step, [&](std::size_t lane) {
     MemoryCarrier carrier(1.0F / static_cast<float>(old_ranks));
     for (int rank = 0; rank < old_ranks; ++rank) {
-      const auto old = make(lane, phase, rank, old_ranks);
+      const auto old = make(lane, step, rank, old_ranks);
       StateRestorer& restorer = restorers[static_cast<std::size_t>(rank)];
       restore(*old, lane, restorer);
       if (lane + 1 == lanes_.size()) restorer.finish();
       carrier.take(*old);
     }
-    auto aggregator = make(lane, phase);
+    auto aggregator = make(lane, step);
     carrier.give(*aggregator);
     return aggregator;
   });
@@ -268,9 +212,8 @@ AveragerStats Averager::stats() const {
 std::string Averager::methods() const {
   std::string text;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const Phase& phase = options_.lanes[lane].phases[lanes_[lane].phase];
-    const Aggregator& aggregator = *lanes_[lane].aggregator;
-    text += fmt::format("{} by {}", canonical_method(where, phase.method), aggregator.name());
+    const Phased& aggregator = *lanes_[lane].aggregator;
+    text += fmt::format("{} by {}", canonical_method(where, aggregator.phase().method), aggregator.name());
     if (const std::string remark = aggregator.remark(); !remark.empty()) text += fmt::format(" ({})", remark);
     text += '\n';
   }

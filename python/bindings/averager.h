@@ -10,6 +10,7 @@
 
 #include "python/bindings/state_values.h"
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/phased.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
@@ -20,13 +21,6 @@ struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;  // in the order of its memory
   DType type = DType::f32;          // f32, f16 or bf16
-};
-
-// How gradients are averaged from a step on.
-struct Phase {
-  std::uint64_t first_step = 0;
-  std::string method;  // a whole sentence: "ef | topk(0.01)"
-  std::string aggregator = "auto";
 };
 
 // The parameters under one rule, and their schedule: phases by ascending first step, the first of them at 0.
@@ -99,8 +93,7 @@ class Averager {
     Layout layout;
     std::vector<BucketPlan> plans;
     std::vector<float> values;
-    std::size_t phase = 0;
-    std::unique_ptr<Aggregator> aggregator;
+    std::unique_ptr<Phased> aggregator;
   };
   struct Place {  // of a parameter
     std::size_t lane = 0;
@@ -116,12 +109,11 @@ class Averager {
 
   void plan_lane(std::size_t lane);
   void order_buckets();
-  void check_phases(std::size_t lane) const;
-  std::size_t phase_at(std::size_t lane, std::uint64_t step) const;
+  void check_memories(std::size_t lane) const;
   void enter_phases();
-  std::unique_ptr<Aggregator> make(std::size_t lane, std::size_t phase, int rank, int ranks) const;
-  std::unique_ptr<Aggregator> make(std::size_t lane, std::size_t phase) const;
-  using MakeLane = std::function<std::unique_ptr<Aggregator>(std::size_t lane, std::size_t phase)>;
+  std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step, int rank, int ranks) const;
+  std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step) const;
+  using MakeLane = std::function<std::unique_ptr<Phased>(std::size_t lane)>;
   void begin_at(std::uint64_t step, const MakeLane& make_lane);
   void average(const Turn& turn);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/phased.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
@@ -50,6 +51,8 @@ class Algorithm {
   virtual std::string_view name() const = 0;
   virtual std::string_view aggregator() const = 0;  // the one in use
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
+  // step() takes up from here: what visit_state() then walks over is what this step begins with.
+  virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
@@ -62,6 +65,7 @@ struct AlgorithmOptions {
   std::uint16_t generation = 0;
   int codec_threads = 1;          // that encode and decode; the result is the same with any number
   std::uint64_t dense_steps = 0;  // that begin a training, without codec (Optimiser::dense_steps)
+  std::vector<Phase> phases{};    // where method or aggregator change on the way, in place of `codec` and `aggregator`
 };
 
 // A line of the table of algorithms.

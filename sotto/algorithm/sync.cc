@@ -1,5 +1,8 @@
 #include "sotto/algorithm/sync.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -11,24 +14,39 @@ struct SyncOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
+// Steps that want no loss come first; what would begin among them begins behind them.
+std::vector<Phase> phases_of(const AlgorithmOptions& options) {
+  std::vector<Phase> phases = options.phases;
+  if (phases.empty()) phases.push_back({0, options.codec, options.aggregator});
+  if (options.dense_steps == 0) return phases;
+  std::vector<Phase> all{{0, "none"}};
+  for (Phase& phase : phases) {
+    phase.first_step = std::max(phase.first_step, options.dense_steps);
+    if (all.back().first_step == phase.first_step) all.pop_back();
+    all.push_back(std::move(phase));
+  }
+  return all;
+}
+
 class Sync final : public Algorithm {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
       : options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        aggregator_(make_aggregator("--codec", options.aggregator, options.codec, buckets_, communicator,
-                                    std::make_shared<Workers>(options.codec_threads))),
-        ready_([this](std::size_t bucket) { on_ready(bucket); }) {
-    if (options.dense_steps > 0) dense_ = make_aggregator("--codec", "auto", "none", buckets_, communicator);
-  }
+        aggregator_("--codec", phases_of(options), buckets_, communicator.rank(), communicator.size(),
+                    std::make_shared<Workers>(options.codec_threads)),
+        ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
 
   std::string_view name() const override { return "sync"; }
-  std::string_view aggregator() const override { return aggregator_->name(); }
-  std::string remark() const override { return aggregator_->remark(); }
+  std::string_view aggregator() const override { return aggregator_.name(); }
+  std::string remark() const override { return aggregator_.remark(); }
+
+  void enter(std::uint64_t step) override { aggregator_.enter(step); }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total;
+    enter(input.step);
     report_ = {};
     worker_ = &worker;
     posted_ = 0;
@@ -36,7 +54,6 @@ class Sync final : public Algorithm {
             static_cast<std::uint32_t>(input.step), input.lr};
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
-    using_ = input.step < options_.dense_steps ? dense_.get() : aggregator_.get();
     stop_ = input.stop ? 1.0F : 0.0F;
     // Whether anybody was asked to stop is agreed on while forward runs, so it costs a few bytes and no time.
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
@@ -59,7 +76,7 @@ class Sync final : public Algorithm {
     return report_;
   }
 
-  void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
+  void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
 
  private:
   void on_ready(std::size_t bucket) {
@@ -85,7 +102,7 @@ class Sync final : public Algorithm {
     const BucketPlan& plan = buckets_[index];
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
-    using_->average(bucket, key_, communicator_, report_.phases);
+    aggregator_.average(bucket, key_, communicator_, report_.phases);
   }
 
   // When computing failed, that error is the one to report: not what it does to exchanges under way.
@@ -99,9 +116,7 @@ class Sync final : public Algorithm {
   AlgorithmOptions options_;
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
-  std::unique_ptr<Aggregator> aggregator_;
-  std::unique_ptr<Aggregator> dense_;  // for the first steps of optimisers that want that; it remembers nothing
-  Aggregator* using_ = nullptr;        // in the step at hand
+  Phased aggregator_;
   std::function<void(std::size_t)> ready_;
   Worker* worker_ = nullptr;
   Key key_;

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <memory>
 
+#include "sotto/aggregate/warmup.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
@@ -71,6 +72,10 @@ DryRun dry_run(const TrainOptions& options) {
       "--schedule", options.schedule,
       static_cast<std::uint64_t>(options.horizon > 0 ? options.horizon : options.epochs) * loader.steps_per_epoch(),
       loader.steps_per_epoch());
+  if (!options.codec_warmup.empty()) {
+    warmup_phases("--codec-warmup", options.codec_warmup, options.codec, options.aggregator, loader.steps_per_epoch(),
+                  static_cast<std::uint64_t>(options.epochs) * loader.steps_per_epoch());
+  }
   if (!options.link.empty()) parse_link("--link", options.link);
 
   DryRun result;
@@ -83,9 +88,9 @@ DryRun dry_run(const TrainOptions& options) {
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
                                           {options.codec, options.aggregator, false, seed, 0}, buckets, communicator);
     const std::uint64_t first = worker.optimiser().dense_steps();  // what they send is known
-    algorithm->step(worker, {.step = first});
+    algorithm->step(worker, {.step = first, .lr = options.lr});
     const std::uint64_t before = communicator.traffic().bytes_sent;
-    algorithm->step(worker, {.step = first + 1});
+    algorithm->step(worker, {.step = first + 1, .lr = options.lr});
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
     if (communicator.rank() == 0) {
       result.aggregator = algorithm->aggregator();

@@ -27,6 +27,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   data.visit(v);
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
+  v.option("codec-warmup", codec_warmup,
+           "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
   v.option("algorithm", algorithm, "the order of a step: sync");

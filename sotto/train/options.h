@@ -14,6 +14,7 @@ struct TrainOptions {
   std::string model = "lenet";
   DataOptions data;
   std::string codec = "none";
+  std::string codec_warmup;
   std::string aggregator = "auto";
   std::string algorithm = "sync";
   std::int64_t ranks = 1;

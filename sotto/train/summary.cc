@@ -12,6 +12,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["model"] = s.options.model;
   json["data"] = s.options.data.data;
   json["codec"] = s.options.codec;
+  json["codec_warmup"] = s.options.codec_warmup;
   json["method"] = s.method;
   json["optimiser"] = s.optimiser;
   json["aggregator"] = s.aggregator;

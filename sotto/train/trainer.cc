@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/warmup.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -52,20 +53,23 @@ class Trainer {
         steps_(planned_steps()),
         schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
         // A bad sentence is told before the ranks meet.
-        method_(canonical_method("--codec", options.codec)),
+        phases_(phases()),
+        method_(canonical_phases("--codec", phases_)),
         capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
-        algorithm_(make_algorithm("--algorithm", options.algorithm,
-                                  {options.codec, options.aggregator, options.overlap, seed(), 0,
-                                   static_cast<int>(options.codec_threads), replica_.optimiser().dense_steps()},
-                                  replica_.buckets(), *communicator_)) {}
+        algorithm_(
+            make_algorithm("--algorithm", options.algorithm,
+                           {options.codec, options.aggregator, options.overlap, seed(), 0,
+                            static_cast<int>(options.codec_threads), replica_.optimiser().dense_steps(), phases_},
+                           replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
     agree_on_options();
     RunFolder folder(options_, *communicator_);
     folder_ = &folder;
     if (folder.start_step() > 0) {
+      algorithm_->enter(folder.start_step());
       folder.load(replica_, *algorithm_, identity());
       say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
     } else if (options_.resume) {
@@ -124,6 +128,12 @@ class Trainer {
   }
   std::uint64_t horizon() const {
     return options_.horizon > 0 ? static_cast<std::uint64_t>(options_.horizon) : full_steps();
+  }
+
+  std::vector<Phase> phases() const {
+    if (options_.codec_warmup.empty()) return {{0, options_.codec, options_.aggregator}};
+    return warmup_phases("--codec-warmup", options_.codec_warmup, options_.codec, options_.aggregator,
+                         steps_per_epoch(), horizon());
   }
 
   // What a checkpoint must have in common with the run that continues it.
@@ -186,6 +196,7 @@ class Trainer {
     row.bytes_received = communicator_->traffic().bytes_received - before.bytes_received;
     recorder_->add(row);
     if (captured) capture_.write(step, model_->layout());
+    announce_phase(step);
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
     const std::uint64_t done = step + 1;
@@ -195,6 +206,13 @@ class Trainer {
     if (options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch) evaluate(done);
     if (due(done, options_.checkpoint_every)) save(done);
     return row.report.stop;
+  }
+
+  void announce_phase(std::uint64_t step) {
+    const auto begins = std::ranges::find(phases_, step, &Phase::first_step);
+    if (phases_.size() == 1 || begins == phases_.end()) return;
+    say(fmt::format("step {}  codec {}", step, begins->method));
+    remark_.clear();  // what it chooses is said again
   }
 
   static bool due(std::uint64_t done, std::int64_t every) {
@@ -209,6 +227,7 @@ class Trainer {
 
   void save(std::uint64_t done) {
     recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
+    algorithm_->enter(done);
     folder_->save(done, replica_, *algorithm_, identity());
   }
 
@@ -291,6 +310,7 @@ class Trainer {
   Replica replica_;
   std::uint64_t steps_;  // that the whole run takes, resumed ones included
   std::unique_ptr<Schedule> schedule_;
+  std::vector<Phase> phases_;  // of the codec
   std::string method_;
   Capture capture_;
   Progress progress_;

@@ -437,6 +437,8 @@ def bad_calls():
     expect("schedule start", lambda: sotto.compress(net, schedule=[(3, "none")]))
     expect("schedule later", lambda: sotto.compress(net, schedule=[(0, "none"), (5, "tokp")]))
     expect("schedule drops", lambda: sotto.compress(net, schedule=[(0, "ef | topk(0.1)"), (5, "none")]))
+    expect("schedule changes memory", lambda: sotto.compress(net, schedule=[(0, "ef | topk(0.1)"), (5, "momentum | topk(0.1)")]))
+    expect("rate", lambda: sotto.compress(net, "memsgd | topk(0.1)"))
     expect("schedule fraction", lambda: sotto.compress(net, schedule=[(0, "none"), (2.7, "int8")]))
     expect("rule unused", lambda: sotto.compress(net, "none", rules={"*.wieght": "int8"}))
     expect("rules all", lambda: sotto.compress(net, "none", rules={"*": "int8"}))

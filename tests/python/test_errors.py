@@ -96,6 +96,8 @@ def test_bad_calls(pair):
         "schedule start": "begins at step 0",
         "schedule later": "did you mean `topk`?",
         "schedule drops": "write `ef | f32`",
+        "schedule changes memory": "write `ef` in place of `momentum`",
+        "rate": "`memsgd` wants the learning rate",
         "schedule fraction": "the step a whole number",
         "rule unused": "'*.wieght' applies to no parameter",
         "rules all": "none is left",

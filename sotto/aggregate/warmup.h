@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/phased.h"
+
+namespace sotto {
+
+// A training that begins with a larger ratio than the codec's, which falls from epoch to epoch (Deep Gradient
+// Compression, Lin et al., ICLR 2018, section 3.3). The ratio of epoch e, counted from 0, is
+//   exponential(epochs=E)      r^((e+1)/(E+1)) with r the codec's; E = 0: that of coefficient(0.25), as in the paper,
+//                              where of r = 0.1 % come 25, 6.25, 1.5625, 0.390625 and then 0.1 %
+//   coefficient(c)             c^(e+1)
+//   list(25%/6%/1%)            number e of the list
+// as long as that is above r, or the list lasts. What changes is the first option `ratio` of the codec.
+//
+// The phases of `method` and `aggregator`, as make_aggregator() takes them. ConfigError, which begins with `where`,
+// when it says something else, when the method has no ratio, and when the ratio is not reached within `steps`.
+std::vector<Phase> warmup_phases(std::string_view where, std::string_view warmup, std::string_view method,
+                                 std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps);
+
+}  // namespace sotto

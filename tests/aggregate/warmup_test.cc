@@ -1,0 +1,80 @@
+#include "sotto/aggregate/warmup.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using test::message_of;
+
+std::vector<Phase> phases(const std::string& warmup, const std::string& method, std::uint64_t steps = 1000,
+                          const std::string& aggregator = "auto") {
+  return warmup_phases("--codec-warmup", warmup, method, aggregator, 10, steps);
+}
+
+// The codec's ratio in each phase.
+std::vector<double> ratios(const std::vector<Phase>& phases) {
+  std::vector<double> found;
+  for (const Phase& phase : phases) {
+    const std::size_t at = phase.method.find("ratio=") + 6;
+    found.push_back(std::stod(phase.method.substr(at)));
+  }
+  return found;
+}
+
+TEST(Warmup, FallsAsInThePaper) {
+  for (const char* warmup : {"exponential", "coefficient(0.25)", "list(25%/0.0625/0.015625/0.390625%)"}) {
+    const auto made = phases(warmup, "momentum | sampled_topk(0.001) | f16", 1000, "gather");
+    EXPECT_EQ(ratios(made), (std::vector<double>{0.25, 0.0625, 0.015625, 0.00390625, 0.001})) << warmup;
+    for (std::size_t epoch = 0; epoch < made.size(); ++epoch) {
+      EXPECT_EQ(made[epoch].first_step, 10 * epoch);
+      EXPECT_EQ(made[epoch].aggregator, "gather");
+      EXPECT_TRUE(made[epoch].method.starts_with("momentum | sampled_topk(ratio=")) << made[epoch].method;
+      EXPECT_TRUE(made[epoch].method.ends_with(" | f16")) << made[epoch].method;
+    }
+    EXPECT_EQ(canonical_method("test", made.back().method),
+              canonical_method("test", "momentum | sampled_topk(0.001) | f16"));
+  }
+}
+
+TEST(Warmup, FallsOverSoManyEpochs) {
+  const auto found = ratios(phases("exponential(epochs=2)", "ef | topk(0.001)"));
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_NEAR(found[0], 0.1, 1e-12);
+  EXPECT_NEAR(found[1], 0.01, 1e-12);
+  EXPECT_EQ(found[2], 0.001);
+  EXPECT_EQ(ratios(phases("coefficient(0.5)", "topk(0.2)")), (std::vector<double>{0.5, 0.25, 0.2}));
+  EXPECT_EQ(ratios(phases("list(0.5)", "dct(8) | topk(0.2)")), (std::vector<double>{0.5, 0.2}));
+}
+
+TEST(Warmup, TakesThePresetApart) {
+  const auto made = phases("list(30%)", "topk");
+  EXPECT_EQ(canonical_method("test", made.back().method), canonical_method("test", "topk"));
+  EXPECT_TRUE(made.front().method.starts_with("ef | topk(ratio=0.3")) << made.front().method;
+}
+
+TEST(Warmup, RefusesWhatIsNone) {
+  const auto refusal = [](const std::string& warmup, const std::string& method, std::uint64_t steps = 1000) {
+    return message_of([&] { phases(warmup, method, steps); });
+  };
+  EXPECT_NE(refusal("exponental", "topk(0.01)").find("did you mean `exponential`"), std::string::npos);
+  EXPECT_NE(refusal("exponential", "qsgd(bits=4)").find("has no ratio"), std::string::npos);
+  EXPECT_NE(refusal("exponential", "power(1)").find("has no ratio"), std::string::npos);
+  EXPECT_NE(refusal("exponential", "topk(0.5)").find("nothing to warm up"), std::string::npos);
+  EXPECT_NE(refusal("exponential", "topk(0.001)", 40).find("4 epochs of warm-up do not fit"), std::string::npos);
+  EXPECT_EQ(refusal("exponential", "topk(0.001)", 41), "");
+  for (const char* bad :
+       {"list", "list()", "list(0.1/)", "list(0)", "list(2)", "list(0.1/x)", "list(nan)", "coefficient(1)",
+        "coefficient(0)", "exponential(-1)", "exponential(1e9)", "list(0.1) | list(0.1)", ""}) {
+    EXPECT_NE(refusal(bad, "topk(0.01)").find("--codec-warmup"), std::string::npos) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace sotto
