@@ -40,6 +40,9 @@ constexpr std::array table{
         "of its step",
         "each element waits a hundred steps for its turn, as long a delay: wants a smaller rate, and many steps; its "
         "theorem is about a mean of iterates, --average-iterates 100"},
+    Preset{"masking", "ef", "threshold(99%, drop)", "auto", "auto", "Strom, Interspeech 2015",
+           "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
+           "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
     Preset{"demo", "demo", "dct(64) | topk(0.01)", "auto", "sign", "DeMo: Peng, Quesnelle, Kingma, 2024",
            "the largest 1 % of the cosine coefficients of each rank's decoupled momentum; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
