@@ -123,7 +123,8 @@ inline std::uint32_t gap_groups(std::uint32_t gap) {
 }
 inline constexpr std::uint32_t longest_run = 0xFFFF;
 
-// Where a random number puts an element in a window of so many columns (sketch.h): twice the column, one more for minus.
+// Where a random number puts an element in a window of so many columns (sketch.h): twice the column, one more for
+// minus.
 inline std::uint32_t sketch_place(std::uint32_t random, std::uint32_t width) {
   return (((random >> 12) * width) >> 20) << 1 | (random & 1U);
 }

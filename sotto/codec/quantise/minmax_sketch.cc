@@ -107,6 +107,7 @@ std::size_t MinMaxSketch::side_bytes(std::size_t values) const {
 }
 
 std::size_t MinMaxSketch::most_bytes(std::size_t values) const {
+  if (values == 0) return 0;
   const std::size_t columns = std::min(share_of(options_.columns, values) + 2 * groups(), values);
   const std::size_t longest = (bins_->bins()->most_bins() - 1 + groups() - 1) / groups();
   return kernels::packed_bytes(values, SketchClasses::width_of(2 * groups() + 1)) +
