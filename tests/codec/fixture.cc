@@ -131,6 +131,10 @@ std::vector<std::string> all_sentences() {
 
 namespace {
 bool has(const std::string& sentence, const char* part) { return sentence.find(part) != std::string::npos; }
+// Not an option of that name.
+bool is_stage(const std::string& sentence, const std::string& name) {
+  return sentence.starts_with(name) || has(sentence, ("| " + name).c_str());
+}
 }  // namespace
 
 bool is_stochastic(const std::string& sentence) { return ranks_draw_alike(sentence) || differs_by_rank(sentence); }
@@ -141,9 +145,9 @@ bool ranks_draw_alike(const std::string& sentence) {
 }
 
 bool differs_by_rank(const std::string& sentence) {
-  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "natural") || has(sentence, "adaptive") ||
-         has(sentence, "stochastic=true") || has(sentence, "atomo") || has(sentence, "exact=1)") ||
-         has(sentence, "shared=false") || has(sentence, "random,");
+  return has(sentence, "qsgd") || has(sentence, "terngrad") || has(sentence, "natural") ||
+         is_stage(sentence, "adaptive") || has(sentence, "stochastic=true") || has(sentence, "atomo") ||
+         has(sentence, "exact=1)") || has(sentence, "shared=false") || has(sentence, "random,");
 }
 
 bool transforms(const std::string& sentence) {

@@ -342,8 +342,8 @@ std::unique_ptr<Codec> quantised_by(std::unique_ptr<Quantise> quantise, std::uni
 }
 
 std::unique_ptr<Codec> trimmed(bool select = false, int threads = 1) {
-  return quantised_by(std::make_unique<Trimmed>(), select ? std::make_unique<TopK>(TopKOptions{.ratio = 0.3}) : nullptr,
-                      threads);
+  return quantised_by(std::make_unique<Trimmed>(),
+                      select ? std::make_unique<TopK>(TopKOptions{{0}, 0.3, "segment"}) : nullptr, threads);
 }
 
 TEST(StageInterface, SymbolsOfAWholeMayBeAsManyBytesAsItsValuesWant) {
