@@ -48,7 +48,8 @@ bool says(const OptimiserEntry& entry, const Call& call, std::string_view option
 
 // Of a sentence that names every option.
 double momentum_in(const std::string& sentence) {
-  for (const Argument& argument : parse_sentence("--optimiser", sentence).calls.front().arguments) {
+  const Sentence parsed = parse_sentence("--optimiser", sentence);
+  for (const Argument& argument : parsed.calls.front().arguments) {
     if (argument.key == "momentum") return parse_double("momentum", argument.value);
   }
   return 0;

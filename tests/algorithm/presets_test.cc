@@ -65,6 +65,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
     for (std::uint64_t step = 0; step < steps; ++step) {
       if (step == resumed) {
         std::ranges::copy(worker.parameters(), other.parameters().begin());
+        again->enter(step);
         hand_over(worker.optimiser(), other.optimiser());
         hand_over(*sync, *again);
       }
