@@ -77,7 +77,7 @@ std::span<const MethodEntry> method_table();
 Method read_method(std::string_view where, std::string_view method);
 // The part of a method that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
 std::string momentum_of(std::string_view where, const Method& method);
-// A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment) | f32".
+// A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment, dense=1024) | f32".
 std::string canonical_method(std::string_view where, std::string_view method);
 
 // NumericError, which names the tensor, rank and step, when a value of the bucket is NaN or infinite.

@@ -27,12 +27,14 @@ int describe_sentence(std::span<const std::string> arguments) {
   Flags flags("codec describe", "Says what a stage, a preset or a whole sentence is.", "");
   flags.add_positional("sentence", text, "name of a stage or preset, or a sentence in quotes", true);
   if (!flags.parse(arguments)) return 0;
+  const bool is_preset = find_entry(preset_table(), text) != nullptr;
   if (const MemoryEntry* memory = find_entry(memory_table(), text)) {
     fmt::print("{} (memory): {}\n  paper      {}\n", memory->name, memory->summary, memory->paper);
     if (const std::string own = memory->help(); !own.empty()) fmt::print("options\n{}", own);
-    return 0;
+    if (!is_preset) return 0;
+    fmt::print("\n");
   }
-  if (find_entry(preset_table(), text) == nullptr && find_entry(stage_table(), text) == nullptr) {
+  if (!is_preset && find_entry(stage_table(), text) == nullptr) {
     const Method method = read_method("codec", text);
     if (!method.memory.empty()) {
       const MemoryEntry& memory = *memory_entry("codec", method.memory);
@@ -45,7 +47,7 @@ int describe_sentence(std::span<const std::string> arguments) {
     text = method.codec;
   }
   fmt::print("{}", describe_codec("codec", text));
-  if (find_entry(preset_table(), text) == nullptr) return 0;
+  if (!is_preset) return 0;
   if (const Method method = read_method("codec", text); method.by_itself) {
     fmt::print("\n");
     print_aggregator(text, method);

@@ -69,8 +69,8 @@ std::string to_csv(std::span<const MeasuredCodec> codecs, const MeasureOptions& 
   for (const MeasuredCodec& codec : codecs) {  // no sentence has quotes within
     const Measurement& m = codec.result;
     text += fmt::format("\"{}\",{}{},{},{},{:.6g},{:.6g},{:.4g},{:.4g},{:.4g}\n", codec.sentence,
-                        swept ? codec.value + "," : "", options.threads, m.elements, m.bytes, m.ratio, m.relative_error,
-                        m.encode_gbps, m.decode_gbps, m.memcpy_gbps);
+                        swept ? fmt::format("\"{}\",", codec.value) : "", options.threads, m.elements, m.bytes, m.ratio,
+                        m.relative_error, m.encode_gbps, m.decode_gbps, m.memcpy_gbps);
   }
   return text;
 }

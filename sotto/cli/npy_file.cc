@@ -82,8 +82,10 @@ GradientFile read_npy(std::span<const std::byte> file) {
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string_view type = value_of(header, "descr").substr(0, 5);
   const std::size_t size = type == "'<f4'" ? 4 : type == "'<f2'" ? 2 : type == "'<f8'" ? 8 : 0;
-  if (size == 0) throw WireError("its values are not little-endian float16, float32 or float64");
-  if (!value_of(header, "fortran_order").starts_with("False")) throw WireError("it is in Fortran order");
+  if (size == 0)
+    throw WireError("its values are not little-endian float16, float32 or float64; save array.astype(numpy.float32)");
+  if (!value_of(header, "fortran_order").starts_with("False"))
+    throw WireError("it is in Fortran order; save numpy.ascontiguousarray(array)");
   std::vector<std::int64_t> shape = shape_of(value_of(header, "shape"));
   const std::size_t count = count_of(shape);
   if (count != reader.left() / size || reader.left() % size != 0) {

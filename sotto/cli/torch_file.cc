@@ -4,10 +4,12 @@
 #include <ATen/core/ivalue.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -22,10 +24,43 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// LibTorch believes the sizes and strides of a pickle. Values that stand for several elements are refused, too: a few
-// bytes could stand for terabytes.
-bool lies_within_storage(const at::Tensor& tensor) {
-  const auto elements = static_cast<std::int64_t>(tensor.storage().nbytes() / tensor.element_size());
+// What an archive holds, and how many bytes there are of each storage, by its address.
+struct Archive {
+  c10::IValue value;
+  std::unordered_map<const void*, std::size_t> sizes;
+};
+
+// As torch::jit::pickle_load() does it, which keeps no sizes.
+Archive read_archive(std::span<const std::byte> file) {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  caffe2::serialize::PyTorchStreamReader reader(std::make_shared<torch::jit::StringViewReader>(bytes));
+  const auto record = [&](const std::string& name) {
+    if (reader.getRecordSize(name) > file.size()) throw WireError(fmt::format("{} is larger than the file", name));
+    return reader.getRecord(name);
+  };
+  const auto [pickle, size] = record("data.pkl");
+  std::string_view rest(static_cast<const char*>(pickle.get()), size);
+  const auto read = [&rest](char* to, std::size_t most) {
+    const std::size_t count = rest.copy(to, most);
+    rest.remove_prefix(count);
+    return count;
+  };
+  Archive archive;
+  const auto read_storage = [&](const std::string& name) {
+    auto [data, bytes_of] = record("data/" + name);
+    archive.sizes[data.get()] = bytes_of;
+    return std::move(data);
+  };
+  archive.value = torch::jit::Unpickler(read, nullptr, nullptr, read_storage, at::kCPU).parse_ivalue();
+  return archive;
+}
+
+// LibTorch believes what a pickle says of storages, sizes and strides. Values that stand for several elements are
+// refused, too: a few bytes could stand for terabytes.
+bool lies_within_storage(const at::Tensor& tensor, const Archive& archive) {
+  const auto found = archive.sizes.find(tensor.storage().data());
+  const std::size_t there = found == archive.sizes.end() ? 0 : std::min(found->second, tensor.storage().nbytes());
+  const auto elements = static_cast<std::int64_t>(there / tensor.element_size());
   std::int64_t last = tensor.storage_offset();
   std::int64_t count = 1;
   if (last < 0 || last > elements) return false;
@@ -62,7 +97,7 @@ void collect(const c10::IValue& value, const std::string& name, std::vector<Name
 }
 
 // The values of all, one after the other.
-GradientFile joined(std::span<const NamedTensor> tensors) {
+GradientFile joined(std::span<const NamedTensor> tensors, const Archive& archive) {
   GradientFile file;
   std::vector<Segment> segments;
   for (const NamedTensor& item : tensors) {
@@ -72,7 +107,7 @@ GradientFile joined(std::span<const NamedTensor> tensors) {
           fmt::format("`{}` is no dense tensor of floats on the CPU, but {} on {}; save tensor.float().cpu()",
                       item.name, toString(tensor.scalar_type()), tensor.device().str()));
     }
-    if (!lies_within_storage(tensor)) {
+    if (!lies_within_storage(tensor, archive)) {
       throw WireError(
           fmt::format("`{}` is a view of values that the file does not hold, or of one value several times; "
                       "save tensor.clone()",
@@ -97,9 +132,9 @@ bool is_torch_file(std::span<const std::byte> file) {
 GradientFile read_torch_file(std::span<const std::byte> file) {
   std::vector<NamedTensor> tensors;
   try {
-    const auto* bytes = reinterpret_cast<const char*>(file.data());
-    collect(torch::jit::pickle_load(std::vector<char>(bytes, bytes + file.size())), "", tensors);
-    return joined(tensors);
+    const Archive archive = read_archive(file);
+    collect(archive.value, "", tensors);
+    return joined(tensors, archive);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "sotto/cli/npy_file.h"
@@ -13,7 +14,13 @@
 namespace sotto {
 namespace {
 
+// What torch.save wrote before it wrote zip archives: a pickle of a number that stands for that.
+constexpr std::string_view old_torch("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8);
+
 GradientFile read_raw(std::span<const std::byte> file) {
+  if (file.size() >= old_torch.size() && std::memcmp(file.data(), old_torch.data(), old_torch.size()) == 0) {
+    throw WireError("a file of torch.save as it was before version 1.6; load it in Python and save it again");
+  }
   if (file.size() % sizeof(float) != 0) {
     throw WireError(fmt::format("{} bytes are not whole float32 values", file.size()));
   }

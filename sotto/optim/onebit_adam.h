@@ -18,7 +18,7 @@ struct OneBitAdamOptions {
              Bounds{1, 1e9});
     v.option("beta1", beta1, "share of the mean of gradients that is kept", {0, 1, false, true});
     v.option("beta2", beta2, "share of the mean of their squares that is kept", {0, 1, false, true});
-    v.option("eps", eps, "added to the root of that mean", Bounds::positive());
+    v.option("eps", eps, "added to the root of that mean", Bounds{1e-30, 1});
     v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
   }
 };

@@ -50,7 +50,7 @@ bool says(const OptimiserEntry& entry, const Call& call, std::string_view option
 double momentum_in(const std::string& sentence) {
   const Sentence parsed = parse_sentence("--optimiser", sentence);
   for (const Argument& argument : parsed.calls.front().arguments) {
-    if (argument.key == "momentum") return parse_double("momentum", argument.value);
+    if (argument.key == "momentum" || argument.key == "beta1") return parse_double(argument.key, argument.value);
   }
   return 0;
 }
@@ -96,13 +96,15 @@ void resolve_optimiser(TrainOptions& options, double model_lr, double model_mome
   const std::string made = momentum_of("--codec", read_method("--codec", options.codec));
   const bool open = has(entry, "momentum") && !says(entry, sentence.calls.front(), "momentum");
   if (options.momentum == -1 && open) options.momentum = made.empty() ? model_momentum : 0;
+  if (options.nesterov && !made.empty()) {
+    throw ConfigError(fmt::format("--nesterov: `{}` makes the momentum; write momentum(nesterov=true) there", made));
+  }
   if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
   const std::string resolved = optimiser_of(options);
   if (!made.empty() && momentum_in(resolved) > 0) {
     throw ConfigError(
         fmt::format("--codec {}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say "
-                    "--momentum 0, "
-                    "or nothing",
+                    "--momentum 0, or nothing, and for Adam `ef` in place of it",
                     options.codec, made, resolved));
   }
 }

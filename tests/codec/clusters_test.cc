@@ -146,6 +146,14 @@ TEST(Clusters, AreOneTwoOrThreeBitsAValue) {
   }
 }
 
+TEST(Clusters, AMeanThatIsNoFloatIsZeroWithoutASign) {
+  Input input = vector_of(2000, 1);
+  std::ranges::fill(input.values, 0.0F);
+  input.values[7] = -1e-44F;
+  const auto codec = make_codec("test", "clusters");
+  EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input)));
+}
+
 TEST(Clusters, ShortSegmentsGoAsTheyAre) {
   const auto codec = make_codec("test", "clusters");
   for (const std::size_t n : {1, 999, 1000, 1001}) {

@@ -107,7 +107,7 @@ bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Cluste
   for (std::size_t b = 0; b < buckets; ++b) {
     const double mean = total[b].count > 0 ? total[b].sum / static_cast<double>(total[b].count) : 0;
     finite = finite && std::isfinite(mean);
-    kernels::store(means.data(), b, static_cast<float>(mean));
+    kernels::store(means.data(), b, static_cast<float>(mean) + 0.0F);
   }
   return finite;
 }
