@@ -10,7 +10,7 @@ int main() {
   sotto::Bucket from{sent, &layout}, to{received, &layout};
   const sotto::Range whole{0, 1000};
   sotto::Message message;
-  const auto codec = sotto::make_codec("consumer", "topk(0.1%)");
+  const auto codec = sotto::make_codec("consumer", "topk(0.1%, dense=0)");
   codec->encode(from, sotto::Key{.seed = 1}, {}, {&whole, 1}, {&message, 1});
   codec->add_decoded(message.view(), whole, 2.0F, to);
   std::printf("%zu bytes, element 7 is %g, element 8 is %g\n", message.bytes().size(), received[7], received[8]);
