@@ -30,10 +30,24 @@ struct Archive {
   std::unordered_map<const void*, std::size_t> sizes;
 };
 
+class SpanReader final : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  explicit SpanReader(std::span<const std::byte> file) : file_(file) {}
+  std::size_t size() const override { return file_.size(); }
+  std::size_t read(std::uint64_t begin, void* to, std::size_t most, const char* /*what*/) const override {
+    const auto part = file_.subspan(std::min<std::size_t>(begin, file_.size()));
+    const std::size_t count = std::min(most, part.size());
+    if (count > 0) std::memcpy(to, part.data(), count);
+    return count;
+  }
+
+ private:
+  std::span<const std::byte> file_;
+};
+
 // As torch::jit::pickle_load() does it, which keeps no sizes.
 Archive read_archive(std::span<const std::byte> file) {
-  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  caffe2::serialize::PyTorchStreamReader reader(std::make_shared<torch::jit::StringViewReader>(bytes));
+  caffe2::serialize::PyTorchStreamReader reader(std::make_shared<SpanReader>(file));
   const auto record = [&](const std::string& name) {
     if (reader.getRecordSize(name) > file.size()) throw WireError(fmt::format("{} is larger than the file", name));
     return reader.getRecord(name);
