@@ -6,6 +6,7 @@
 // After foreach_target.h:
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/simd-inl.h"
@@ -61,8 +62,8 @@ void read_signed(const float* cells, std::span<const std::uint32_t> places, std:
 
 void add_magnitudes(std::span<const float> values, std::span<const std::uint32_t> places, float* above, float* below) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[i]);
-    (bits >> 31 == 0 ? above : below)[places[i] >> 1] += std::bit_cast<float>(element::magnitude_bits(values[i]));
+    float* const cells = std::signbit(values[i]) ? below : above;
+    cells[places[i] >> 1] += std::abs(values[i]);
   }
 }
 
