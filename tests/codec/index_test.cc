@@ -221,8 +221,8 @@ TEST(Indices, OfRiceHaveOneFormOnly) {
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110}, 17, 1),
             "index list of more than the 1 indices that this codec can select");
   for (const std::vector<std::uint8_t>& bytes : std::vector<std::vector<std::uint8_t>>{
-           {3, 2, 0, 0}, {3, 2, 0, 0, 0}, {3, 2, 0, 0, 0, 0b101010}, {3, 255, 255, 255, 255, 0, 1}}) {
-    EXPECT_EQ(rice_complaint(bytes, 17, std::size_t{1} << 32), "truncated index list");
+           {3, 2, 0, 0}, {3, 2, 0, 0, 0}, {3, 2, 0, 0, 0, 0b101010}, {3, 255, 255, 0, 0, 0, 1}}) {
+    EXPECT_EQ(rice_complaint(bytes, 17, std::size_t{1} << 16), "truncated index list");
   }
   const std::string malformed = "malformed index list: ";
   EXPECT_EQ(rice_complaint({32, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, 17), malformed + "remainders of 32 bits");
