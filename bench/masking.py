@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""The masking tables: a share of each tensor's gradient is sent, the rest is lost, or kept and sent later.
+
+    python bench/masking.py --data-dir DIR --runs runs/masking
+
+trains mnist-cnn once for each share, on one node and on two, both ways, and prints the tables as markdown. Each run has
+a folder below --runs: a run that is finished is not made again, one that was interrupted goes on from its last
+checkpoint. --table only prints what is there. The published column is that of 20000 steps shared by the nodes; --steps
+says how many these runs take together, batch 100, learning rate .001 times the nodes, momentum .9.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+PUBLISHED = {
+    1: {"100": 0.9908, "10": 0.9887, "5": 0.9873, "3": 0.9868, "2": 0.9852, "1": 0.9828, "0.9": 0.9835, "0.5": 0.9832,
+        "0.3": 0.9752, "0.2": 0.9452, "0.1": 0.4099, "0": 0.2211},
+    2: {"100": 0.9908, "95": 0.9905, "80": 0.9905, "70": 0.9898, "50": 0.9893, "30": 0.9882, "1": 0.9753, "0.5": 0.9765,
+        "0.2": 0.9452, "0.1": 0.2385, "0": 0.1386},
+}  # fmt: skip
+# Momentum is the optimiser's where what is dropped is lost. Where it is kept, momentum is corrected: made before it is
+# held back, and not cleared where it is sent, so that sending everything is the same as momentum of the optimiser.
+WAYS = {"lost": ("", "0.9"), "kept": ("momentum(0.9, masking=false) | ", "0")}
+
+
+def share(percent):
+    return f"{100 - float(percent):g}%"
+
+
+def folder_of(arguments, nodes, percent, way):
+    return pathlib.Path(arguments.runs) / f"{nodes}-{percent}-{way}"
+
+
+def train(arguments, nodes, percent, way):
+    folder = folder_of(arguments, nodes, percent, way)
+    if (folder / "summary.json").exists():
+        return
+    memory, momentum = WAYS[way]
+    steps = arguments.steps // nodes
+    threads = max(1, arguments.cores // arguments.jobs // nodes)
+    command = [arguments.sotto, "train", "--model", "mnist-cnn", "--data", "mnist", "--data-dir", arguments.data_dir]
+    command += ["--ranks", str(nodes), "--threads", str(threads), "--batch-size", "100", "--lr", str(0.001 * nodes)]
+    command += ["--momentum", momentum, "--codec", f"{memory}threshold({share(percent)}, drop, dense=0)"]
+    command += ["--epochs", "1000", "--max-steps", str(steps), "--eval-freq", str(steps), "--checkpoint-every", "250"]
+    command += ["--deadline", "3600", "--train-dir", str(folder)]
+    if list(folder.glob("model_step_*")):
+        command.append("--resume")
+    print(f"{folder.name}: begins", file=sys.stderr, flush=True)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    print(f"{folder.name}: done", file=sys.stderr, flush=True)
+
+
+def cells(arguments, nodes, percent, way):
+    file = folder_of(arguments, nodes, percent, way) / "summary.json"
+    if not file.exists():
+        return ["-", "-", "-"]
+    found = json.loads(file.read_text())
+    sent = found["bytes_per_step"][0] / 1000
+    return [f"{found['test_accuracy']:.4f}", f"{found['test_loss']:.4f}", f"{sent:.1f}"]
+
+
+def print_table(arguments, nodes):
+    print(f"| sent, % | published | lost: accuracy | loss | KB a step | kept: accuracy | loss | KB a step |")
+    print("| ---: |" + " ---: |" * 7)
+    for percent, published in PUBLISHED[nodes].items():
+        row = [percent, f"{published:.4f}"]
+        for way in WAYS:
+            row += cells(arguments, nodes, percent, way)
+        print("| " + " | ".join(row) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
+    parser.add_argument("--data-dir", help="folder of MNIST's files")
+    parser.add_argument("--runs", default="runs/masking", help="folder of the runs")
+    parser.add_argument("--steps", type=int, default=4000, help="of all nodes together")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    arguments = parser.parse_args()
+    runs = [(nodes, percent, way) for nodes in PUBLISHED for percent in PUBLISHED[nodes] for way in WAYS]
+    runs.sort(key=lambda run: float(run[1]))  # the cliff first
+    if not arguments.table:
+        if arguments.data_dir is None:
+            parser.error("--data-dir: where are MNIST's files?")
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            for job in [pool.submit(train, arguments, *run) for run in runs]:
+                job.result()
+    for nodes in PUBLISHED:
+        print(f"\n{'One node' if nodes == 1 else 'Two nodes'}:\n")
+        print_table(arguments, nodes)
+
+
+if __name__ == "__main__":
+    main()
