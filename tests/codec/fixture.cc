@@ -20,6 +20,7 @@ std::vector<std::string> all_sentences() {
                                             "count_sketch(3, 10%, 10%)",
                                             "count_sketch(columns=4, keep=3)",
                                             "count_min(3, 3, 5)",
+                                            "projection(50%, 10%, 16)",
                                             "svd",
                                             "svd(reshape=halves)",
                                             "svd(rank=1, exact=1)"};
@@ -152,7 +153,7 @@ bool differs_by_rank(const std::string& sentence) {
 
 bool transforms(const std::string& sentence) {
   return has(sentence, "dct") || has(sentence, "fft") || has(sentence, "hadamard") || has(sentence, "svd") ||
-         has(sentence, "count_");
+         has(sentence, "count_") || has(sentence, "projection");
 }
 
 bool selects(const std::string& sentence) {

@@ -110,6 +110,75 @@ class Hadamard(Elements):
         return out
 
 
+class Projection(Elements):
+    """rows and keep: numbers."""
+
+    def __init__(self, chunk, rows, keep, iterations, seed):
+        self.chunk, self.keep, self.iterations = chunk, keep, iterations
+        self.rows = sorted(sorted(range(chunk), key=lambda row: hash64(row, seed))[:rows])
+        self.signed = Hadamard(chunk).signed
+
+    def transform(self, values):
+        factor = f32(1) / np.sqrt(f32(self.chunk))
+        return [v * factor for v in Hadamard(self.chunk).transform(values)]
+
+    def spread(self, coefficients):
+        out = [f32(0)] * self.chunk
+        for row, v in zip(self.rows, coefficients):
+            out[row] = f32(v)
+        return out
+
+    def square(self, values):
+        total = 0.0
+        for v in values:
+            total += float(v) * float(v)
+        return total
+
+    def largest(self, values):
+        kept = set(largest(values, self.keep))
+        return [v if i in kept else f32(0) for i, v in enumerate(values)]
+
+    def chunks(self, count):
+        return count // self.chunk + (count % self.chunk > len(self.rows))
+
+    def atoms(self, values, shape, first):
+        out, factor, done = [], f32(1) / np.sqrt(f32(self.chunk)), self.chunks(len(values))
+        for begin in range(0, done * self.chunk, self.chunk):
+            part = [self.signed(v, first + begin + i) * factor for i, v in enumerate(values[begin : begin + self.chunk])]
+            spectrum = Hadamard(self.chunk).transform(part + [f32(0)] * (self.chunk - len(part)))
+            out += [spectrum[row] for row in self.rows]
+        out += values[done * self.chunk :]
+        return out, [[v] for v in out], first // self.chunk * len(self.rows)
+
+    def recover(self, coefficients):
+        measured = self.spread(coefficients)
+        found, residual, left = [f32(0)] * self.chunk, measured, self.square(measured)
+        length, begun = f32(1), False
+        for _ in range(self.iterations):
+            if left == 0 or length < 2**-6:
+                break
+            gradient = self.transform(residual)
+            direction = [g if x != 0 else f32(0) for g, x in zip(gradient, found)] if begun else self.largest(gradient)
+            change = self.square(self.transform(direction)[row] for row in self.rows)
+            step = length * f32(self.square(direction) / change) if change > 0 else f32(0)
+            tried = self.largest([x + step * g for x, g in zip(found, gradient)])
+            spectrum = self.transform(tried)
+            after = self.spread(measured[row] - spectrum[row] for row in self.rows)
+            if self.square(after) < left:
+                found, residual, left, length, begun = tried, after, self.square(after), f32(1), True
+            else:
+                length /= 2
+        return found
+
+    def inverse(self, rows, count, shape, first):
+        m, done, out = len(self.rows), self.chunks(count), []
+        for number in range(done):
+            found = self.recover([rows[i][0] if i in rows else f32(0) for i in range(number * m, (number + 1) * m)])
+            out += [self.signed(v, first + number * self.chunk + i) for i, v in enumerate(found)]
+        out = out[:count]
+        return out + [rows[i][0] if i in rows else f32(0) for i in range(done * m, done * m + count - len(out))]
+
+
 class Svd(Elements):
     """Exact, as for all matrices this small."""
 

@@ -1,9 +1,9 @@
 #include "sotto/codec/transform/hadamard.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "sotto/codec/transform/fixed_signs.h"
 #include "sotto/codec/transform/row_walk.h"
 #include "sotto/kernels/fourier.h"
 
@@ -11,12 +11,6 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t lanes = kernels::fourier_lanes;
-constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // any two numbers: they are part of the format
-
-float with_sign(float value, std::size_t number) {
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^
-                              (signs.at(static_cast<std::uint32_t>(number)) & 0x80000000U));
-}
 
 }  // namespace
 
@@ -32,7 +26,7 @@ void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::s
       for (std::size_t l = 0; l < used; ++l) {
         const std::size_t at = begin + (done + l) * size;
         for (std::size_t k = 0; k < size; ++k) {
-          lanes_[k * lanes + l] = with_sign(values[at + k], piece.first + at + k) * factor;
+          lanes_[k * lanes + l] = with_fixed_sign(values[at + k], piece.first + at + k) * factor;
         }
       }
       kernels::hadamard(lanes_, size);
@@ -62,7 +56,7 @@ void Hadamard::add_inverse(const Layout&, const Piece& piece, std::span<const st
       for (std::size_t l = 0; l < used; ++l) {
         const std::size_t at = first + l * size;
         for (std::size_t k = 0; k < size; ++k) {
-          out[at + k] += scale * with_sign(lanes_[k * lanes + l], piece.first + at + k);
+          out[at + k] += scale * with_fixed_sign(lanes_[k * lanes + l], piece.first + at + k);
         }
       }
     }
