@@ -44,10 +44,7 @@ SummedBytes Chain::quantise_units(const Bucket& bucket, const Streams& streams, 
   workers_->run(crcs_.size(), [&](std::size_t stretch) {
     std::uint32_t crc = 0;
     visit_shares(stretch, [&](const Share& share) {
-      const Values all = values_of(*share.unit, bucket, streams);
-      const Range range = share.values;
-      const Values values{all.data.subspan(range.begin, range.size()), all.draws.part(range.begin, range.size()),
-                          all.agreed};
+      const Values values = values_of(*share.unit, bucket, streams).part(share.values.begin, share.values.size());
       if (!quantise(values, side.subspan(share.side.begin, share.side.size()),
                     packed.subspan(share.packed.begin, share.packed.size()), crc)) {
         throw_not_finite(*share.unit, bucket, streams.key);
@@ -100,8 +97,8 @@ bool Chain::quantise(const Values& values, std::span<std::byte> side, std::span<
   for (std::size_t begin = 0; begin < count; begin += slice_) {
     const std::size_t size = std::min(slice_, count - begin);
     const auto bytes = packed.subspan(stage.packed_bytes(begin), stage.packed_bytes(size));
-    const Values part{values.data.subspan(begin, size), values.draws.part(begin, size), values.agreed};
-    if (!stage.encode(part, side.subspan(stage.side_bytes(begin), stage.side_bytes(size)), bytes)) return false;
+    if (!stage.encode(values.part(begin, size), side.subspan(stage.side_bytes(begin), stage.side_bytes(size)), bytes))
+      return false;
     crc = crc32(crc, bytes);
   }
   return true;

@@ -135,6 +135,14 @@ struct Values {
   // The same from step to step, for what is remembered of a segment; none of a factor of a row, of which there are
   // many.
   std::optional<std::uint64_t> place = std::nullopt;
+
+  // A stretch of them alone, of which all else that is known stays.
+  Values part(std::size_t begin, std::size_t count) const {
+    Values some = *this;
+    some.data = data.subspan(begin, count);
+    some.draws = draws.part(begin, count);
+    return some;
+  }
 };
 
 // The form in which the values of several ranks can be summed one by one.

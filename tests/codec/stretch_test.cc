@@ -1,0 +1,53 @@
+// A quantiser is given stretches of what a segment sends, and knows of each all that it knows of the whole.
+#include <gtest/gtest.h>
+
+#include "sotto/codec/chain.h"
+#include "sotto/kernels/load.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+// Floats as they are; looks at what is given along.
+class Watching final : public Quantise {
+ public:
+  std::string sentence() const override { return "watching"; }
+  unsigned width() const override { return 32; }
+  std::size_t agreed_count() const override { return 1; }
+  bool encode(const Values& values, std::span<std::byte>, std::span<std::byte> packed) override {
+    EXPECT_EQ(values.step, 9U);
+    EXPECT_EQ(values.place, std::uint64_t{4} << 32);
+    EXPECT_EQ(values.agreed.size(), 1U);
+    ++stretches;
+    for (std::size_t i = 0; i < values.data.size(); ++i) {
+      EXPECT_EQ(values.data[i], static_cast<float>(values.draws.number(i)));
+      kernels::store(packed.data(), i, values.data[i]);
+    }
+    return true;
+  }
+  void add_decoded(std::span<const std::byte>, std::span<const std::byte> packed, float scale,
+                   std::span<float> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += scale * kernels::load<float>(packed.data(), i);
+  }
+  Contract contract(std::size_t) const override { return {}; }
+  int stretches = 0;
+};
+
+TEST(Stretches, AreToldWhatTheWholeIs) {
+  for (const std::size_t elements : {std::size_t{100}, std::size_t{300'000}}) {
+    Stages stages;
+    auto watching = std::make_unique<Watching>();
+    const Watching& its = *watching;
+    stages.quantise = std::move(watching);
+    Chain codec(std::move(stages));
+    Input input{"numbers", {{{"w", 0, {static_cast<std::int64_t>(elements)}}}, elements}, {}};
+    input.values.resize(elements);
+    for (std::size_t i = 0; i < elements; ++i) input.values[i] = static_cast<float>(i);
+    const auto message = encode(codec, input, {.step = 9}, 4);
+    EXPECT_EQ(decode(codec, input, message), input.values);
+    EXPECT_EQ(its.stretches > 1, elements > 100);
+  }
+}
+
+}  // namespace
+}  // namespace sotto::testing
