@@ -19,8 +19,8 @@ void rans_ranges(std::span<const std::uint32_t> frequencies, std::span<std::uint
 
 // Puts symbols into the states, the last one first; of the stream they are those from a multiple of the number of
 // states on. What is taken off the states is written in front of `end`, in the order in which a decoder takes it.
-// Returns where it begins. REQUIRES room for two bytes a symbol, frequencies that add up to 2^precision, and one of
-// every symbol.
+// Returns where it begins. REQUIRES room for two bytes a symbol and 16 bytes more, frequencies that add up to
+// 2^precision, and one of every symbol.
 std::byte* rans_encode(std::span<const std::uint16_t> symbols, std::span<const std::uint32_t> ranges,
                        unsigned precision, std::span<std::uint32_t> states, std::byte* end);
 
