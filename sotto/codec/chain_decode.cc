@@ -10,6 +10,7 @@
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
@@ -19,13 +20,6 @@ namespace {
 template <class T>
 std::span<T> part_of(std::span<T> all, Range range) {
   return all.subspan(range.begin, range.size());
-}
-
-// What is left of the last byte behind `bits` bits must be zero.
-void check_padding(std::span<const std::byte> packed, std::size_t bits) {
-  if (bits % 8 != 0 && (packed.back() >> (bits % 8)) != std::byte{0}) {
-    throw WireError("bits behind the last symbol of a segment that are not zero");
-  }
 }
 
 }  // namespace
@@ -132,7 +126,9 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   if (!whole_) cut_stretches(slice_);
   visit_all_shares([&](const Share& share) {
     const auto packed = part_of(sections.packed, share.packed);
-    check_padding(packed, share.values.size() * stages_.quantise->width_of(share.values.size()));
+    if (!kernels::zeros_behind(packed, share.values.size() * stages_.quantise->width_of(share.values.size()))) {
+      throw WireError("bits behind the last symbol of a segment that are not zero");
+    }
     stages_.quantise->check(part_of(sections.side, share.side), packed, share.values.size());
   });
   if (stages_.transform) {

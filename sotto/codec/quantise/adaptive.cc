@@ -64,8 +64,7 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
 
 void Adaptive::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
   check_norms(side.subspan(head), "adaptive");
-  const std::size_t used = values * levels(side).width() % 8;
-  if (used != 0 && (packed.back() >> used) != std::byte{0}) {
+  if (!kernels::zeros_behind(packed, values * levels(side).width())) {
     throw WireError("adaptive: bits behind the last symbol of a segment that are not zero");
   }
 }

@@ -7,6 +7,7 @@
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/bits.h"
+#include "sotto/kernels/count.h"
 #include "sotto/kernels/load.h"
 
 namespace sotto {
@@ -17,21 +18,15 @@ constexpr std::uint32_t zeros_flag = 1U << 31U;  // of a block's head, whose oth
 using Symbols = std::array<std::uint16_t, block>;
 using Counts = std::array<std::uint32_t, kernels::MinMaxCells::most_classes>;
 
-// Several counters of each class, so that equal neighbours do not wait for each other.
 Counts count_classes(std::span<const std::uint16_t> classes) {
-  constexpr std::size_t apart = 4;
-  std::array<Counts, apart> counts{};
-  for (std::size_t j = 0; j < classes.size(); ++j) ++counts[j % apart][classes[j]];
-  for (std::size_t a = 1; a < apart; ++a) {
-    for (std::size_t c = 0; c < counts[0].size(); ++c) counts[0][c] += counts[a][c];
-  }
-  return counts[0];
+  Counts counts{};
+  kernels::count_symbols(classes, counts);
+  return counts;
 }
 
 void check_end(std::span<const std::byte> packed, std::size_t bits) {
-  if (bits % 8 != 0 && packed.back() >> (bits % 8) != std::byte{0}) {
-    throw WireError("minmax_sketch: bits behind the last class or cell that are not zero");
-  }
+  if (kernels::zeros_behind(packed, bits)) return;
+  throw WireError("minmax_sketch: bits behind the last class or cell that are not zero");
 }
 
 // A block of a message: the classes of its values, and behind them the cells of its classes.
