@@ -74,13 +74,14 @@ SymbolCode::Slot SymbolCode::slot(std::size_t number) const {
 template <class Visit>
 void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) const {
   if (one_model_a_run()) {
-    for (std::size_t i = 0; i < runs.size(); ++i) visit(Group{i, i + 1, runs[i].width});
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < runs.size(); at += runs[i++].bytes()) visit(Group{i, i + 1, at, runs[i].width});
     return;
   }
   std::array<bool, widest + 1> there{};
   for (const SymbolRun& run : runs) there[run.width] = true;
   for (unsigned width = 1; width <= widest; ++width) {
-    if (there[width]) visit(Group{0, runs.size(), width});
+    if (there[width]) visit(Group{0, runs.size(), 0, width});
   }
 }
 
@@ -107,11 +108,11 @@ void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& grou
 
 std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group& group) const {
   chunks_.clear();
-  std::size_t at = 0;
+  std::size_t at = group.at;
   std::size_t plain = 0;
-  for (std::size_t i = 0; i < group.end; ++i) {
+  for (std::size_t i = group.begin; i < group.end; ++i) {
     const SymbolRun& run = runs[i];
-    if (i >= group.begin && run.width == group.width) {
+    if (run.width == group.width) {
       for (std::size_t begin = 0; begin < run.count; begin += stretch) {
         if (chunks_.empty() || chunks_.back().symbols >= stretch) chunks_.push_back({i, begin, at, plain, 0, 0});
         chunks_.back().symbols += std::min(stretch, run.count - begin);
@@ -233,7 +234,7 @@ std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group&
           symbols = symbols.subspan(count);
           if (plain == 0) return kernels::pack_bits(some, group.width, bytes);
           const auto its_low = low.subspan(low_at, kernels::packed_bytes(count, plain));
-          if (count * plain % 8 != 0 && (its_low.back() >> (count * plain % 8)) != std::byte{0}) {
+          if (!kernels::zeros_behind(its_low, count * plain)) {
             throw WireError("bits behind the lower bits of symbols that are not zero");
           }
           join(some, its_low, group.width, plain, bytes);

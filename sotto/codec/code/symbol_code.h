@@ -43,9 +43,9 @@ class SymbolCode : public Code {
                             std::span<std::uint16_t> symbols) const = 0;
 
  private:
-  // The runs begin .. end that have this width.
+  // The runs begin .. end that have this width; the symbols of the first of these begin at `at`.
   struct Group {
-    std::size_t begin = 0, end = 0;
+    std::size_t begin = 0, end = 0, at = 0;
     unsigned width = 0;
     unsigned coded() const { return width < most_bits ? width : most_bits; }  // bits
     unsigned plain() const { return width - coded(); }
