@@ -110,6 +110,23 @@ TEST(Codes, GoThereAndBackAtAllLengths) {
   }
 }
 
+// A model for each of so many segments: what one takes must not grow with those before it.
+TEST(Codes, OfVeryManySegmentsGoThereAndBack) {
+  Layout layout;
+  for (int i = 0; i < 20'000; ++i) layout.append("w" + std::to_string(i), {40 + i % 90});
+  Input input{"many", layout, std::vector<float>(layout.size())};
+  for (std::size_t i = 0; i < input.values.size(); i += 37) input.values[i] = static_cast<float>(i % 5) - 2;
+  layout.clear_padding(input.values);
+  const auto plain = encode(*make_codec("test", "int4"), input);
+  const auto expected = decode(*make_codec("test", "int4"), input, plain);
+  for (const char* code : {"rans(segment)", "huffman(segment)"}) {
+    const std::string sentence = std::string("int4 | ") + code;
+    const auto message = encode(*make_codec("test", sentence), input);
+    EXPECT_LT(message.size(), plain.size()) << sentence;
+    EXPECT_EQ(decode(*make_codec("test", sentence), input, message), expected) << sentence;
+  }
+}
+
 TEST(Codes, OfOneSymbolAloneTakeHardlyAnything) {
   Input input = sample("gaussian", 200'000);
   std::ranges::fill(input.values, 0.0F);
@@ -136,7 +153,7 @@ TEST(Frequencies, AddUpAndComeBack) {
       counts[random.below(static_cast<std::uint32_t>(alphabet))] = 1 + random.below(1U << random.below(31));
       const unsigned precision = precision_for(counts);
       std::vector<std::uint32_t> frequencies(alphabet), back(alphabet);
-      share_out(counts, precision, frequencies);
+      share_frequencies(counts, precision, frequencies);
       EXPECT_EQ(std::accumulate(frequencies.begin(), frequencies.end(), 0U), 1U << precision);
       for (std::size_t s = 0; s < alphabet; ++s) EXPECT_EQ(frequencies[s] > 0, counts[s] > 0);
       std::vector<std::byte> room(4 * alphabet + 8);

@@ -24,7 +24,7 @@ class AdaptiveModel {
   }
   unsigned precision() const { return alphabet_ <= 64 ? 12 : 14; }
   std::size_t block() const { return block_; }
-  void frequencies(std::span<std::uint32_t> out) const { share_out(counts(), precision(), out); }
+  void frequencies(std::span<std::uint32_t> out) const { share_frequencies(counts(), precision(), out); }
   void add(std::span<const std::uint16_t> symbols) {
     kernels::count_symbols(symbols, std::span(counts_).first(alphabet_));
     total_ += static_cast<std::uint32_t>(symbols.size());

@@ -29,7 +29,8 @@ unsigned precision_for(std::span<const std::uint32_t> counts) {
   return std::clamp(static_cast<unsigned>(std::bit_width(total)), least_precision, wanted);
 }
 
-void share_out(std::span<const std::uint32_t> counts, unsigned precision, std::span<std::uint32_t> frequencies) {
+void share_frequencies(std::span<const std::uint32_t> counts, unsigned precision,
+                       std::span<std::uint32_t> frequencies) {
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   const auto occurring = static_cast<std::uint64_t>(std::ssize(counts) - std::ranges::count(counts, 0U));
   const std::uint64_t shared = (std::uint64_t{1} << precision) - occurring;

@@ -13,7 +13,7 @@ namespace sotto {
 unsigned precision_for(std::span<const std::uint32_t> counts);
 
 // A frequency of at least 1 for each symbol that occurs. REQUIRES some symbol, and no more of them than 2^precision.
-void share_out(std::span<const std::uint32_t> counts, unsigned precision, std::span<std::uint32_t> frequencies);
+void share_frequencies(std::span<const std::uint32_t> counts, unsigned precision, std::span<std::uint32_t> frequencies);
 
 // A byte of precision and an Elias gamma of each frequency plus 1, as far as the sum has not been reached. Nothing when
 // it does not fit.

@@ -25,7 +25,7 @@ std::optional<std::size_t> Rans::write_model(std::span<const std::uint32_t> coun
   if (adaptive()) return 0;
   precision_ = precision_for(counts);
   const auto frequencies = std::span(frequencies_).first(counts.size());
-  share_out(counts, precision_, frequencies);
+  share_frequencies(counts, precision_, frequencies);
   kernels::rans_ranges(frequencies, std::span(ranges_).first(counts.size()));
   return write_frequencies(frequencies, precision_, out);
 }
