@@ -125,7 +125,7 @@ constexpr std::array table{
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",
                     "2 bits a value, 4 bytes a segment; with pack=trits 1.6 bits a value"),
     entry<Adaptive>("adaptive", "as qsgd, with as many bits for each segment as an error budget wants",
-                    "Faghri et al., NeurIPS 2020; Alimohammadi et al., MLSys 2024",
+                    "Alimohammadi et al., MLSys 2024; Yan et al., 2021",
                     "2 to bits + 1 bits a value, 4 bytes a bucket and 4 a segment"),
     entry<ClusterQuantiser>("clusters", "the mean of a bucket of the value's cluster, or the cluster's centre",
                             "LSS-SGD; Arthur, Vassilvitskii, SODA 2007",

@@ -19,8 +19,13 @@ struct AdaptiveOptions {
 
 // Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the least one whose bound on
 // the variance, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or the most that
-// there may be. So segments with a few large values get more bits than even ones, and a budget is kept in every step,
-// as in L-GreCo (Alimohammadi et al., MLSys 2024) and DQ-SGD (Yan et al., 2021), but without a table of past errors.
+// there may be. So segments with a few large values get more bits than even ones, and a budget is kept in every step.
+// Bits by an error constraint are what L-GreCo chooses for each layer (Alimohammadi et al., "L-GreCo:
+// Layerwise-adaptive Gradient Compression for Efficient Data-parallel Deep Learning", MLSys 2024), and DQ-SGD for each
+// step (Yan, Huang, Lan, Song, "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning",
+// 2021); here they follow from the segment at hand alone, without a table of past errors. ("Adaptive Gradient
+// Quantization for Data-Parallel SGD", Faghri et al., NeurIPS 2020, is another matter: there the levels move, and their
+// number stays.)
 class Adaptive final : public Quantise {
  public:
   using Options = AdaptiveOptions;

@@ -25,7 +25,8 @@ struct TernGradOptions {
   bool named() const { return reading || shared || pack != "bits"; }
 };
 
-// TernGrad (Wen et al., NeurIPS 2017): s * sign(v) * Bernoulli(|v| / s), s being the largest magnitude of a segment
+// TernGrad (Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
+// 2017): s * sign(v) * Bernoulli(|v| / s), s being the largest magnitude of a segment
 // after values were cut, which is the only bias. Two bits a value; a code behind it finds that most are 0. The paper's
 // standard deviation is taken about 0, so that equal values, or a single one, are not cut to nothing. A scale that the
 // ranks share is the largest of theirs, and values are cut to that.
