@@ -73,18 +73,28 @@ struct Share {
   float up, factor;
 };
 
+// 1 / (2 unit), exactly, of a unit that is a power of two from 2^-126 on.
+inline float power_share(float unit) { return 0.5F / unit; }
+
 // A power of two beside a value of less than 1 in magnitude, above or below at random so that the mean is right: the
 // sum of mantissa and random bits carries into the exponent as often as the value lies above the lower power. The
 // exponent alone is kept, of which the uppermost bit is 0 up to 1.
 inline std::uint8_t to_power(float value, std::uint32_t number) {
   const std::uint32_t power = (magnitude_bits(value) + (number >> 9)) >> 23;
   const std::uint32_t sign = (std::bit_cast<std::uint32_t>(value) & sign_mask) >> 24;
-  return static_cast<std::uint8_t>(sign | (power < 127 ? power : 127));
+  return static_cast<std::uint8_t>(sign | power);
 }
 
-inline float from_power(std::uint8_t byte) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(byte & 0x80U) << 24 | static_cast<std::uint32_t>(byte & 0x7FU)
-                                                                                   << 23);
+// Such a power times 2 unit, at most the largest float.
+inline constexpr float largest_power = 0x1p127F;
+inline float from_power(std::uint8_t byte, float unit) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  const auto power = std::bit_cast<float>(static_cast<std::uint32_t>(byte & 0x80U) << 24 |
+                                          static_cast<std::uint32_t>(byte & 0x7FU) << 23);
+  if (unit < largest_power) return power * (2 * unit);
+  const float value = 2 * power * unit;
+  const float below = value < largest ? value : largest;
+  return below > -largest ? below : -largest;
 }
 
 }  // namespace sotto::kernels::element

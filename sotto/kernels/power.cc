@@ -14,14 +14,14 @@ namespace HWY_NAMESPACE {
 template <class Numbers>
 struct EncodeRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float unit) const {
-    const float share = 1.0F / unit;
+    const float share = element::power_share(unit);
     std::size_t i = begin;
     for (; i + lanes <= end; i += lanes) {
       const VU bits = hn::BitCast(U32(), hn::Mul(load_floats(values + i), set(share)));
       const VU magnitude = hn::And(bits, set_bits(~element::sign_mask));
       const VU power = hn::ShiftRight<23>(hn::Add(magnitude, hn::ShiftRight<9>(numbers.at(i))));
       const VU sign = hn::And(hn::ShiftRight<24>(bits), set_bits(0x80));
-      store_bytes(U8(), hn::TruncateTo(U8(), hn::Or(sign, hn::Min(power, set_bits(127)))), out + i);
+      store_bytes(U8(), hn::TruncateTo(U8(), hn::Or(sign, power)), out + i);
     }
     for (; i < end; ++i) {
       out[i] = static_cast<std::byte>(element::to_power(values[i] * share, draws.stream.quick(draws.number(i))));
@@ -50,13 +50,22 @@ void to_powers(std::span<const float> values, const Norms& units, const Draws& d
 struct AddRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float unit) const {
     std::size_t i = begin;
-    for (; i + lanes <= end; i += lanes) {
-      const VU byte = hn::PromoteTo(U32(), load_bytes(U8(), in + i));
-      const VU sign = hn::ShiftLeft<24>(hn::And(byte, set_bits(0x80)));
-      const VU power = hn::ShiftLeft<23>(hn::And(byte, set_bits(0x7F)));
-      accumulate(hn::Mul(hn::BitCast(F32(), hn::Or(sign, power)), set(unit)), set(scale), out + i);
+    if (unit < element::largest_power) {
+      for (; i + lanes <= end; i += lanes) accumulate(hn::Mul(power_at(i), set(2 * unit)), set(scale), out + i);
+    } else {
+      const VF most = set(std::numeric_limits<float>::max());
+      for (; i + lanes <= end; i += lanes) {
+        const VF value = hn::Mul(hn::Mul(power_at(i), set(2)), set(unit));
+        accumulate(hn::Max(hn::Min(value, most), hn::Neg(most)), set(scale), out + i);
+      }
     }
-    for (; i < end; ++i) out[i] += scale * (element::from_power(load<std::uint8_t>(in, i)) * unit);
+    for (; i < end; ++i) out[i] += scale * element::from_power(load<std::uint8_t>(in, i), unit);
+  }
+  HWY_INLINE VF power_at(std::size_t i) const {
+    const VU byte = hn::PromoteTo(U32(), load_bytes(U8(), in + i));
+    const VU sign = hn::ShiftLeft<24>(hn::And(byte, set_bits(0x80)));
+    const VU power = hn::ShiftLeft<23>(hn::And(byte, set_bits(0x7F)));
+    return hn::BitCast(F32(), hn::Or(sign, power));
   }
   const std::byte* in;
   float scale;

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
+#include "sotto/codec/quantise/side.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/load.h"
 #include "tests/codec/fixture.h"
@@ -99,30 +101,46 @@ TEST(Variance, OfTernGradIsScaleTimesSumOfMagnitudesLessSquares) {
 }
 
 TEST(Variance, OfNaturalIsThatOfTheTwoPowersBesideAValue) {
-  Input input = two_segments();
-  for (std::size_t i = 0; i < input.values.size(); i += 3) input.values[i] *= 1000;  // a unit other than 1
-  const double expected = over_blocks(input, 4096, [](std::span<const float> some) {
-    double sum = 0;
-    for (const float v : some) {
-      const double x = std::abs(static_cast<double>(v));
-      const double power = std::exp2(std::floor(std::log2(x)));
-      sum += (2 * power - x) * (x - power);
+  // Around 1, where every third value is larger; denormals; and values of which some are above 2^127.
+  for (const auto& [scale, third] : {std::pair{1.0F, 1000.0F}, {1e-42F, 1.0F}, {1.5e38F, 1.0F}}) {
+    Input input = two_segments();
+    for (std::size_t i = 0; i < input.values.size(); ++i) {
+      const double value = static_cast<double>(input.values[i]) * scale * (i % 3 == 0 ? third : 1);
+      input.values[i] = static_cast<float>(std::clamp<double>(value, -largest_float, largest_float));
     }
-    return sum;
-  });
-  EXPECT_LT(expected, square_norm(input.values) / 8);
-  expect_variance("natural", input, expected);
+    const double expected = over_blocks(input, 4096, [](std::span<const float> some) {
+      double sum = 0;
+      for (const float v : some) {
+        const double x = std::abs(static_cast<double>(v));
+        const double power = std::exp2(std::floor(std::log2(x)));
+        sum += (2 * power - x) * (x - power);
+      }
+      return sum;
+    });
+    EXPECT_LT(expected, square_norm(input.values) / 8);
+    expect_variance("natural", input, expected);
+  }
 }
 
 TEST(Natural, SendsPowersOfTwoAndZeroAsTheyAre) {
-  const Layout layout({{"w", 0, {6000}}}, 6000);
-  Input input{"powers", layout, std::vector<float>(6000)};
-  for (std::size_t i = 0; i < 6000; ++i) {
-    const int exponent = i < 4096 ? -1 - static_cast<int>(i % 126) : 100 - static_cast<int>(i % 126);
+  constexpr std::size_t blocks = 3 * 4096;
+  const Layout layout({{"w", 0, {blocks}}}, blocks);
+  Input input{"powers", layout, std::vector<float>(blocks)};
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::array largest{0, -40, 127};  // exponents of each block; those of the second reach the smallest float
+    const int exponent = std::max(largest[i / 4096] - static_cast<int>(i % 126), -149);
     input.values[i] = i % 5 == 0 ? 0 : std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, exponent);
   }
   const auto codec = make_codec("test", "natural");
   EXPECT_EQ(decode(*codec, input, encode(*codec, input)), input.values);
+}
+
+TEST(Natural, HasTheLargestFloatInPlaceOfThePowerAboveIt) {
+  const Layout layout({{"w", 0, {2}}}, 2);
+  const auto codec = make_codec("test", "natural");
+  const auto decoded = decode(*codec, {"", layout, {-largest_float, 0x1p127F}},
+                              encode(*codec, {"", layout, {-largest_float, 0x1p127F}}));
+  EXPECT_EQ(decoded, (std::vector<float>{-largest_float, 0x1p127F}));
 }
 
 // Every number of either format, in a block with one as large as can be, is exact; so is each power of two times it.

@@ -264,6 +264,11 @@ TEST(Targets, Float8) {
   });
 }
 
+float power_unit(std::size_t i) {
+  constexpr std::array units{1.0F, 0x1p-126F, 0x1p-70F, 0x1p-20F, 0x1p99F, 0x1p126F, 0x1p127F};
+  return units[(first + i) / block % units.size()];
+}
+
 TEST(Targets, PowersOfTwo) {
   const ElementStream stream{77, 88};
   constexpr std::uint32_t offset = 0xFFFFFF00U;
@@ -273,18 +278,19 @@ TEST(Targets, PowersOfTwo) {
     const auto draws = [&](std::size_t count) {
       return Draws{stream, offset, list ? std::span(listed).first(count) : std::span<const std::uint32_t>()};
     };
-    const auto unit = [](std::size_t i) { return std::fmax(unit_of(i), 1.0F); };
     check_encode<std::uint8_t>(
         [&](auto values, auto out) {
-          to_powers(values, SomeNorms(values.size(), unit).get(), draws(values.size()), out);
+          to_powers(values, SomeNorms(values.size(), power_unit).get(), draws(values.size()), out);
         },
         [&](float v, std::size_t i) {
-          return element::to_power(v * (1.0F / unit(i)), stream.quick(draws(listed.size()).number(i)));
-        });
+          const float share = element::power_share(power_unit(i));
+          return element::to_power(v * share, stream.quick(draws(listed.size()).number(i)));
+        },
+        [](std::size_t i) { return std::nextafter(2 * power_unit(i), 0.0F); });
   }
   check_add<std::uint8_t>(
-      [&](auto in, float scale, auto out) { add_powers(in, SomeNorms(in.size(), unit_of).get(), scale, out); },
-      [&](std::uint8_t byte, std::size_t i) { return element::from_power(byte) * unit_of(i); });
+      [&](auto in, float scale, auto out) { add_powers(in, SomeNorms(in.size(), power_unit).get(), scale, out); },
+      [&](std::uint8_t byte, std::size_t i) { return element::from_power(byte, power_unit(i)); });
 }
 
 TEST(Targets, Trits) {

@@ -180,15 +180,16 @@ def quantise_fp8(name, block_size):
 def quantise_natural(values, number):
     side, packed, decoded, first = b"", b"", [], 0
     for block in blocks(values, 4096):
-        unit = 1.0
-        while unit <= max(abs(float(v)) for v in block) and unit < 2.0**127:
+        unit = 2.0**-126
+        while 2 * unit <= max(abs(float(v)) for v in block):
             unit *= 2
         side += struct.pack("<f", unit)
         for j, v in enumerate(block):
-            b = bits_of(v / f32(unit))
-            power = min(((b & 0x7FFFFFFF) + (number(first + j) >> 9)) >> 23, 127)
+            b = bits_of(f32(float(v) / (2 * unit)))
+            power = ((b & 0x7FFFFFFF) + (number(first + j) >> 9)) >> 23
             packed += bytes([b >> 31 << 7 | power])
-            decoded.append(float_of(b >> 31 << 31 | power << 23) * f32(unit))
+            back = float(float_of(b >> 31 << 31 | power << 23)) * 2 * unit
+            decoded.append(f32(max(min(back, 3.4028234663852886e38), -3.4028234663852886e38)))
         first += len(block)
     return side, packed, decoded
 

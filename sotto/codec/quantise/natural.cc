@@ -9,12 +9,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint32_t one_bits = 0x3F800000U;
-
-// The smallest power of two that is 1 or more and above magnitudes of these bits; 2^127 where none is.
-std::uint32_t unit_bits_for(std::uint32_t largest) {
-  return largest < one_bits ? one_bits : std::min((largest >> 23) + 1, 254U) << 23;
-}
+// The largest power of two that is not above a magnitude of these bits; 2^-126 where that is below it.
+std::uint32_t unit_bits_for(std::uint32_t largest) { return std::max(largest >> 23, 1U) << 23; }
 
 }  // namespace
 
@@ -34,7 +30,9 @@ bool Natural::encode(const Values& values, std::span<std::byte> side, std::span<
 void Natural::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
   check_units(side, "natural");
   for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
-    if (kernels::load<float>(side.data(), b) < 1) throw WireError("natural: the unit of a block is below 1");
+    if (kernels::load<std::uint32_t>(side.data(), b) < unit_bits_for(0)) {
+      throw WireError("natural: the unit of a block is below 2^-126");
+    }
   }
 }
 
@@ -44,7 +42,8 @@ void Natural::add_decoded(std::span<const std::byte> side, std::span<const std::
 }
 
 Contract Natural::contract(std::size_t) const {
-  // (2p - v)(v - p) between p and 2p is at most v^2 / 8, at v = 4p/3.
+  // (2p - v)(v - p) between p and 2p is at most v^2 / 8, at v = 4p/3. What is below 2^-125 units has a variance of at
+  // most 2^-252 units^2, which is nothing beside that of the block's largest value.
   return {.kind = Contract::Kind::unbiased,
           .omega = 0.125,
           .delta = 0,

@@ -8,9 +8,8 @@ namespace sotto {
 
 // Natural compression (Horvath et al., 2019): a value becomes one of the two powers of two beside it, at random and
 // without bias, with a variance of at most 1/8 of its square. A sign and seven bits of exponent are a byte, since every
-// 4096 values have a unit, a power of two of 1 or more that is above them all: so powers reach from 1/2 unit down to
-// 2^-126 units, and what is smaller becomes that or 0. Magnitudes above 2^127, which no power of two is above, become
-// that.
+// 4096 values have a unit, the power of two below their largest magnitude: so powers reach from twice the unit down to
+// 2^-125 of it, and what is smaller becomes that or 0. In place of 2^128, which is no float, the largest float stands.
 class Natural final : public Quantise {
  public:
   static constexpr std::size_t block = 4096;
