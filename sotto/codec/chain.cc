@@ -129,6 +129,9 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
     plan.max_body += count * stages_.quantise->side_bytes(size);
     packed += count * stages_.quantise->packed_bytes(size);
     plan.units += count;
+    const RunLimits runs = stages_.quantise->run_limits(size);
+    plan.runs.runs += count * runs.runs;
+    plan.runs.symbols += count * runs.symbols;
     if (count > 0) plan.largest = std::max(plan.largest, size);
   };
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -163,8 +166,8 @@ void Chain::reserve_decoding(const Plan& plan) const {
   cuts_.reserve(plan.values / stretch_ + 2);
   if (stages_.code) {
     coded_.room(plan.max_body);
-    runs_.reserve(plan.units + 1);
-    stages_.code->reserve(std::max(plan.values, plan.max_body));  // a symbol may be a byte, or a bit
+    runs_.reserve(plan.runs.runs + 1);
+    stages_.code->reserve(std::max(plan.runs.symbols, plan.max_body));  // a symbol may be a byte, or a bit
   }
   if (in_place()) return;
   if (stages_.select) room_for_blocks(plan);

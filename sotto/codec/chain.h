@@ -99,6 +99,7 @@ class Chain final : public Codec {
     std::size_t values = 0;       // floats that can be selected
     std::size_t units = 0;        // that there can be
     std::size_t largest = 0;      // floats of the largest unit
+    RunLimits runs;               // of the symbols of all units
     std::size_t max_body = 0;     // bytes of a body, before the code stage
   };
   struct Sections {  // of a body
@@ -124,7 +125,7 @@ class Chain final : public Codec {
   void reserve_decoding(const Plan& plan) const;
   void reserve_selection(const Plan& plan) const;
   void cut_units() const;
-  void list_runs() const;
+  void list_runs(std::span<const std::byte> side) const;
   void cut_stretches(std::size_t slice) const;
   template <class Visit>
   void visit_shares(std::size_t stretch, Visit visit) const;
@@ -153,7 +154,8 @@ class Chain final : public Codec {
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
 
   std::span<const std::byte> decompress(std::span<const std::byte> body, const Plan& plan) const;
-  std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::size_t packed) const;
+  std::span<const std::byte> decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
+                                                std::size_t packed) const;
   Sections open(const MessageView& message, const Layout& layout, Range part) const;
   Sections read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
                      const Plan& plan) const;

@@ -8,12 +8,16 @@
 
 namespace sotto {
 
-// What a code sees of the units: bytes, where symbols are not bits of one width.
-void Chain::list_runs() const {
+// What a code sees of the units, whose side information this is.
+void Chain::list_runs(std::span<const std::byte> side) const {
   runs_.clear();
-  for (const Unit& unit : units_) {
-    const SymbolRun run{stages_.quantise->width_of(unit.sent), unit.sent};
-    if (unit.packed > 0) runs_.push_back(run.width > 0 && run.bytes() == unit.packed ? run : SymbolRun{8, unit.packed});
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const Unit& unit = units_[i];
+    const std::size_t first = runs_.size();
+    const std::size_t its = stages_.quantise->side_bytes(unit.sent);
+    if (unit.packed > 0) stages_.quantise->list_runs(side.first(its), unit.sent, unit.packed, runs_);
+    for (SymbolRun& run : std::span(runs_).subspan(first)) run.unit = i;
+    side = side.subspan(its);
   }
 }
 
@@ -29,12 +33,13 @@ std::size_t Chain::compress(std::span<std::byte> body, std::size_t head, Range p
     if (all.size() - packed.size() >= body.size() - 1) return 0;
     writer.put_bytes(all.first(head));
     writer.put_bytes(all.subspan(packed.end));
-    writer.put_bytes(all.subspan(head, packed.begin - head));
-    list_runs();
+    const auto side = all.subspan(head, packed.begin - head);
+    writer.put_bytes(side);
+    list_runs(side);
     coded = stages_.code->encode({all.subspan(packed.begin, packed.size()), runs_}, writer.rest());
   } else {
     writer.put(static_cast<std::uint32_t>(body.size()));
-    runs_.assign(1, {8, body.size()});
+    runs_.assign(1, {.width = 8, .count = body.size()});
     coded = stages_.code->encode({all, runs_}, writer.rest());
   }
   if (!coded) return 0;
@@ -50,15 +55,16 @@ std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, co
     throw WireError(fmt::format("a body of {} bytes, where {} are the most", size, plan.max_body));
   }
   const auto raw = coded_.room(plan.max_body).first(size);
-  runs_.assign(1, {8, size});
+  runs_.assign(1, {.width = 8, .count = size});
   stages_.code->decode(reader.rest(), {raw, runs_});
   return raw;
 }
 
 // REQUIRES the units of the message, whose symbols are `packed` bytes.
-std::span<const std::byte> Chain::decompress_symbols(std::span<const std::byte> coded, std::size_t packed) const {
+std::span<const std::byte> Chain::decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
+                                                     std::size_t packed) const {
   const auto raw = coded_.room(packed);
-  list_runs();
+  list_runs(side);
   stages_.code->decode(coded, {raw, runs_});
   return raw;
 }

@@ -49,7 +49,7 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
   const std::size_t left = reader.left();
   const auto side = reader.take(side_bytes, "side information");
   const std::size_t packed = read_sizes(side);
-  if (symbols_coded) return {side, decompress_symbols(reader.rest(), packed)};
+  if (symbols_coded) return {side, decompress_symbols(reader.rest(), side, packed)};
   if (left != side_bytes + packed + within + index) {
     throw WireError(
         fmt::format("a body of {} bytes where {} make the message", left, side_bytes + packed + within + index));

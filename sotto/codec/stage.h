@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sotto/codec/codec.h"
 #include "sotto/codec/pieces.h"
@@ -159,6 +160,19 @@ class LinearForm {
 
 class Bins;
 
+// Symbols of one width, packed into whole bytes as kernels/bits.h says.
+struct SymbolRun {
+  unsigned width = 8;  // bits a symbol, 1 .. 32
+  std::size_t count = 0;
+  unsigned kind = 0;     // 0 or 1: of a unit that has two kinds of symbols, which are not alike
+  std::size_t unit = 0;  // that it belongs to
+  std::size_t bytes() const { return (count * width + 7) / 8; }
+};
+// The most that there can be of them, and of symbols of one width and kind in all.
+struct RunLimits {
+  std::size_t runs = 0, symbols = 0;
+};
+
 // Floats -> side information and symbols, both as bytes at any address. Where the contract's grain is an element or a
 // block, stretches of whole blocks are quantised by several threads at once, as if each were alone; what of a message
 // was checked is decoded so in any case, where all blocks or the one of the whole piece are given along. A stage of
@@ -174,6 +188,14 @@ class Quantise : public Stage {
   virtual std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
   // Bits a symbol of a unit of so many values, where that depends on them.
   virtual unsigned width_of(std::size_t /*values*/) const { return width(); }
+  // How the symbols of a unit, which are `packed` bytes, fall into runs that follow each other, for a code: appends
+  // these. Asked, as packed_size(), before check(), but after that. Bytes, where they are not of one width.
+  virtual void list_runs(std::span<const std::byte> /*side*/, std::size_t values, std::size_t packed,
+                         std::vector<SymbolRun>& runs) const {
+    const SymbolRun run{.width = width_of(values), .count = values};
+    runs.push_back(run.width > 0 && run.bytes() == packed ? run : SymbolRun{.width = 8, .count = packed});
+  }
+  virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
   virtual std::size_t group() const { return 8; }  // so many symbols are whole bytes
   virtual bool whole() const { return false; }
   // Where whole() is true: the bytes of the symbols, which encode() wrote to the front of `packed`, by the side
@@ -212,14 +234,7 @@ class Quantise : public Stage {
   virtual void use_bins(std::unique_ptr<Quantise> /*quantise*/) {}
 };
 
-// Symbols of one width, packed into whole bytes as kernels/bits.h says.
-struct SymbolRun {
-  unsigned width = 8;  // bits a symbol, 1 .. 32
-  std::size_t count = 0;
-  std::size_t bytes() const { return (count * width + 7) / 8; }
-};
-
-// What a code makes smaller: runs that follow each other and are all of `bytes`.
+// What a code makes smaller: runs that follow each other and are all of `bytes`; units ascend.
 template <class Byte>
 struct SymbolRuns {
   std::span<Byte> bytes;
@@ -229,8 +244,8 @@ struct SymbolRuns {
 // Bytes of a body -> fewer bytes.
 class Code : public Stage {
  public:
-  // It is given the symbols alone, a run for each unit, and all else of a body goes as it is; otherwise the whole body,
-  // a single run of bytes.
+  // It is given the symbols alone, the runs of each unit, and all else of a body goes as it is; otherwise the whole
+  // body, a single run of bytes.
   virtual bool of_symbols() const { return false; }
   // Room for so many symbols, at most: neither of the two below then allocates anything.
   virtual void reserve(std::size_t /*symbols*/) const {}

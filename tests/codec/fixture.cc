@@ -85,10 +85,10 @@ std::vector<std::string> all_sentences() {
   std::vector<std::string> sentences;
   for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "huffman(segment)", "elias",
                            "elias(gaps=false)", "lz4", "blosc", "blosc(shuffle, codec=zstd)"}) {
-    for (const char* rest :
-         {"f32", "f16", "qsgd", "qsgd(bits=8, bucket=16, norm=l2)", "sign(block=8)", "int8", "terngrad",
-          "quantile(bins=40) | minmax_sketch(groups=2)", "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)",
-          "dct(8) | qsgd", "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
+    for (const char* rest : {"f32", "f16", "qsgd", "qsgd(bits=8, bucket=16, norm=l2)", "sign(block=8)", "int8",
+                             "terngrad", "quantile(bins=40) | minmax_sketch(groups=2)", "adaptive(error=0.1)",
+                             "topk(0.1) | int8", "threshold(0.7) | qsgd(bits=2)", "dct(8) | qsgd",
+                             "svd | atomo(s=3) | qsgd(bits=8)", "svd | topk(0.5) | topk(0.5) | bf16"}) {
       sentences.push_back(std::string(rest) + " | " + code);
     }
   }

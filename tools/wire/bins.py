@@ -92,7 +92,8 @@ def groups_of(first, bins, groups):
 
 
 def sketch_block(numbers, first, sign_groups, rows, columns):
-    """Of the bins of the values from number `first` of a unit on: head, bytes, and the bins that are read from them."""
+    """Of the bins of the values from number `first` of a unit on: how many are zeros and of each group, the bytes, the
+    bins that are read from them, and what runs the bytes are."""
     classes = ([[0]] if 0 in numbers else []) + sign_groups
     class_of = {b: (c, level) for c, bins in enumerate(classes) for level, b in enumerate(bins)}
     cells = []
@@ -118,19 +119,24 @@ def sketch_block(numbers, first, sign_groups, rows, columns):
         pack_bits([level for row in of_class for level in row], (len(bins) - 1).bit_length())
         for bins, of_class in zip(classes, cells)
     )
-    symbols = pack_bits([class_of[b][0] for b in numbers], (len(classes) - 1).bit_length())
-    return len(packed) | (0 in numbers) << 31, symbols + packed, read
+    width = (len(classes) - 1).bit_length()
+    symbols = pack_bits([class_of[b][0] for b in numbers], width)
+    counts = [sum(b == 0 for b in numbers)] + [sum(b in group for b in numbers) for group in sign_groups]
+    runs = [(width, 0, len(numbers))] if width else []
+    runs += [((len(bins) - 1).bit_length(), 1, rows * len(of_class[0])) for bins, of_class in zip(classes, cells) if of_class[0]]
+    return counts, symbols + packed, read, runs
 
 
 def quantise_minmax(bins, groups, rows, columns, block=16384):
     def quantise(values, _):
         found, positive, numbers = find_bins(values, bins)
         sign_groups = groups_of(1, positive, groups) + groups_of(1 + positive, len(found) - positive, groups)
-        side, packed, decoded = bin_values(found, values, bins), b"", []
+        side, packed, decoded, runs = bin_values(found, values, bins), b"", [], []
         for begin in range(0, len(values), block):
-            head, symbols, read = sketch_block(numbers[begin : begin + block], begin, sign_groups, rows, columns)
-            side, packed = side + struct.pack("<I", head), packed + symbols
+            counts, symbols, read, its_runs = sketch_block(numbers[begin : begin + block], begin, sign_groups, rows, columns)
+            counts += [0] * (2 * groups + 2 - len(counts))
+            side, packed, runs = side + struct.pack(f"<{len(counts)}H", *counts), packed + symbols, runs + its_runs
             decoded += [([f32(0)] + found)[b] for b in read]
-        return side, packed, decoded
+        return side, packed, decoded, runs
 
     return quantise

@@ -60,7 +60,8 @@ class Case:
         return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
 
     def encode(self, quantise, select, transform, within):
-        """Flags and stretches of the body; sets `decoded`, and `runs`: the packed symbols of each unit, and how many."""
+        """Flags and stretches of the body; sets `decoded`, and `runs`: the packed symbols of each unit, how many, and what runs
+        (width, kind, how many) they are where the quantiser tells."""
         atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(self.pieces, self.shapes)]
         chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, self.pieces)], SELECT)
         block, indices, first_block = getattr(select, "block", 1), [], 0
@@ -76,9 +77,9 @@ class Case:
         self.runs = []
         for (p, unit), sel in zip(units, kept):
             stream = self.stream(QUANTISE, self.pieces[p][0])
-            side, packed, back = quantise([unit[j][0] * scale for j, scale in sel], Draws(stream, [unit[j][1] for j, _ in sel]))
+            side, packed, back, *told = quantise([unit[j][0] * scale for j, scale in sel], Draws(stream, [unit[j][1] for j, _ in sel]))
             sides, symbols = sides + side, symbols + packed
-            self.runs.append((packed, len(sel)))
+            self.runs.append((packed, len(sel), told[0] if told else None))
             for (j, _), x in zip(sel, back):
                 atom, column = unit[j][2]
                 rows[p][atom][column] = x

@@ -163,20 +163,18 @@ class Elias:
 
 
 def stream(code, runs):
-    """runs: (width, symbols)."""
-    runs = [run for run in runs if run[1]]
-    if code.model == "segment":
-        groups = [[run] for run in runs]
-    else:
-        groups = [[run for run in runs if run[0] == width] for width in sorted({width for width, _ in runs})]
+    """runs: (unit, kind, width, symbols)."""
+    runs = [run for run in runs if run[3]]
+    of = lambda run: run[:3] if code.model == "segment" else run[1:3]
     out = b""
-    for group in groups:
-        width = group[0][0]
+    for which in sorted({of(run) for run in runs}):
+        group = [symbols for *run, symbols in runs if of(tuple(run)) == which]
+        width = which[-1]
         coded = min(width, CODED_BITS)
         plain = width - coded
-        high = [[s >> plain for s in symbols] for _, symbols in group]
+        high = [[s >> plain for s in symbols] for symbols in group]
         table, told = code.table([s for run in high for s in run], 1 << coded)
-        for _, symbols in group:
+        for symbols in group:
             bits = Bits()
             for s in symbols:
                 bits.put(s & (1 << plain) - 1, plain)
@@ -198,9 +196,17 @@ def unpacked(data, width, count):
     return [number >> i * width & (1 << width) - 1 for i in range(count)]
 
 
-def entropy(code, width):
-    """What Case wants of a code: a stream of runs, which are (packed symbols, how many)."""
-    return "coded symbols", lambda runs: stream(code, [(width, unpacked(data, width, count)) for data, count in runs])
+def entropy(code, width=None):
+    """What Case wants of a code: a stream of units, which are (packed symbols, how many, what runs they are or None)."""
+
+    def runs_of(unit, data, count, told):
+        at = 0
+        for its_width, kind, its_count in told or [(width, 0, count)]:
+            size = (its_count * its_width + 7) // 8
+            yield unit, kind, its_width, unpacked(data[at : at + size], its_width, its_count)
+            at += size
+
+    return "coded symbols", lambda units: stream(code, [run for u, unit in enumerate(units) for run in runs_of(u, *unit)])
 
 
 def coded_symbols(flags, stretches, code, runs):
@@ -228,7 +234,7 @@ def lz4_block(body):
 
 def blosc_buffer(runs):
     """A buffer of one block of equal bytes, which shuffles leave as they are; of symbols of a byte."""
-    body = b"".join(data for data, _ in runs)
+    body = b"".join(data for data, *_ in runs)
     block = lz4_block(body)
     flags = 0x04 | 1 << 5 | 0x10  # bits shuffled, LZ4, blocks not split
     coded = struct.pack("<I", 20) + struct.pack("<I", len(block)) + block

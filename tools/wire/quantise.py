@@ -214,6 +214,6 @@ def quantise_adaptive(error, most_bits, bucket):
         while bits < most_bits and norms / (4.0 * (2**bits - 1) * (2**bits - 1)) > budget:
             bits += 1
         side, packed, decoded = quantise_levels(bits, bucket, most, True)(values, number)
-        return struct.pack("<I", bits) + side, packed, decoded
+        return struct.pack("<I", bits) + side, packed, decoded, [(bits + 1, 0, len(values))]
 
     return quantise

@@ -28,7 +28,7 @@ class Huffman final : public SymbolCode {
     std::uint16_t bits = 0;  // the first one is the lowest
     std::uint8_t length = 0;
   };
-  bool one_model_a_run() const override { return options_.model == "segment"; }
+  bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
   std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,

@@ -29,7 +29,7 @@ class Rans final : public SymbolCode {
  private:
   bool adaptive() const { return options_.model == "adaptive"; }
   bool wants_counts() const override { return !adaptive(); }
-  bool one_model_a_run() const override { return options_.model == "segment"; }
+  bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
   std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,

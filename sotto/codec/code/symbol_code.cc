@@ -18,6 +18,7 @@ constexpr std::size_t most_waves = 64;      // chunks at a time
 constexpr std::size_t spare_bytes = 256;    // of a chunk that hardly has symbols
 constexpr std::size_t wide_symbols = 2048;  // that are looked at together
 constexpr unsigned widest = 32;
+constexpr unsigned kinds = 2;
 
 // Symbols of a run, their highest bits and the others. REQUIRES bytes of whole symbols.
 void split(std::span<const std::byte> in, unsigned width, unsigned plain, std::span<std::uint16_t> high,
@@ -70,18 +71,31 @@ SymbolCode::Slot SymbolCode::slot(std::size_t number) const {
           coded_.room((number + 1) * bytes).subspan(number * bytes)};
 }
 
-// visit(group) for runs of each width, in ascending order; or for one run after the other.
+// visit(group) for those of runs begin .. end, which begin at `at`: by kinds, and of each by widths.
+template <class Visit>
+void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t begin, std::size_t end, std::size_t at,
+                                 Visit visit) {
+  std::array<std::array<bool, widest + 1>, kinds> there{};
+  for (const SymbolRun& run : runs.subspan(begin, end - begin)) there[run.kind][run.width] = true;
+  for (unsigned kind = 0; kind < kinds; ++kind) {
+    for (unsigned width = 1; width <= widest; ++width) {
+      if (there[kind][width]) visit(Group{begin, end, at, kind, width});
+    }
+  }
+}
+
+// visit(group) for all of them; or for those of one unit after the other.
 template <class Visit>
 void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) const {
-  if (one_model_a_run()) {
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < runs.size(); at += runs[i++].bytes()) visit(Group{i, i + 1, at, runs[i].width});
-    return;
-  }
-  std::array<bool, widest + 1> there{};
-  for (const SymbolRun& run : runs) there[run.width] = true;
-  for (unsigned width = 1; width <= widest; ++width) {
-    if (there[width]) visit(Group{0, runs.size(), 0, width});
+  if (!one_model_a_unit()) return visit_groups_of(runs, 0, runs.size(), 0, visit);
+  std::size_t at = 0;
+  for (std::size_t begin = 0; begin < runs.size();) {
+    std::size_t end = begin;
+    std::size_t bytes = 0;
+    for (; end < runs.size() && runs[end].unit == runs[begin].unit; ++end) bytes += runs[end].bytes();
+    visit_groups_of(runs, begin, end, at, visit);
+    begin = end;
+    at += bytes;
   }
 }
 
@@ -95,7 +109,7 @@ void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& grou
   std::size_t left = chunk.symbols;
   for (std::size_t i = chunk.run; left > 0; ++i) {
     const SymbolRun& run = runs[i];
-    if (run.width == group.width) {
+    if (group.has(run)) {
       const std::size_t count = std::min(left, run.count - begin);
       visit(count, at + kernels::packed_bytes(begin, run.width), plain + kernels::packed_bytes(begin, group.plain()));
       plain += kernels::packed_bytes(run.count, group.plain());
@@ -112,7 +126,7 @@ std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group&
   std::size_t plain = 0;
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const SymbolRun& run = runs[i];
-    if (run.width == group.width) {
+    if (group.has(run)) {
       for (std::size_t begin = 0; begin < run.count; begin += stretch) {
         if (chunks_.empty() || chunks_.back().symbols >= stretch) chunks_.push_back({i, begin, at, plain, 0, 0});
         chunks_.back().symbols += std::min(stretch, run.count - begin);

@@ -7,9 +7,9 @@
 
 namespace sotto {
 
-// What rans, huffman and elias have in common. Runs of one width are a group with one model, and their symbols are cut
-// into chunks, each of which is coded as if it were alone: so several threads can. Of symbols of more than 9 bits the
-// highest 9 are coded and the others go as they are. docs/wire.md says where all of that stands.
+// What rans, huffman and elias have in common. Runs of one width and kind are a group with one model, and their symbols
+// are cut into chunks, each of which is coded as if it were alone: so several threads can. Of symbols of more than 9
+// bits the highest 9 are coded and the others go as they are. docs/wire.md says where all of that stands.
 class SymbolCode : public Code {
  public:
   static constexpr unsigned most_bits = 9;  // of a symbol that is coded
@@ -23,8 +23,8 @@ class SymbolCode : public Code {
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const final;
 
  protected:
-  // Whether every run is a group of its own.
-  virtual bool one_model_a_run() const { return false; }
+  // Whether runs of different units are different groups.
+  virtual bool one_model_a_unit() const { return false; }
   virtual bool wants_counts() const { return true; }  // otherwise they are all 0
   // Prepares to code symbols that occur so often, and writes what a decoder has to know. Nothing when it does not fit.
   virtual std::optional<std::size_t> write_model(std::span<const std::uint32_t> /*counts*/,
@@ -43,10 +43,11 @@ class SymbolCode : public Code {
                             std::span<std::uint16_t> symbols) const = 0;
 
  private:
-  // The runs begin .. end that have this width; the symbols of the first of these begin at `at`.
+  // The runs begin .. end that have this kind and width; the symbols of the first of these begin at `at`.
   struct Group {
     std::size_t begin = 0, end = 0, at = 0;
-    unsigned width = 0;
+    unsigned kind = 0, width = 0;
+    bool has(const SymbolRun& run) const { return run.kind == kind && run.width == width; }
     unsigned coded() const { return width < most_bits ? width : most_bits; }  // bits
     unsigned plain() const { return width - coded(); }
     std::size_t alphabet() const { return std::size_t{1} << coded(); }
@@ -62,6 +63,9 @@ class SymbolCode : public Code {
     std::span<std::byte> coded;
   };
 
+  template <class Visit>
+  static void visit_groups_of(std::span<const SymbolRun> runs, std::size_t begin, std::size_t end, std::size_t at,
+                              Visit visit);
   template <class Visit>
   void visit_groups(std::span<const SymbolRun> runs, Visit visit) const;
   template <class Visit>

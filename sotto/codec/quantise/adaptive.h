@@ -42,6 +42,10 @@ class Adaptive final : public Quantise {
   }
   bool whole() const override { return true; }
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::size_t /*packed*/,
+                 std::vector<SymbolRun>& runs) const override {
+    runs.push_back({.width = levels(side).width(), .count = values});
+  }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "sotto/codec/quantise/sketch_classes.h"
+#include "sotto/codec/quantise/sketch_blocks.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -30,8 +30,10 @@ struct MinMaxSketchOptions {
 class MinMaxSketch final : public Quantise {
  public:
   using Options = MinMaxSketchOptions;
-  explicit MinMaxSketch(const MinMaxSketchOptions& options) : options_(options) {}
-  static constexpr std::size_t block = 16384;
+  explicit MinMaxSketch(const MinMaxSketchOptions& options)
+      : options_(options),
+        shape_{static_cast<std::size_t>(options.groups), static_cast<unsigned>(options.rows), options.columns} {}
+  static constexpr std::size_t block = SketchBlock::size;
 
   std::string sentence() const override;
   unsigned width() const override { return 0; }
@@ -39,6 +41,9 @@ class MinMaxSketch final : public Quantise {
   std::size_t side_bytes(std::size_t values) const override;
   std::size_t packed_bytes(std::size_t values) const override;
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::size_t packed,
+                 std::vector<SymbolRun>& runs) const override;
+  RunLimits run_limits(std::size_t values) const override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
@@ -49,18 +54,19 @@ class MinMaxSketch final : public Quantise {
   void use_bins(std::unique_ptr<Quantise> quantise) override { bins_ = std::move(quantise); }
 
  private:
-  class Reader;
   static constexpr std::size_t most_cells = kernels::MinMaxCells::most_rows * (block + 1);  // of a block, and the last
 
-  std::size_t groups() const { return static_cast<std::size_t>(options_.groups); }
-  unsigned rows() const { return static_cast<unsigned>(options_.rows); }
+  std::size_t groups() const { return shape_.groups; }
+  unsigned rows() const { return shape_.rows; }
   std::size_t most_bytes(std::size_t values) const;  // of a block
   std::size_t blocks_a_task() const;
+  SketchBlocks blocks(std::span<const std::byte> side, std::size_t values, const BinValues& bins) const;
   // Those of a unit from number `first` on; returns how many bytes it wrote to the front of `packed`.
-  std::size_t encode_block(std::span<const float> values, std::uint64_t first, const BinValues& bins, std::byte* head,
-                           std::span<std::byte> packed) const;
+  std::size_t encode_block(std::span<const float> values, std::uint64_t first, const SketchBlocks& blocks,
+                           std::byte* counts, std::span<std::byte> packed) const;
 
   MinMaxSketchOptions options_;
+  SketchShape shape_;
   std::unique_ptr<Quantise> bins_;
 };
 

@@ -42,6 +42,8 @@ class SketchClasses {
   std::array<std::uint16_t, kernels::most_bins> class_of_{}, level_of_{};
 };
 
+using SketchCounts = std::array<std::uint32_t, kernels::MinMaxCells::most_classes>;  // values of each class
+
 // Where the cells of the classes are when each has so many values: ceil(columns * values) in a row, none where it has
 // no values or one bin. Those are then given cells behind all others, so that no loop has to ask.
 struct SketchCells {

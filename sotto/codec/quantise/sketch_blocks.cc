@@ -1,0 +1,76 @@
+#include "sotto/codec/quantise/sketch_blocks.h"
+
+#include <algorithm>
+
+#include "sotto/core/error.h"
+#include "sotto/kernels/load.h"
+
+namespace sotto {
+
+SketchBlocks::SketchBlocks(const BinValues& bins, std::span<const std::byte> side, std::size_t values,
+                           const SketchShape& shape)
+    : forms_{SketchClasses(bins, shape.groups, false), SketchClasses(bins, shape.groups, true)},
+      side_(side),
+      values_(values),
+      shape_(shape) {}
+
+// Zeros have place 0, whether there are some or not; then come the classes of groups.
+std::uint16_t SketchBlocks::number(std::size_t b, std::size_t place) const {
+  return kernels::load<std::uint16_t>(side_.data() + b * side_bytes(1, shape_.groups), place);
+}
+
+SketchCounts SketchBlocks::counts(std::size_t b) const {
+  SketchCounts counts{};
+  const std::size_t first = number(b, 0) > 0 ? 0 : 1;
+  for (std::size_t place = first; place <= 2 * shape_.groups; ++place) counts[place - first] = number(b, place);
+  return counts;
+}
+
+void SketchBlocks::store(const SketchCounts& counts, bool zeros, std::size_t groups, std::byte* side) {
+  std::fill_n(side, side_bytes(1, groups), std::byte{0});
+  const std::size_t first = zeros ? 0 : 1;
+  for (std::size_t place = first; place <= 2 * groups; ++place) {
+    kernels::store(side, place, static_cast<std::uint16_t>(counts[place - first]));
+  }
+}
+
+SketchBlock SketchBlocks::operator[](std::size_t b) const {
+  const SketchClasses& its = classes(number(b, 0) > 0);
+  const Range values{b * SketchBlock::size, std::min((b + 1) * SketchBlock::size, values_)};
+  return {&its, values, SketchCells(its, counts(b), shape_.rows, shape_.columns)};
+}
+
+void SketchBlocks::check() const {
+  for (std::size_t b = 0; b < count(); ++b) {
+    const std::size_t classes = this->classes(number(b, 0) > 0).count();
+    const SketchCounts counts = this->counts(b);
+    std::size_t sum = number(b, 2 * shape_.groups + 1);  // there is nothing
+    bool good = sum == 0;
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      sum += counts[c];
+      good = good && (c < classes || counts[c] == 0);
+    }
+    if (!good) throw WireError("minmax_sketch: values of a class that is not there");
+    if (sum != std::min(SketchBlock::size, values_ - b * SketchBlock::size)) {
+      throw WireError("minmax_sketch: classes of more or fewer values than there are");
+    }
+  }
+}
+
+std::size_t SketchBlocks::bytes(std::size_t begin, std::size_t end) const {
+  std::size_t sum = 0;
+  for (std::size_t b = begin; b < end; ++b) sum += (*this)[b].bytes();
+  return sum;
+}
+
+void SketchBlocks::list_runs(std::vector<SymbolRun>& runs) const {
+  for (std::size_t b = 0; b < count(); ++b) {
+    const SketchBlock its = (*this)[b];
+    if (its.classes->width() > 0) runs.push_back({.width = its.classes->width(), .count = its.values.size()});
+    its.cells.visit(*its.classes, [&](const SketchClasses::Class& of, Range cells, Range) {
+      runs.push_back({.width = of.width(), .count = cells.size(), .kind = 1});
+    });
+  }
+}
+
+}  // namespace sotto

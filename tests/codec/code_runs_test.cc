@@ -1,0 +1,107 @@
+// Quantisers whose symbols are of several widths and kinds hand them to codes as what they are.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "sotto/codec/quantise/adaptive.h"
+#include "sotto/codec/quantise/minmax_sketch.h"
+#include "sotto/codec/quantise/quantile.h"
+#include "sotto/codec/sample.h"
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+namespace {
+
+constexpr std::size_t elements = 400'000;
+
+std::unique_ptr<Quantise> adaptive(double error) {
+  AdaptiveOptions options;
+  options.error = error;
+  return std::make_unique<Adaptive>(options);
+}
+
+std::unique_ptr<Quantise> sketch(std::int64_t bins, std::int64_t groups) {
+  QuantileOptions quantile;
+  quantile.bins = bins;
+  MinMaxSketchOptions options;
+  options.groups = groups;
+  auto stage = std::make_unique<MinMaxSketch>(options);
+  stage->use_bins(std::make_unique<Quantile>(quantile));
+  return stage;
+}
+
+struct Sizes {
+  double side = 0, packed = 0, least = 0;  // bytes; the least that symbols of a kind and width take, alone
+  int tables = 0;
+};
+Sizes sizes_of(Quantise& stage, std::span<const float> values) {
+  std::vector<std::byte> side(stage.side_bytes(values.size()));
+  std::vector<std::byte> packed(stage.packed_bytes(values.size()));
+  EXPECT_TRUE(stage.encode({values, {ElementStream{}, 0, {}}, {}}, side, packed));
+  packed.resize(stage.packed_size(side, values.size()));
+  std::vector<SymbolRun> runs;
+  stage.list_runs(side, values.size(), packed.size(), runs);
+  EXPECT_LE(runs.size(), stage.run_limits(values.size()).runs);
+
+  std::map<std::pair<unsigned, unsigned>, std::map<unsigned, double>> counts;
+  std::size_t at = 0;
+  for (const SymbolRun& run : runs) {
+    std::vector<std::uint16_t> symbols(run.count);
+    kernels::unpack_bits(std::span(packed).subspan(at, run.bytes()), run.width, symbols);
+    at += run.bytes();
+    for (const unsigned symbol : symbols) ++counts[{run.kind, run.width}][symbol];
+  }
+  EXPECT_EQ(at, packed.size());
+  Sizes sizes{.side = static_cast<double>(side.size()), .packed = static_cast<double>(packed.size())};
+  for (const auto& [kind, its] : counts) {
+    double total = 0;
+    for (const auto& [symbol, count] : its) total += count;
+    EXPECT_LE(total, static_cast<double>(stage.run_limits(values.size()).symbols));
+    for (const auto& [symbol, count] : its) sizes.least -= count * std::log2(count / total) / 8;
+    ++sizes.tables;
+  }
+  return sizes;
+}
+
+TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
+  for (const char* name : {"gaussian", "student", "sparse"}) {
+    Input input{name, {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
+    fill_sample("test", name, 3, input.values);
+    for (const auto& make : std::vector<std::function<std::unique_ptr<Quantise>()>>{
+             [] { return adaptive(0.3); }, [] { return adaptive(0.02); }, [] { return sketch(256, 8); },
+             [] { return sketch(128, 8); }, [] { return sketch(256, 2); }, [] { return sketch(100, 3); }}) {
+      const auto stage = make();
+      const Sizes sizes = sizes_of(*stage, input.values);
+      for (const char* code : {"rans", "rans(segment)", "huffman", "elias"}) {
+        const std::string sentence = stage->sentence() + " | " + code;
+        SCOPED_TRACE(std::string(name) + ": " + sentence);
+        const auto message = encode(*make_codec("test", sentence), input);
+        const auto bytes = static_cast<double>(message.size());
+        EXPECT_LE(bytes, 32 + sizes.side + sizes.packed);
+        if (std::string(code).starts_with("rans")) {
+          EXPECT_LE(bytes, 32 + sizes.side + 1.02 * sizes.least + 100 * sizes.tables);
+        }
+        EXPECT_EQ(decode(*make_codec("test", sentence), input, message),
+                  decode(*make_codec("test", stage->sentence()), input,
+                         encode(*make_codec("test", stage->sentence()), input)));
+      }
+    }
+  }
+}
+
+// What codes gain: of sparse values most are zeros, and cells keep the least level that came to them.
+TEST(CodesOfRuns, AreWorthIt) {
+  Input input{"sparse", {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
+  fill_sample("test", "sparse", 3, input.values);
+  for (const auto& [quantise, share] : {std::pair{"adaptive", 0.4}, {"quantile | minmax_sketch", 0.25}}) {
+    const auto plain = encode(*make_codec("test", quantise), input).size();
+    const auto coded = encode(*make_codec("test", std::string(quantise) + " | rans"), input).size();
+    EXPECT_LT(static_cast<double>(coded), share * static_cast<double>(plain)) << quantise;
+  }
+}
+
+}  // namespace
+}  // namespace sotto::testing
