@@ -66,6 +66,9 @@ class ScatterReduce final : public Aggregator {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket, key);
+    if (const float change = parts_.memory->change_of_units(); keeps_ && change != 1) {
+      kernels::scale(change, error_of(cut));
+    }
     phases.encode += timer.lap();
     encoder_.encode(prepared, key, cut.chunks, own_, communicator, phases);
     timer.lap();
@@ -103,7 +106,7 @@ class ScatterReduce final : public Aggregator {
       const Bucket owed{sum_.room(plan.range.size()), &plan.layout, static_cast<std::uint16_t>(cut.index)};
       std::ranges::fill(owed.values, 0.0F);
       const auto chunk = owed.values.subspan(cut.chunk().begin, cut.chunk().size());
-      std::ranges::copy(std::span(error_).subspan(cut.error, chunk.size()), chunk.begin());
+      std::ranges::copy(error_of(cut), chunk.begin());
       kernels::scale(static_cast<float>(parts_.ranks), chunk);
       parts_.memory->hold(owed);
     }
@@ -122,6 +125,9 @@ class ScatterReduce final : public Aggregator {
     std::size_t error = 0;                // where the own chunk begins in error_
     Range chunk() const { return chunks[own]; }
   };
+
+  // What the second encoding of the own chunk left out. REQUIRES keeps_.
+  std::span<float> error_of(const Cut& cut) { return std::span(error_).subspan(cut.error, cut.chunk().size()); }
 
   // Other ranks, beginning with the next one, so that no two begin with the same receiver.
   template <class F>
@@ -167,7 +173,7 @@ class ScatterReduce final : public Aggregator {
   void encode_mean(Bucket& mean, const Cut& cut, const Key& key) {
     const Range whole{0, mean.values.size()};
     if (whole.size() == 0) return;
-    if (!error_.empty()) kernels::add(std::span(error_).subspan(cut.error, whole.size()), mean.values);
+    if (keeps_) kernels::add(error_of(cut), mean.values);
     mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
   }
 
@@ -211,7 +217,7 @@ class ScatterReduce final : public Aggregator {
   void settle_mean(Bucket& mean, const Cut& cut) {
     if (mean.values.empty()) return;
     mean_codec_->add_decoded(own_mean_.view(), {0, mean.values.size()}, -1, mean);
-    std::ranges::copy(mean.values, error_.begin() + static_cast<std::ptrdiff_t>(cut.error));
+    std::ranges::copy(mean.values, error_of(cut).begin());
   }
 
   AggregatorParts parts_;

@@ -25,10 +25,12 @@ class MemSgd final : public Residual {
     }
     const Bucket held = held_.beside(gradient);
     float& before = rates_.at(gradient.index);
-    kernels::xpay(gradient.values, before > 0 ? before / rate : 1.0F, held.values);
+    change_ = before > 0 ? before / rate : 1.0F;
+    kernels::xpay(gradient.values, change_, held.values);
     before = rate;
     return held;
   }
+  float change_of_units() const override { return change_; }
   void visit_state(StateVisitor& visitor) override {
     Residual::visit_state(visitor);
     visitor.visit("memory.memsgd.rates", rates_);
@@ -36,6 +38,7 @@ class MemSgd final : public Residual {
 
  private:
   std::vector<float> rates_;  // that each bucket's residual is in units of; 0: none yet
+  float change_ = 1;
 };
 
 }  // namespace
