@@ -85,11 +85,11 @@ struct Shape {
 
 constexpr std::array shapes{Shape{"exponential", exponential}, Shape{"coefficient", coefficient}, Shape{"list", list}};
 
-// A codec with its ratio, and the same with others.
-class Codecs {
+// A method with its ratio, and the same with others.
+class Methods {
  public:
-  Codecs(std::string_view where, std::string_view method) : method_(read_method(where, method)) {
-    const Sentence sentence = parse_sentence(where, method_.codec);
+  Methods(std::string_view where, std::string_view method) : method_(in_full(read_method(where, method))) {
+    const Sentence sentence = parse_sentence(where, method_);
     for (const Call& call : sentence.calls) {
       const auto found = std::ranges::find(call.arguments, "ratio", &Argument::key);
       if (found == call.arguments.end()) continue;
@@ -97,22 +97,28 @@ class Codecs {
       range_ = {found->value_position, found->value_position + found->value.size()};
       return;
     }
-    throw ConfigError(
-        fmt::format("{}: `{}` has no ratio to begin with a larger one; topk and sampled_topk have", where, method));
+    throw ConfigError(fmt::format(
+        "{}: `{}` has no ratio to begin with a larger one; topk, sampled_topk, randomk, block and fetch have", where,
+        method));
   }
 
-  const Method& method() const { return method_; }
   double ratio() const { return ratio_; }
   std::string with(double ratio) const {
-    std::string codec = method_.codec;
-    codec.replace(range_.begin, range_.size(), format_double(ratio));
-    return method_.memory.empty() ? codec : fmt::format("{} | {}", method_.memory, codec);
+    std::string method = method_;
+    method.replace(range_.begin, range_.size(), format_double(ratio));
+    return method;
   }
 
  private:
-  Method method_;
+  static std::string in_full(const Method& method) {
+    std::string text = method.memory.empty() ? "" : method.memory + " | ";
+    if (method.by_itself) text += method.aggregator + " | ";
+    return text + method.codec;
+  }
+
+  std::string method_;  // with every option of the codec named
   double ratio_ = 0;
-  Range range_;  // of the ratio in the codec's sentence
+  Range range_;  // of the ratio in it
 };
 
 }  // namespace
@@ -123,22 +129,24 @@ std::vector<Phase> warmup_phases(std::string_view where, std::string_view warmup
   const Call& call = sentence.calls.front();
   const Shape& shape = require_entry(std::span<const Shape>(shapes), "warm-up", sentence, call);
   if (sentence.calls.size() > 1) fail_at(sentence, sentence.calls[1], sentence.calls[1].position, "there can be one");
-  const Codecs codecs(where, method);
-  const Ratios ratios = shape.make(sentence, call, codecs.ratio());
+  const Methods methods(where, method);
+  const Ratios ratios = shape.make(sentence, call, methods.ratio());
   if (ratios.empty()) {
     fail_at(sentence, call, call.position,
             fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", method,
-                        format_double(codecs.ratio())));
+                        format_double(methods.ratio())));
   }
   if (ratios.size() > steps / steps_per_epoch || ratios.size() * steps_per_epoch >= steps) {
     fail_at(sentence, call, call.position,
             fmt::format("{} epochs of warm-up do not fit into a training of {} steps, {} an epoch", ratios.size(),
                         steps, steps_per_epoch));
   }
-  const std::string chosen = choose_aggregator("--aggregator", codecs.method(), aggregator);
+  const Method whole = read_method(where, method);
+  std::string chosen = choose_aggregator("--aggregator", whole, aggregator);
+  if (whole.by_itself) chosen = "auto";  // that of each phase's own sentence
   std::vector<Phase> phases;
-  for (const double ratio : ratios) phases.push_back({phases.size() * steps_per_epoch, codecs.with(ratio), chosen});
-  phases.push_back({phases.size() * steps_per_epoch, codecs.with(codecs.ratio()), chosen});
+  for (const double ratio : ratios) phases.push_back({phases.size() * steps_per_epoch, methods.with(ratio), chosen});
+  phases.push_back({phases.size() * steps_per_epoch, methods.with(methods.ratio()), chosen});
   return phases;
 }
 

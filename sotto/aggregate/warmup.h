@@ -15,7 +15,7 @@ namespace sotto {
 //                              where of r = 0.1 % come 25, 6.25, 1.5625, 0.390625 and then 0.1 %
 //   coefficient(c)             c^(e+1)
 //   list(25%/6%/1%)            number e of the list
-// as long as that is above r, or the list lasts. What changes is the first option `ratio` of the codec.
+// as long as that is above r, or the list lasts. What changes is the first option `ratio` of the method.
 //
 // The phases of `method` and `aggregator`, as make_aggregator() takes them. ConfigError, which begins with `where`,
 // when it says something else, when the method has no ratio, and when the ratio is not reached within `steps`.

@@ -59,6 +59,21 @@ TEST(Warmup, TakesThePresetApart) {
   EXPECT_TRUE(made.front().method.starts_with("ef | topk(ratio=0.3")) << made.front().method;
 }
 
+TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
+  const auto made = phases("list(30%/20%)", "fetch(0.01, momentum=0.5) | count_sketch(rows=3, columns=20%)");
+  EXPECT_EQ(ratios(made), (std::vector<double>{0.3, 0.2, 0.01}));
+  for (const Phase& phase : made) {
+    EXPECT_EQ(phase.aggregator, "auto");
+    const Method method = read_method("test", phase.method);
+    EXPECT_TRUE(method.by_itself) << phase.method;
+    EXPECT_EQ(method.codec, read_method("test", "count_sketch(rows=3, columns=20%)").codec);
+    EXPECT_NE(method.aggregator.find("momentum=0.5"), std::string::npos) << phase.method;
+  }
+  EXPECT_EQ(ratios(phases("list(30%)", "fetch | randomk(0.5)")), (std::vector<double>{0.3, 0.01})) << "not the codec's";
+  const auto text = message_of([] { phases("list(30%)", "fetch", 1000, "gather"); });
+  EXPECT_NE(text.find("is an aggregator itself"), std::string::npos) << text;
+}
+
 TEST(Warmup, RefusesWhatIsNone) {
   const auto refusal = [](const std::string& warmup, const std::string& method, std::uint64_t steps = 1000) {
     return message_of([&] { phases(warmup, method, steps); });
