@@ -81,10 +81,7 @@ void Averager::order_buckets() {
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
-  auto aggregator =
-      std::make_unique<Phased>(where, options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_);
-  aggregator->enter(step);
-  return aggregator;
+  return std::make_unique<Phased>(where, options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_, step);
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) const {

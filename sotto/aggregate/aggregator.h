@@ -58,7 +58,8 @@ std::span<const AggregatorEntry> aggregator_table();
 
 // Aggregators that are methods of their own: they have options, and stand in a sentence in place of a codec's stages,
 // as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear. `memory` is theirs where the
-// sentence names none; `bytes` a formula; help() one line an option; canonical() the call with every option named.
+// sentence names none; `bytes` a formula; help() one line an option; canonical() the call with every option named;
+// suits() says why the codec, memory or asked aggregator of such parts cannot be had with it, else nothing.
 struct MethodEntry {
   std::string_view name;
   std::string_view summary;
@@ -66,9 +67,11 @@ struct MethodEntry {
   std::string_view memory;
   bool momentum;  // makes the momentum itself, so that the optimiser must have none
   bool forms;     // any linear codec may follow it, as what is summed are its forms; else a cast alone
+  bool holds;     // keeps what it did not send in forms of that codec, which it calls memory.*
   std::string_view bytes;
   std::string (*help)();
   std::string (*canonical)(const Sentence& sentence, const Call& call);
+  std::string (*suits)(const AggregatorParts& parts);
   std::unique_ptr<Aggregator> (*make)(const Sentence& sentence, const Call& call, AggregatorParts parts);
 };
 std::span<const MethodEntry> method_table();
@@ -77,7 +80,13 @@ std::span<const MethodEntry> method_table();
 Method read_method(std::string_view where, std::string_view method);
 // The part of a method that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
 std::string momentum_of(std::string_view where, const Method& method);
-// A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment, dense=1024) | f32".
+// What a method holds back from step to step, and nobody else could take over: "ef", or "fetch of count_sketch(..)";
+// empty: nothing. What two methods name alike goes over from one to the other (Phased).
+std::string held_by(std::string_view where, const Method& method);
+// The method without its codec: "ef | f32", which holds nothing back, but makes the momentum that its memory makes.
+std::string without_codec(std::string_view where, std::string_view method);
+// A whole method with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment,
+// dense=1024) | f32".
 std::string canonical_method(std::string_view where, std::string_view method);
 
 // NumericError, which names the tensor, rank and step, when a value of the bucket is NaN or infinite.
@@ -94,6 +103,9 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, const Communicator& communicator,
                                             std::shared_ptr<Workers> workers = nullptr);
+// Throws what make_aggregator() would throw, and makes nothing of the size of the buckets.
+void check_aggregator(std::string_view where, std::string_view name, std::string_view method,
+                      std::span<const BucketPlan> buckets);
 
 // The entry of the table of this name, or "auto", with the codec and memory of the parts.
 std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sotto/core/error.h"
+#include "sotto/core/table.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -97,11 +98,21 @@ void AutoCodec::adopt() {
   }
 }
 
+std::string auto_codec_suits(const AggregatorParts& parts) {
+  if (parts.memory->remembers() || parts.codec->sentence() != "f32") {
+    return "it chooses a whole method: no memory before it, no codec behind it";
+  }
+  const AggregatorEntry* asked = find_entry(aggregator_table(), parts.asked);
+  for (const char* codec : candidate_codecs) {
+    if (asked == nullptr) break;  // auto
+    const auto tried = make_codec("auto", read_method("auto", codec).codec);
+    if (std::string reason = asked->suits(*tried, parts.buckets); !reason.empty()) return reason;
+  }
+  return "";
+}
+
 std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call& call, AggregatorParts parts) {
   canonical_auto_codec(sentence, call);
-  if (parts.memory->remembers() || parts.codec->sentence() != "f32") {
-    fail_at(sentence, call, call.position, "it chooses a whole method: no memory before it, no codec behind it");
-  }
   std::vector<AutoCodec::Candidate> candidates;
   for (const char* codec : candidate_codecs) {
     parts.codec = make_codec(sentence.where, read_method(sentence.where, codec).codec, parts.workers);

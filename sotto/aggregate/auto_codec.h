@@ -43,6 +43,7 @@ class AutoCodec final : public Aggregator {
   std::uint64_t choice_ = 0;    // 1 + number of the candidate
 };
 
+std::string auto_codec_suits(const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call& call, AggregatorParts parts);
 std::string canonical_auto_codec(const Sentence& sentence, const Call& call);
 

@@ -63,8 +63,8 @@ class Fetch final : public Aggregator {
 
   void visit_state(StateVisitor& visitor) override {
     parts_.codec->visit_state(visitor);
-    visitor.visit("fetch.momentum", momentum_);
-    visitor.visit("fetch.error", error_);
+    visitor.visit("memory.fetch.momentum", momentum_);
+    visitor.visit("memory.fetch.error", error_);
   }
 
  private:
@@ -88,13 +88,13 @@ class Fetch final : public Aggregator {
 
 }  // namespace
 
+std::string fetch_suits(const AggregatorParts& parts) {
+  if (parts.memory->remembers()) return "keeps what it did not send in the sketch: no memory may stand before it";
+  if (parts.codec->linear_type() == DType::f32) return "";
+  return "adds sketches of many steps: what follows it must end in f32";
+}
+
 std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts) {
-  if (parts.memory->remembers()) {
-    fail_at(sentence, call, call.position, "keeps what it did not send in the sketch: no memory may stand before it");
-  }
-  if (parts.codec->linear_type() != DType::f32) {
-    fail_at(sentence, call, call.position, "adds sketches of many steps: what follows it must end in f32");
-  }
   return std::make_unique<Fetch>(read(sentence, call), std::move(parts));
 }
 

@@ -22,6 +22,7 @@ struct FetchOptions {
 //   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not (masking);  d is the result
 // The learning rate is outside, and the optimiser has no momentum beside this one. Bytes sent a rank: an all-reduce of
 // the form.
+std::string fetch_suits(const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts);
 std::string canonical_fetch(const Sentence& sentence, const Call& call);
 std::string help_fetch();

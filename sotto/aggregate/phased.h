@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +18,22 @@ struct Phase {
   std::string aggregator = "auto";
 };
 
-// Aggregators that follow one another, as the phases of a schedule say. A memory goes over from one to the next; other
-// state (warm starts, choices of `auto`) begins anew. Between phases it allocates.
+// The same after so many steps that send everything (without_codec()); what would begin among them begins behind them.
+std::vector<Phase> start_after(std::uint64_t steps, std::string_view where, std::vector<Phase> phases);
+
+// ConfigError when a method is none, and when a phase cannot take over what the one before holds (held_by()): that
+// would be lost. Makes nothing of the size of the buckets.
+void check_phases(std::string_view where, std::span<const Phase> phases, std::span<const BucketPlan> buckets);
+
+// Aggregators that follow one another, as the phases of a schedule say, each made when it begins. What one holds goes
+// over to the next: all that both call memory.*. Other state (warm starts, choices of `auto`) begins anew. Between
+// phases it allocates.
 class Phased final : public Aggregator {
  public:
-  // Phases by ascending first step, the first of them at 0; `where` and the rest as for make_aggregator(). ConfigError
-  // when a method is none, also one of a later phase, and when a phase has not the memory of the one before: what that
-  // holds would be lost.
+  // Phases by ascending first step, the first of them at 0; `where` and the rest as for make_aggregator(). Begins with
+  // the phase of `step`. ConfigError as check_phases().
   Phased(std::string_view where, std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
-         std::shared_ptr<Workers> workers);
+         std::shared_ptr<Workers> workers, std::uint64_t step = 0);
 
   // The next step is this one; its phase takes over, where it is another one. Before average() and visit_state(), which
   // see that phase. REQUIRES steps that do not go back.
@@ -41,15 +49,15 @@ class Phased final : public Aggregator {
   void retire() override { aggregator_->retire(); }
 
  private:
+  std::size_t phase_of(std::uint64_t step) const;
   std::unique_ptr<Aggregator> make(std::size_t phase) const;
-  void check_memory(std::size_t phase) const;
 
   std::string where_;
   std::vector<Phase> phases_;
   std::vector<BucketPlan> buckets_;
   int rank_, ranks_;
   std::shared_ptr<Workers> workers_;
-  std::size_t current_ = 0;
+  std::size_t current_;
   std::unique_ptr<Aggregator> aggregator_;
 };
 

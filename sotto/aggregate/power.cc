@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/linear_mean.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/random.h"
@@ -95,10 +94,7 @@ class SentFactors final : public Sent {
 class Power final : public Aggregator {
  public:
   Power(const PowerOptions& options, AggregatorParts parts)
-      : parts_(std::move(parts)),
-        start_(static_cast<std::uint64_t>(options.start)),
-        mean_(parts_.codec, parts_.buckets.front().layout),
-        dense_(make_all_reduce(parts_)) {
+      : parts_(std::move(parts)), mean_(parts_.codec, parts_.buckets.front().layout) {
     std::size_t warm = 0;
     for (const BucketPlan& bucket : parts_.buckets) {
       Plan& plan = plans_.emplace_back(plan_bucket(bucket.layout, options));
@@ -111,7 +107,6 @@ class Power final : public Aggregator {
   std::string_view name() const override { return "power"; }
 
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
-    if (key.step < start_) return dense_->average(bucket, key, communicator, phases);
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
     require_finite(bucket, key);
@@ -138,7 +133,8 @@ class Power final : public Aggregator {
   }
 
   void visit_state(StateVisitor& visitor) override {
-    dense_->visit_state(visitor);
+    parts_.memory->visit_state(visitor);
+    parts_.codec->visit_state(visitor);
     visitor.visit("power.q", warm_);
   }
 
@@ -207,15 +203,15 @@ class Power final : public Aggregator {
   }
 
   AggregatorParts parts_;
-  std::uint64_t start_;
   LinearMean mean_;
-  std::unique_ptr<Aggregator> dense_;  // with the same memory
-  std::vector<Plan> plans_;            // by bucket
-  std::vector<float> warm_;            // Q of all buckets
+  std::vector<Plan> plans_;  // by bucket
+  std::vector<float> warm_;  // Q of all buckets
   Scratch<float> left_, right_, own_;
 };
 
 }  // namespace
+
+std::string power_suits(const AggregatorParts& /*parts*/) { return ""; }
 
 std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts) {
   return std::make_unique<Power>(read(sentence, call), std::move(parts));

@@ -7,11 +7,9 @@ namespace sotto {
 
 struct PowerOptions {
   std::int64_t rank = 1;
-  std::int64_t start = 0;
   double min_rate = 2;
   void visit(OptionVisitor& v) {
     v.option("rank", rank, "columns of each factor", {1, 64});
-    v.option("start", start, "steps that are dense at the beginning", Bounds::at_least(0));
     v.option("min_rate", min_rate, "matrices that would shrink less than this go dense", Bounds::at_least(0));
   }
 };
@@ -21,6 +19,7 @@ struct PowerOptions {
 //   P = M Q, mean over ranks;  P is made orthonormal;  Q = M^T P, mean over ranks;  the result is P Q^T
 // What P Q^T is not stays in the memory. All P of a bucket are one all-reduce, and all Q; what is no matrix, or would
 // shrink less than min_rate, goes along with P as it is.
+std::string power_suits(const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts);
 std::string canonical_power(const Sentence& sentence, const Call& call);
 std::string help_power();

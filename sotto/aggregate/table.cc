@@ -29,14 +29,15 @@ constexpr AggregatorEntry table[] = {
 
 constexpr MethodEntry methods[] = {
     {"power", "matrices as products of a few vectors, which are summed on the way",
-     "PowerSGD: Vogels et al., NeurIPS 2019", "ef", false, false,
+     "PowerSGD: Vogels et al., NeurIPS 2019", "ef", false, false, false,
      "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
-     make_power},
+     power_suits, make_power},
     {"fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
-     "FetchSGD: Rothchild et al., ICML 2020", "", true, true, "an all-reduce of the sketch that follows it", help_fetch,
-     canonical_fetch, make_fetch},
+     "FetchSGD: Rothchild et al., ICML 2020", "", true, true, true, "an all-reduce of the sketch that follows it",
+     help_fetch, canonical_fetch, fetch_suits, make_fetch},
     {"auto", "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "", "", false, false,
-     "those of its choice", [] { return std::string(); }, canonical_auto_codec, make_auto_codec},
+     false, "those of its choice", [] { return std::string(); }, canonical_auto_codec, auto_codec_suits,
+     make_auto_codec},
 };
 
 const MethodEntry& method_of(const Sentence& sentence) {
@@ -64,6 +65,32 @@ const AggregatorEntry& find(std::string_view name, std::string_view where, const
   return *entry;
 }
 
+// What was asked for. The memory is not for these buckets yet, so that nothing here has their size.
+struct Asked {
+  Method method;
+  AggregatorParts parts;
+};
+
+Asked check(std::string_view where, std::string_view name, std::string_view text, std::vector<BucketPlan> buckets,
+            std::shared_ptr<Workers> workers) {
+  Asked asked{read_method(where, text), {}};
+  AggregatorParts& parts = asked.parts;
+  parts.memory = make_memory(where, asked.method.memory, {});
+  parts.codec = make_codec(where, asked.method.codec, workers);
+  parts.workers = std::move(workers);
+  parts.buckets = std::move(buckets);
+  parts.asked = choose_aggregator(beside(where), asked.method, name);
+  if (asked.method.by_itself) {
+    const Sentence sentence = parse_sentence(where, asked.method.aggregator);
+    const Call& call = sentence.calls.front();
+    const std::string reason = method_of(sentence).suits(parts);
+    if (!reason.empty()) fail_at(sentence, call, call.position, reason);
+    if (parts.asked == asked.method.aggregator) return asked;
+  }
+  if (parts.asked != "auto") find(parts.asked, where, parts);
+  return asked;
+}
+
 }  // namespace
 
 std::span<const AggregatorEntry> aggregator_table() { return table; }
@@ -88,6 +115,18 @@ std::string momentum_of(std::string_view where, const Method& method) {
   if (memory != nullptr && memory->momentum) return method.memory;
   if (!method.by_itself) return "";
   return method_of(parse_sentence(where, method.aggregator)).momentum ? method.aggregator : "";
+}
+
+std::string held_by(std::string_view where, const Method& method) {
+  if (const MemoryEntry* memory = memory_entry(where, method.memory)) return std::string(memory->name);
+  if (!method.by_itself) return "";
+  const MethodEntry& entry = method_of(parse_sentence(where, method.aggregator));
+  return entry.holds ? std::string(entry.name) + " of " + method.codec : "";
+}
+
+std::string without_codec(std::string_view where, std::string_view method) {
+  const std::string memory = read_method(where, method).memory;
+  return memory.empty() ? "none" : memory + " | f32";
 }
 
 std::string canonical_method(std::string_view where, std::string_view method) {
@@ -117,21 +156,21 @@ std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, int rank, int ranks,
                                             std::shared_ptr<Workers> workers) {
-  const Method parsed = read_method(where, method);
-  AggregatorParts parts;
-  parts.codec = make_codec(where, parsed.codec, workers);
-  parts.workers = std::move(workers);
-  parts.memory = make_memory(where, parsed.memory, {buckets, ranks});
-  parts.buckets = std::move(buckets);
+  auto [asked, parts] = check(where, name, method, std::move(buckets), std::move(workers));
+  parts.memory = make_memory(where, asked.memory, {parts.buckets, ranks});
   parts.rank = rank;
   parts.ranks = ranks;
-  parts.asked = choose_aggregator(beside(where), parsed, name);
-  if (!parsed.by_itself) {
-    const std::string asked = parts.asked;
-    return make_named(where, asked, std::move(parts));
+  if (!asked.by_itself) {
+    const std::string chosen = parts.asked;
+    return make_named(where, chosen, std::move(parts));
   }
-  const Sentence sentence = parse_sentence(where, parsed.aggregator);
+  const Sentence sentence = parse_sentence(where, asked.aggregator);
   return method_of(sentence).make(sentence, sentence.calls.front(), std::move(parts));
+}
+
+void check_aggregator(std::string_view where, std::string_view name, std::string_view method,
+                      std::span<const BucketPlan> buckets) {
+  check(where, name, method, {buckets.begin(), buckets.end()}, nullptr);
 }
 
 std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts) {

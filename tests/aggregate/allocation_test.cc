@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/phased.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/allocation_counter.h"
 
@@ -70,6 +71,17 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   const std::size_t before = sotto::testing::allocation_count();
   const std::vector<int> one(1);
   EXPECT_GT(sotto::testing::allocation_count(), before) << "the counter counts";
+}
+
+// What a phase needs, which is more than the model, is there while it is at work.
+TEST(Allocation, APhaseOfAScheduleIsMadeWhenItBegins) {
+  Layout layout;
+  layout.append("one", {1 << 24});
+  std::vector<Phase> phases{{0, "none"}};
+  for (std::uint64_t step = 1; step < 20; ++step) phases.push_back({step, "momentum | topk(0.1)"});
+  const std::size_t before = sotto::testing::peak_allocated_bytes();
+  const Phased phased("test", phases, plan_buckets(layout, 1U << 30), 0, 2, nullptr);
+  EXPECT_LT(sotto::testing::peak_allocated_bytes(), before + (1U << 20));
 }
 
 }  // namespace

@@ -30,18 +30,20 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
                                       {3, std::string(memory) + " | f32", "all_reduce"}};
       run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
         auto phased = make(phases, buckets, communicator.rank(), ranks);
-        std::vector<double> balance(layout.size());  // came minus went
+        std::vector<double> balance(layout.size());  // came minus went; of memsgd, both times the rate
         for (int step = 0; step < 4; ++step) {
-          // One rate, so that sums of gradients are what memsgd keeps, too.
+          const double unit = std::string_view(memory) == "memsgd" ? test::sample_rate(step) : 1;
           phased.enter(static_cast<std::uint64_t>(step));
           EXPECT_EQ(phased.phase().first_step, step < 2 ? 0U : static_cast<std::uint64_t>(step));
           for (int rank = 0; rank < ranks; ++rank) {
-            const auto gradient = sample_gradient(layout, rank, 2 * step);
-            for (std::size_t i = 0; i < balance.size(); ++i) balance[i] += gradient[i] / static_cast<double>(ranks);
+            const auto gradient = sample_gradient(layout, rank, step);
+            for (std::size_t i = 0; i < balance.size(); ++i) {
+              balance[i] += unit * gradient[i] / static_cast<double>(ranks);
+            }
           }
-          auto values = sample_gradient(layout, communicator.rank(), 2 * step);
-          average_all(phased, buckets, values, 2 * step, communicator);
-          for (std::size_t i = 0; i < balance.size(); ++i) balance[i] -= values[i];
+          auto values = sample_gradient(layout, communicator.rank(), step);
+          average_all(phased, buckets, values, step, communicator);
+          for (std::size_t i = 0; i < balance.size(); ++i) balance[i] -= unit * values[i];
         }
         for (std::size_t i = 0; i < balance.size(); ++i) {
           ASSERT_NEAR(balance[i], 0, 1e-4) << memory << ", " << aggregator << " " << i;
@@ -49,6 +51,52 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
       });
     }
   }
+}
+
+// Momentum and error of fetch stand in the sketch: with another ratio they go on, as if it had always been that one.
+TEST(Phased, TheSketchesOfFetchGoOver) {
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  const char* const sketch = " | count_sketch(rows=3, columns=50%)";
+  const std::vector<Phase> phases{{0, std::string("fetch(0.3)") + sketch}, {2, std::string("fetch(0.05)") + sketch}};
+  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    auto phased = make(phases, buckets, communicator.rank(), 2);
+    for (int step = 0; step < 2; ++step) {
+      auto values = sample_gradient(sample_layout(), communicator.rank(), step);
+      average_all(phased, buckets, values, step, communicator);
+    }
+    const auto before = test::state_of(phased);
+    phased.enter(2);
+    EXPECT_EQ(test::state_of(phased), before);
+    EXPECT_NE(before, test::state_of(*make_aggregator("test", "auto", phases[1].method, buckets, communicator)));
+  });
+}
+
+TEST(Phased, BeginsInThePhaseOfItsStep) {
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  const std::vector<Phase> phases{{0, "none"}, {3, "ef | topk(0.1)"}, {5, "ef | topk(0.2)"}};
+  for (const std::uint64_t step : {0, 2, 3, 4, 5, 9}) {
+    const Phased phased("codec", phases, buckets, 0, 1, nullptr, step);
+    EXPECT_EQ(phased.phase().first_step, step < 3 ? 0U : step < 5 ? 3U : 5U) << step;
+  }
+}
+
+TEST(Phased, StartsAfterStepsThatSendEverything) {
+  const auto text = [](std::uint64_t steps, std::vector<Phase> phases) {
+    std::string all;
+    for (const Phase& phase : start_after(steps, "test", std::move(phases))) {
+      all += std::to_string(phase.first_step) + " " + phase.method + " " + phase.aggregator + "; ";
+    }
+    return all;
+  };
+  EXPECT_EQ(text(0, {{0, "qsgd", "gather"}}), "0 qsgd gather; ");
+  EXPECT_EQ(text(9, {{0, "qsgd", "gather"}}), "0 none auto; 9 qsgd gather; ");
+  EXPECT_EQ(text(9, {{0, "power(2)"}}), "0 ef | f32 auto; 9 power(2) auto; ");
+  EXPECT_EQ(text(9, {{0, "momentum(0.5) | topk(0.1)"}}),
+            "0 momentum(0.5) | f32 auto; 9 momentum(0.5) | topk(0.1) auto; ");
+  EXPECT_EQ(text(9, {{0, "fetch | count_sketch"}}), "0 none auto; 9 fetch | count_sketch auto; ");
+  EXPECT_EQ(text(9, {{0, "ef | topk(0.5)"}, {4, "ef | topk(0.3)"}, {12, "ef | topk(0.1)"}}),
+            "0 ef | f32 auto; 9 ef | topk(0.3) auto; 12 ef | topk(0.1) auto; ");
+  EXPECT_EQ(text(12, {{0, "ef | topk(0.5)"}, {12, "ef | topk(0.1)"}}), "0 ef | f32 auto; 12 ef | topk(0.1) auto; ");
 }
 
 TEST(Phased, AStateIsThatOfThePhaseOfTheNextStep) {
@@ -89,6 +137,15 @@ TEST(Phased, RefusesAPhaseThatLosesWhatAMemoryHolds) {
   EXPECT_NE(refusal("ef | topk(0.1)", "momentum | topk(0.1)").find("write `ef` in place of `momentum`"),
             std::string::npos);
   EXPECT_NE(refusal("none", "topkk(0.1)").find("topk"), std::string::npos);
+  EXPECT_NE(refusal("none", "ef | fetch").find("no memory may stand before it"), std::string::npos);
+  EXPECT_NE(refusal("ef | topk(0.1)", "fetch").find("write `ef | f32`"), std::string::npos);
+  const auto lost =
+      refusal("fetch(0.1) | count_sketch(rows=5, columns=18%)", "fetch(0.1) | count_sketch(rows=3, columns=30%)");
+  EXPECT_NE(lost.find("write the same `fetch` in front of the same `count_sketch(rows=5, columns=18%"),
+            std::string::npos)
+      << lost;
+  EXPECT_NE(refusal("fetch", "none").find("would lose what `fetch` holds back"), std::string::npos);
+  EXPECT_EQ(refusal("none", "fetch"), "");
   EXPECT_EQ(refusal("none", "momentum | topk(0.1)"), "");
   EXPECT_EQ(refusal("momentum(0.9) | topk(0.1)", "momentum(0.5) | topk(0.01)"), "");
 }

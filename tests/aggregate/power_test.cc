@@ -158,19 +158,6 @@ TEST(Power, EachOfSeveralMatricesContracts) {
   }
 }
 
-TEST(Power, BeginsDense) {
-  const Outcome outcome = run_sample(3, "power(rank=1, start=2)", 3);
-  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
-    const auto buckets = plan_buckets(sample_layout(), 1200);
-    const auto dense = make_aggregator("test", "all_reduce", "none", buckets, communicator);
-    for (int step = 0; step < 3; ++step) {
-      auto values = sample_gradient(sample_layout(), communicator.rank(), step);
-      average_all(*dense, buckets, values, step, communicator);
-      EXPECT_EQ(values == outcome.means[static_cast<std::size_t>(step)], step < 2) << step;
-    }
-  });
-}
-
 TEST(Power, VectorsAndSmallMatricesGoDense) {
   Layout layout;
   layout.append("small", {3, 4});    // 12 / 7 < 2
@@ -215,7 +202,7 @@ TEST(Power, SendsWhatTheFormulaSays) {
 
 TEST(Power, ResumesToTheSameBits) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
-  for (const char* method : {"power(1)", "power(rank=2, start=3)", "power(2) | f16"}) {
+  for (const char* method : {"power(1)", "power(rank=2)", "power(2) | f16"}) {
     EXPECT_TRUE(test::resumes(3, "auto", method, buckets)) << method;
   }
 }
@@ -293,10 +280,10 @@ TEST(Power, WhatIsNotFiniteIsAnErrorThatNamesTheTensor) {
 
 TEST(Power, IsAMethodOfItsOwn) {
   const auto canonical = [](const char* text) { return canonical_method("--codec", text); };
-  EXPECT_EQ(canonical("power"), "ef | power(rank=1, start=0, min_rate=2)");
+  EXPECT_EQ(canonical("power"), "ef | power(rank=1, min_rate=2)");
   EXPECT_EQ(canonical("ef | power"), canonical("power(1)"));
   EXPECT_EQ(canonical("powersgd"), canonical("power(1)"));
-  EXPECT_EQ(canonical("power(2, start=10) | f16"), "ef | power(rank=2, start=10, min_rate=2) | f16");
+  EXPECT_EQ(canonical("power(2, min_rate=1) | f16"), "ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(canonical(canonical("power(3)").c_str()), canonical("power(3)"));
   run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {
     const auto buckets = plan_buckets(sample_layout(), 1200);

@@ -35,7 +35,7 @@ def test_describe_a_sentence(good):
 def test_an_aggregator_in_a_sentence(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
-    assert "sentence   ef | power(rank=2, start=0, min_rate=2) | f16" in text
+    assert "sentence   ef | power(rank=2, min_rate=2) | f16" in text
     assert "power(1)" in good("codec", "describe", "powersgd").out
     job = run("codec", "measure", "--codec", "power(1)")
     assert job.status == 2 and "needs other ranks" in job.err

@@ -148,9 +148,9 @@ TEST(Method, AnAggregatorMayTakeThePlaceOfTheStages) {
   EXPECT_EQ(bare.memory, "");
   EXPECT_EQ(bare.aggregator, "power");
   EXPECT_EQ(bare.codec, "f32");
-  const Method full = parse("ef | power(rank=2, start=10) | f16");
+  const Method full = parse("ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(full.memory, "ef");
-  EXPECT_EQ(full.aggregator, "power(rank=2, start=10)");
+  EXPECT_EQ(full.aggregator, "power(rank=2, min_rate=1)");
   EXPECT_EQ(full.codec, "f16");
   EXPECT_EQ(parse("powersgd").aggregator, "power(1)");
   const auto error = [&](const char* text) { return error_of([&] { parse(text); }); };

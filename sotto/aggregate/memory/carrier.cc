@@ -1,5 +1,7 @@
 #include "sotto/aggregate/memory/carrier.h"
 
+#include "sotto/kernels/vector.h"
+
 namespace sotto {
 
 void MemoryCarrier::take(Aggregator& from) {
@@ -15,11 +17,14 @@ void MemoryCarrier::give(Aggregator& to) {
 void MemoryCarrier::visit(std::string_view name, std::vector<float>& values) {
   if (!name.starts_with("memory.")) return;
   if (!giving_) {
-    auto& sum = kept_[std::string(name)];
-    sum.resize(values.size());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += share_ * values[i];
+    const auto [sum, first] = kept_.try_emplace(std::string(name), std::move(values));
+    if (first) {
+      kernels::scale(share_, sum->second);
+    } else {
+      kernels::axpy(share_, values, sum->second);
+    }
   } else if (const auto found = kept_.find(name); found != kept_.end()) {
-    values = found->second;
+    values = std::move(found->second);
   }
 }
 

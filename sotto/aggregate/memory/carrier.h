@@ -17,6 +17,7 @@ class MemoryCarrier final : public StateVisitor {
  public:
   explicit MemoryCarrier(float share) : share_(share) {}
 
+  // `from` has no memory left, and is not to be used again.
   void take(Aggregator& from);
   void give(Aggregator& to);
 
