@@ -63,9 +63,8 @@ struct AlgorithmOptions {
   bool overlap = true;  // buckets travel while backward goes on
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
-  int codec_threads = 1;          // that encode and decode; the result is the same with any number
-  std::uint64_t dense_steps = 0;  // that begin a training, without codec (Optimiser::dense_steps)
-  std::vector<Phase> phases{};    // where method or aggregator change on the way, in place of `codec` and `aggregator`
+  int codec_threads = 1;        // that encode and decode; the result is the same with any number
+  std::vector<Phase> phases{};  // where method or aggregator change on the way, in place of `codec` and `aggregator`
 };
 
 // A line of the table of algorithms.

@@ -14,18 +14,9 @@ struct SyncOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-// Steps that want no loss come first; what would begin among them begins behind them.
 std::vector<Phase> phases_of(const AlgorithmOptions& options) {
-  std::vector<Phase> phases = options.phases;
-  if (phases.empty()) phases.push_back({0, options.codec, options.aggregator});
-  if (options.dense_steps == 0) return phases;
-  std::vector<Phase> all{{0, "none"}};
-  for (Phase& phase : phases) {
-    phase.first_step = std::max(phase.first_step, options.dense_steps);
-    if (all.back().first_step == phase.first_step) all.pop_back();
-    all.push_back(std::move(phase));
-  }
-  return all;
+  if (!options.phases.empty()) return options.phases;
+  return {{0, options.codec, options.aggregator}};
 }
 
 class Sync final : public Algorithm {

@@ -39,6 +39,10 @@ int print_dry_run(const TrainOptions& options) {
   fmt::print("model         {}, {} parameters in {} buckets\n", options.model, run.parameters, run.buckets);
   fmt::print("codec         {}\n", options.codec);
   fmt::print("aggregator    {}\n", run.aggregator);
+  if (run.first_step > 0) {
+    fmt::print("from step     {}{}\n", run.first_step,
+               run.only_dense ? ": the run ends before, and never sends so" : "");
+  }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
   fmt::print("a rank sends  {} bytes a step{}\n", most,
              least == most ? "" : fmt::format(" at most, {} at least", least));

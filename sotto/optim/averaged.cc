@@ -28,9 +28,4 @@ void Averaged::visit_state(StateVisitor& visitor) {
   visit_vector(visitor, "iterates", mean_);
 }
 
-void Averaged::swap(std::span<float> parameters) {
-  require_stretch(parameters, parameters, 0, mean_.size());
-  std::swap_ranges(parameters.begin(), parameters.end(), mean_.begin());
-}
-
 }  // namespace sotto

@@ -21,10 +21,8 @@ class Averaged final : public Optimiser {
     return inner_->outgoing(gradient, begin);
   }
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override;
+  std::span<const float> to_evaluate() const override { return mean_; }
   void visit_state(StateVisitor& visitor) override;
-
-  // Exchanges the mean with the parameters: to look at it, and back.
-  void swap(std::span<float> parameters);
 
  private:
   std::unique_ptr<Optimiser> inner_;

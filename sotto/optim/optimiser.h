@@ -26,6 +26,8 @@ class Optimiser {
   virtual std::span<float> outgoing(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
   // parameters -= lr * direction(mean), for a stretch of the flat vectors that starts at `begin`.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
+  // The parameters to evaluate, in place of those that are trained; empty: those. Valid until the next step.
+  virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 

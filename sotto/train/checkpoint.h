@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sotto {
@@ -12,6 +13,9 @@ namespace sotto {
 // for each rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed when every rank's part is
 // on the disk, so a folder of the final name is whole.
 namespace checkpoint {
+
+// What of `model` is evaluated in place of "parameters", where the optimiser says so (Optimiser::to_evaluate).
+inline constexpr std::string_view evaluated_parameters = "parameters-to-evaluate";
 
 using Metadata = std::map<std::string, std::string>;
 

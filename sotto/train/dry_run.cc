@@ -1,7 +1,6 @@
 #include <chrono>
 #include <memory>
 
-#include "sotto/aggregate/warmup.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
@@ -11,6 +10,7 @@
 #include "sotto/model/model.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/optimiser.h"
+#include "sotto/train/plan.h"
 #include "sotto/train/trainer.h"
 
 namespace sotto {
@@ -21,13 +21,14 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of 
 // Has normally distributed gradients instead of a model.
 class MadeWorker final : public Worker {
  public:
-  MadeWorker(const TrainOptions& options, const Layout& layout, std::span<const BucketPlan> buckets, int rank)
+  MadeWorker(const TrainOptions& options, const std::string& optimiser, const Layout& layout,
+             std::span<const BucketPlan> buckets, int rank)
       : layout_(layout),
         buckets_(buckets),
         random_(static_cast<std::uint64_t>(options.seed), Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_optimiser("--optimiser", optimiser_of(options), layout.size())) {}
+        optimiser_(make_optimiser("--optimiser", optimiser, layout.size())) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -67,30 +68,29 @@ DryRun dry_run(const TrainOptions& options) {
   const auto model = make_model("--model", options.model, data->shape(), data->classes(), seed);
   const Layout& layout = model->layout();
   const auto buckets = plan_buckets(layout, static_cast<std::size_t>(options.bucket_kib) * 1024);
+  const ChosenOptimiser optimiser = chosen_optimiser(options);
+  const RunPlan plan =
+      plan_run(options, loader.steps_per_epoch(), make_optimiser("--optimiser", optimiser.sentence, 0)->dense_steps());
   // For their errors: what a run would refuse is refused here.
-  make_schedule(
-      "--schedule", options.schedule,
-      static_cast<std::uint64_t>(options.horizon > 0 ? options.horizon : options.epochs) * loader.steps_per_epoch(),
-      loader.steps_per_epoch());
-  if (!options.codec_warmup.empty()) {
-    warmup_phases("--codec-warmup", options.codec_warmup, options.codec, options.aggregator, loader.steps_per_epoch(),
-                  static_cast<std::uint64_t>(options.epochs) * loader.steps_per_epoch());
-  }
+  make_schedule("--schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
+  check_phases("--codec", plan.phases, buckets);
   if (!options.link.empty()) parse_link("--link", options.link);
 
   DryRun result;
+  const Phase& last = plan.phases.back();  // the steps before it send more
+  result.first_step = last.first_step;
+  result.only_dense = plan.only_dense();
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   const int ranks = static_cast<int>(options.ranks);
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator, Mailbox& /*mailbox*/) {
-    MadeWorker worker(options, layout, buckets, communicator.rank());
+    MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
-                                          {options.codec, options.aggregator, false, seed, 0}, buckets, communicator);
-    const std::uint64_t first = worker.optimiser().dense_steps();  // what they send is known
-    algorithm->step(worker, {.step = first, .lr = options.lr});
+                                          {last.method, last.aggregator, false, seed, 0}, buckets, communicator);
+    algorithm->step(worker, {.step = last.first_step, .lr = optimiser.lr});
     const std::uint64_t before = communicator.traffic().bytes_sent;
-    algorithm->step(worker, {.step = first + 1, .lr = options.lr});
+    algorithm->step(worker, {.step = last.first_step + 1, .lr = optimiser.lr});
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
     if (communicator.rank() == 0) {
       result.aggregator = algorithm->aggregator();

@@ -31,11 +31,18 @@ Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int r
   return total;
 }
 
-Score evaluate_together(Model& model, const Dataset& data, std::size_t batch, Communicator& communicator) {
+Score evaluate_together(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch,
+                        Communicator& communicator) {
   const std::vector<float> own(model.buffers().begin(), model.buffers().end());
+  std::vector<float> trained;
+  if (!parameters.empty()) {
+    trained.assign(model.parameters().begin(), model.parameters().end());
+    std::ranges::copy(parameters, model.parameters().begin());
+  }
   average_buffers(model.buffers(), communicator);
   const Score mine = evaluate_share(model, data, batch, communicator.rank(), communicator.size());
   std::ranges::copy(own, model.buffers().begin());
+  std::ranges::copy(trained, model.parameters().begin());
 
   std::array<double, 4> sums = {mine.loss, static_cast<double>(mine.count), static_cast<double>(mine.top1),
                                 static_cast<double>(mine.top5)};

@@ -11,8 +11,10 @@ namespace sotto {
 // The score of every `ranks`-th example of the data, beginning with `rank`, `batch` examples at a time.
 Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int rank, int ranks);
 
-// The score of all data, shared out over the ranks. Batch-norm statistics are their mean over ranks while it runs.
-Score evaluate_together(Model& model, const Dataset& data, std::size_t batch, Communicator& communicator);
+// The score of all data, shared out over the ranks. Batch-norm statistics are their mean over ranks while it runs, and
+// parameters those that are given, if any.
+Score evaluate_together(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch,
+                        Communicator& communicator);
 
 // buffers = their mean over ranks.
 void average_buffers(std::span<float> buffers, Communicator& communicator);

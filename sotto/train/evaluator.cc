@@ -37,7 +37,8 @@ EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t 
   }
   const auto model =
       make_model("--model-dir " + file.string() + ": model", metadata["model"], data->shape(), data->classes(), 1);
-  reader.get("parameters", model->parameters());
+  const bool others = reader.has(checkpoint::evaluated_parameters);
+  reader.get(others ? checkpoint::evaluated_parameters : "parameters", model->parameters());
   reader.get("buffers", model->buffers());
   const Score score = evaluate_share(*model, *data, static_cast<std::size_t>(options.batch_size), 0, 1);
   const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));

@@ -8,6 +8,8 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/error.h"
+#include "sotto/core/table.h"
+#include "sotto/model/model.h"
 #include "sotto/optim/optimiser.h"
 
 namespace sotto {
@@ -19,17 +21,35 @@ Sentence sentence_of(const TrainOptions& options) {
   return parse_sentence("--optimiser", chosen == "auto" ? "sgd" : chosen);
 }
 
-// A flag that stands for an option of the optimiser.
+const ModelEntry& model_of(const TrainOptions& options) {
+  std::vector<std::string_view> names;
+  for (const ModelEntry& entry : model_table()) {
+    if (entry.name == options.model) return entry;
+    names.push_back(entry.name);
+  }
+  throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
+}
+
+// A flag that stands for an option of the optimiser; one that an optimiser may be without means something by itself.
 struct Shorthand {
+  std::string_view flag;
   std::string_view option;
   std::string value;
   bool given;
+  bool needed = true;
 };
 
-std::array<Shorthand, 3> shorthands(const TrainOptions& options) {
-  return {{{"momentum", format_double(options.momentum), options.momentum != -1},
-           {"nesterov", "true", options.nesterov},
-           {"weight-decay", format_double(options.weight_decay), options.weight_decay != 0}}};
+std::array<Shorthand, 4> shorthands(const TrainOptions& options) {
+  return {{{"momentum", "momentum", format_double(options.momentum), options.momentum != -1},
+           {"nesterov", "nesterov", "true", options.nesterov},
+           {"weight-decay", "weight-decay", format_double(options.weight_decay), options.weight_decay != -1},
+           {"codec-start-after", "warmup", std::to_string(options.codec_start_after), options.codec_start_after != -1,
+            false}}};
+}
+
+void require_or_own(std::string_view flag, double value) {
+  if (value >= 0 || value == -1) return;
+  throw ConfigError(fmt::format("--{} {}: must be 0 or more, or -1 for the default", flag, format_double(value)));
 }
 
 bool has(const OptimiserEntry& entry, std::string_view option) {
@@ -57,21 +77,25 @@ double momentum_in(const std::string& sentence) {
 
 }  // namespace
 
-std::string optimiser_of(const TrainOptions& options) {
+ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
+  const ModelEntry& model = model_of(options);
   const Sentence sentence = sentence_of(options);
   const OptimiserEntry& entry = optimiser_entry(sentence);
   const Call& call = sentence.calls.front();
+  require_or_own("momentum", options.momentum);
+  require_or_own("weight-decay", options.weight_decay);
+  entry.canonical(sentence, call);  // an error of the sentence itself shows the sentence as it was written
   std::vector<std::string> arguments;
   for (const Argument& argument : call.arguments) {
     arguments.push_back(argument.key.empty() ? argument.value : argument.key + "=" + argument.value);
   }
-  const bool alone = arguments.empty();
   for (const Shorthand& flag : shorthands(options)) {
     if (!flag.given) continue;
     const auto fail = [&](const std::string& why) {
-      throw ConfigError(fmt::format("--{}{}: {}", flag.option, flag.value == "true" ? "" : " " + flag.value, why));
+      throw ConfigError(fmt::format("--{}{}: {}", flag.flag, flag.value == "true" ? "" : " " + flag.value, why));
     };
     if (!has(entry, flag.option)) {
+      if (!flag.needed) continue;
       fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, flag.option,
                        fmt::join(entry.options(), ", ")));
     }
@@ -80,33 +104,35 @@ std::string optimiser_of(const TrainOptions& options) {
     }
     arguments.push_back(fmt::format("{}={}", flag.option, flag.value));
   }
-  if (alone && arguments.empty()) return canonical_optimiser("--optimiser", call.name);
-  entry.canonical(sentence, call);  // an error of the sentence itself shows the sentence as it was written
-  return canonical_optimiser("--optimiser", fmt::format("{}({})", call.name, fmt::join(arguments, ", ")));
-}
-
-void resolve_optimiser(TrainOptions& options, double model_lr, double model_momentum) {
-  const Sentence sentence = sentence_of(options);
-  const OptimiserEntry& entry = optimiser_entry(sentence);
-  if (options.lr == 0) options.lr = entry.default_lr != 0 ? entry.default_lr : model_lr;
-  if (options.momentum < 0 && options.momentum != -1) {
-    throw ConfigError("--momentum " + format_double(options.momentum) +
-                      ": must be in [0, 1), or -1 for the model's own");
-  }
   const std::string made = momentum_of("--codec", read_method("--codec", options.codec));
-  const bool open = has(entry, "momentum") && !says(entry, sentence.calls.front(), "momentum");
-  if (options.momentum == -1 && open) options.momentum = made.empty() ? model_momentum : 0;
   if (options.nesterov && !made.empty()) {
     throw ConfigError(fmt::format("--nesterov: `{}` makes the momentum; write momentum(nesterov=true) there", made));
   }
-  if (options.nesterov && options.momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
-  const std::string resolved = optimiser_of(options);
-  if (!made.empty() && momentum_in(resolved) > 0) {
+  const bool open = has(entry, "momentum") && !says(entry, call, "momentum");
+  const double momentum = options.momentum != -1 ? options.momentum : made.empty() ? model.default_momentum : 0;
+  if (options.nesterov && open && momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
+  if (options.momentum == -1 && open) arguments.push_back("momentum=" + format_double(momentum));
+  const std::string chosen =
+      arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
+  ChosenOptimiser result{canonical_optimiser("--optimiser", chosen), options.lr};
+  if (result.lr == 0) result.lr = entry.default_lr != 0 ? entry.default_lr : model.default_lr;
+  if (!made.empty() && momentum_in(result.sentence) > 0) {
     throw ConfigError(
         fmt::format("--codec {}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say "
                     "--momentum 0, or nothing, and for Adam `ef` in place of it",
-                    options.codec, made, resolved));
+                    options.codec, made, result.sentence));
   }
+  return result;
+}
+
+std::string lasting_options(const ChosenOptimiser& optimiser) {
+  const Sentence sentence = parse_sentence("--optimiser", optimiser.sentence);
+  const Call& call = sentence.calls.front();
+  std::vector<std::string> lasting;
+  for (const Argument& argument : call.arguments) {
+    if (argument.key != "weight-decay") lasting.push_back(argument.key + "=" + argument.value);
+  }
+  return lasting.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(lasting, ", "));
 }
 
 std::string optimiser_list() {

@@ -6,14 +6,19 @@
 
 namespace sotto {
 
-// The optimiser that the options say, with every option named: --optimiser, or that of the codec's preset, or sgd; with
-// --momentum, --nesterov and --weight-decay as options of it. ConfigError when it has no such option, or says it
-// itself.
-std::string optimiser_of(const TrainOptions& options);
+struct ChosenOptimiser {
+  std::string sentence;  // with every option named
+  double lr = 0;
+};
 
-// Fills in the learning rate and momentum of the optimiser or of the model, where nobody said them. ConfigError as
-// above.
-void resolve_optimiser(TrainOptions& options, double model_lr, double model_momentum);
+// The optimiser that the options say: --optimiser, or that of the codec's preset, or sgd; with --momentum, --nesterov
+// and --weight-decay as options of it, and --codec-start-after where it wants dense steps. Learning rate and momentum
+// are its own or the model's where nobody said them. ConfigError when it has no such option, or says it itself, and
+// when the momentum is made before gradients are sent already.
+ChosenOptimiser chosen_optimiser(const TrainOptions& options);
+
+// What of it a checkpoint belongs to: all but the weight decay, which may change on the way, as the rate may.
+std::string lasting_options(const ChosenOptimiser& optimiser);
 
 // One line an optimiser, for help.
 std::string optimiser_list();

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <type_traits>
@@ -27,6 +28,9 @@ void TrainOptions::visit(OptionVisitor& v) {
   data.visit(v);
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
+  v.option("codec-start-after", codec_start_after,
+           "steps at the beginning that send everything, as floats; -1: the optimiser's own (onebit-adam's), else none",
+           {-1, 1e9});
   v.option("codec-warmup", codec_warmup,
            "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
@@ -41,9 +45,12 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
   v.option("optimiser", optimiser, "what makes a step of the mean; auto: the preset's own, or sgd; see the list below");
   v.option("lr", lr, "learning rate; 0: the optimiser's or the model's own", Bounds::at_least(0));
-  v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own", {-1, 1, false, true});
+  v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own, or none where the codec makes it",
+           {-1, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
-  v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+  v.option("weight-decay", weight_decay,
+           "pull of the parameters towards zero; -1: the optimiser's own (adamw's), else none",
+           {-1, std::numeric_limits<double>::infinity(), false, true});
   v.option(
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
@@ -163,16 +170,7 @@ class TomlReader final : public OptionVisitor {
 void resolve(TrainOptions& options) {
   lower(options.model);
   lower(options.data.data);
-  std::vector<std::string_view> names;
-  const ModelEntry* model = nullptr;
-  for (const ModelEntry& entry : model_table()) {
-    names.push_back(entry.name);
-    if (entry.name == options.model) model = &entry;
-  }
-  if (model == nullptr) {
-    throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
-  }
-  resolve_optimiser(options, model->default_lr, model->default_momentum);
+  chosen_optimiser(options);  // for its errors
   if (!options.interface.empty() && !options.address.empty()) {
     throw ConfigError("--interface and --address: say one of them");
   }

@@ -14,6 +14,7 @@ struct TrainOptions {
   std::string model = "lenet";
   DataOptions data;
   std::string codec = "none";
+  std::int64_t codec_start_after = -1;
   std::string codec_warmup;
   std::string aggregator = "auto";
   std::string algorithm = "sync";
@@ -28,7 +29,7 @@ struct TrainOptions {
   double lr = 0;
   double momentum = -1;
   bool nesterov = false;
-  double weight_decay = 0;
+  double weight_decay = -1;
   double average_iterates = 0;
   std::string schedule = "constant";
   std::int64_t horizon = 0;
@@ -56,8 +57,8 @@ struct TrainOptions {
   void visit(OptionVisitor& v);
 };
 
-// Fills in what depends on something else (lr and momentum of optimiser and model, names in lower case), and checks
-// what a range cannot. ConfigError.
+// Puts names in lower case and what is said in two ways into one, and checks what a range cannot. ConfigError. What
+// nobody said stays so: what it means depends on model, codec and optimiser (optimiser.h), which a replay may change.
 void resolve(TrainOptions& options);
 
 // All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and

@@ -15,6 +15,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/state_file.h"
 #include "sotto/train/evaluate.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/recorder.h"
 
 namespace sotto {
@@ -125,7 +126,10 @@ void RunFolder::choose() {
 
 void RunFolder::begin() {
   if (communicator_.rank() == 0) {
-    write_file_atomic(path_ / "config.toml", to_toml(replayable(options_)));
+    const ChosenOptimiser optimiser = chosen_optimiser(options_);
+    write_file_atomic(path_ / "config.toml",
+                      fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
+                                  optimiser.sentence, format_double(optimiser.lr)));
     Recorder::prepare(path_, start_step_);
   }
   communicator_.barrier();
@@ -170,6 +174,8 @@ void RunFolder::write_parts(const fs::path& partial, std::uint64_t steps_done, R
   StateWriter shared(text);
   shared.add("parameters", model.parameters());
   shared.add("buffers", buffers);
+  const auto evaluated = replica.optimiser().to_evaluate();
+  if (!evaluated.empty()) shared.add(checkpoint::evaluated_parameters, evaluated);
   shared.visit("steps", steps_done);
   shared.write(partial / "model");
 }
@@ -179,10 +185,11 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, const checkpoint::M
   Model& model = replica.model();
   StateReader shared(folder / "model");
   check_identity(folder / "model", shared.text(), identity);
-  std::vector<float> mean_buffers;
+  std::vector<float> mean_buffers, evaluated;  // by others alone
   std::uint64_t steps = 0;
   shared.get("parameters", model.parameters());
   shared.visit("buffers", mean_buffers);
+  if (shared.has(checkpoint::evaluated_parameters)) shared.visit(checkpoint::evaluated_parameters, evaluated);
   shared.visit("steps", steps);
   shared.finish();
   if (steps != start_step_) {

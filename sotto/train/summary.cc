@@ -15,6 +15,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["codec_warmup"] = s.options.codec_warmup;
   json["method"] = s.method;
   json["optimiser"] = s.optimiser;
+  json["lr"] = s.lr;
   json["aggregator"] = s.aggregator;
   json["remark"] = s.remark;
   json["algorithm"] = s.options.algorithm;

@@ -16,6 +16,7 @@ struct Summary {
   TrainOptions options;
   std::string method;      // canonical: every option of memory and codec named
   std::string optimiser;   // canonical, too
+  double lr = 0;           // before the schedule
   std::string aggregator;  // the one in use
   std::string remark;      // what was chosen while it ran, and why
   Recorder::Medians medians;

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/warmup.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -18,6 +17,7 @@
 #include "sotto/train/capture.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/optimiser.h"
+#include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
 #include "sotto/train/run_folder.h"
@@ -47,22 +47,19 @@ class Trainer {
         test_(open_dataset(options.data, Split::test)),
         model_(make_model("--model", options.model, train_->shape(), train_->classes(), seed())),
         loader_(*train_, {seed(), world.rank, world.size, size(options.batch_size), 2}),
-        optimiser_(optimiser_of(options)),
+        optimiser_(chosen_optimiser(options)),
         replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024),
                  accumulate(), seed(), world.rank),
-        steps_(planned_steps()),
-        schedule_(make_schedule("--schedule", options.schedule, horizon(), steps_per_epoch())),
-        // A bad sentence is told before the ranks meet.
-        phases_(phases()),
-        method_(canonical_phases("--codec", phases_)),
+        plan_(plan_run(options, loader_.steps_per_epoch(), replica_.optimiser().dense_steps())),
+        schedule_(make_schedule("--schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
+        method_(method()),
         capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
-        algorithm_(
-            make_algorithm("--algorithm", options.algorithm,
-                           {options.codec, options.aggregator, options.overlap, seed(), 0,
-                            static_cast<int>(options.codec_threads), replica_.optimiser().dense_steps(), phases_},
-                           replica_.buckets(), *communicator_)) {}
+        algorithm_(make_algorithm("--algorithm", options.algorithm,
+                                  {options.codec, options.aggregator, options.overlap, seed(), 0,
+                                   static_cast<int>(options.codec_threads), plan_.phases},
+                                  replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
     agree_on_options();
@@ -76,15 +73,19 @@ class Trainer {
       say("no checkpoint yet: starting at step 0");
     }
     folder.begin();
+    if (plan_.only_dense()) {
+      say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it is dense",
+                      plan_.phases.back().first_step, plan_.steps));
+    }
     Recorder recorder(folder.path(), communicator_->rank());
     recorder_ = &recorder;
 
     TrainResult result;
     result.train_dir = folder.path().string();
     std::uint64_t step = folder.start_step();
-    for (bool stop = false; step < steps_ && !stop; ++step) stop = train_step(step);
+    for (bool stop = false; step < plan_.steps && !stop; ++step) stop = train_step(step);
     result.steps = step;
-    if (step < steps_) result.signal = std::max(1, agreed_signal());
+    if (step < plan_.steps) result.signal = std::max(1, agreed_signal());
     save(step);
     if (evaluated_ != step || step == 0) evaluate(step);
     recorder.flush();
@@ -100,40 +101,21 @@ class Trainer {
  private:
   std::unique_ptr<Optimiser> make_step() {
     const std::size_t parameters = model_->layout().size();
-    auto optimiser = make_optimiser("--optimiser", optimiser_, parameters);
+    auto optimiser = make_optimiser("--optimiser", optimiser_.sentence, parameters);
     if (options_.average_iterates == 0) return optimiser;
-    auto averaged = std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
-    averaged_ = averaged.get();
-    return averaged;
+    return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
   }
 
   static std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
+  // A bad one is told before the ranks meet.
+  std::string method() const {
+    check_phases("--codec", plan_.phases, replica_.buckets());
+    return canonical_phases("--codec", plan_.phases);
+  }
   std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
   double epochs_at(std::uint64_t step) const {
     return static_cast<double>(step * accumulate()) / static_cast<double>(loader_.steps_per_epoch());
-  }
-  std::uint64_t steps_per_epoch() const { return std::max<std::uint64_t>(1, loader_.steps_per_epoch() / accumulate()); }
-  std::uint64_t full_steps() const {
-    return static_cast<std::uint64_t>(options_.epochs) * loader_.steps_per_epoch() / accumulate();
-  }
-  std::uint64_t planned_steps() const {
-    const std::uint64_t full = full_steps();
-    if (full == 0) {
-      throw ConfigError(fmt::format("--accumulate {}: {} epochs have only {} micro-steps", options_.accumulate,
-                                    options_.epochs,
-                                    static_cast<std::uint64_t>(options_.epochs) * loader_.steps_per_epoch()));
-    }
-    return options_.max_steps > 0 ? std::min(full, static_cast<std::uint64_t>(options_.max_steps)) : full;
-  }
-  std::uint64_t horizon() const {
-    return options_.horizon > 0 ? static_cast<std::uint64_t>(options_.horizon) : full_steps();
-  }
-
-  std::vector<Phase> phases() const {
-    if (options_.codec_warmup.empty()) return {{0, options_.codec, options_.aggregator}};
-    return warmup_phases("--codec-warmup", options_.codec_warmup, options_.codec, options_.aggregator,
-                         steps_per_epoch(), horizon());
   }
 
   // What a checkpoint must have in common with the run that continues it.
@@ -141,13 +123,14 @@ class Trainer {
     return {{"accumulate", std::to_string(options_.accumulate)},
             {"aggregator", options_.aggregator},
             {"algorithm", options_.algorithm},
+            {"average-iterates", format_double(options_.average_iterates)},
             {"batch-size", std::to_string(options_.batch_size)},
             {"bucket-kib", std::to_string(options_.bucket_kib)},
             {"codec", method_},
             {"data", options_.data.data},
             {"data-seed", std::to_string(options_.data.data_seed)},
             {"model", options_.model},
-            {"optimiser", parse_sentence("--optimiser", optimiser_).calls.front().name},
+            {"optimiser", lasting_options(optimiser_)},
             {"parameter-layout", fmt::format("{:016x}", model_->layout().hash())},
             {"ranks", std::to_string(communicator_->size())},
             {"seed", std::to_string(options_.seed)},
@@ -187,7 +170,7 @@ class Trainer {
     StepRow row;
     row.step = step;
     row.epoch = epochs_at(step);
-    row.lr = options_.lr * schedule_->factor(step);
+    row.lr = optimiser_.lr * schedule_->factor(step);
     const bool captured = communicator_->rank() == 0 && capture_.due(step);
     if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
@@ -209,8 +192,8 @@ class Trainer {
   }
 
   void announce_phase(std::uint64_t step) {
-    const auto begins = std::ranges::find(phases_, step, &Phase::first_step);
-    if (phases_.size() == 1 || begins == phases_.end()) return;
+    const auto begins = std::ranges::find(plan_.phases, step, &Phase::first_step);
+    if (plan_.phases.size() == 1 || begins == plan_.phases.end()) return;
     say(fmt::format("step {}  codec {}", step, begins->method));
     remark_.clear();  // what it chooses is said again
   }
@@ -232,9 +215,8 @@ class Trainer {
   }
 
   void evaluate(std::uint64_t done) {
-    if (averaged_ != nullptr) averaged_->swap(model_->parameters());
-    const Score score = evaluate_together(*model_, *test_, size(options_.test_batch_size), *communicator_);
-    if (averaged_ != nullptr) averaged_->swap(model_->parameters());
+    const Score score = evaluate_together(*model_, replica_.optimiser().to_evaluate(), *test_,
+                                          size(options_.test_batch_size), *communicator_);
     const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
     accuracy_ = static_cast<double>(score.top1) / count;
     top5_ = static_cast<double>(score.top5) / count;
@@ -245,14 +227,14 @@ class Trainer {
   }
 
   void show(const StepRow& row, std::uint64_t done) {
-    if (communicator_->rank() != 0 || !(progress_.due() || done == steps_)) return;
+    if (communicator_->rank() != 0 || !(progress_.due() || done == plan_.steps)) return;
     const StepReport& r = row.report;
-    const double remaining = static_cast<double>(steps_ - done) * r.seconds;
+    const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
     progress_.show(fmt::format(
         "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
         "{:.1f})  "
         "{:.1f} KB sent  {:.0f} s left",
-        done, steps_, epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+        done, plan_.steps, epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
         r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
   }
 
@@ -278,7 +260,8 @@ class Trainer {
     Summary summary;
     summary.options = options_;
     summary.method = method_;
-    summary.optimiser = optimiser_;
+    summary.optimiser = optimiser_.sentence;
+    summary.lr = optimiser_.lr;
     summary.aggregator = algorithm_->aggregator();
     summary.remark = remark_;
     summary.medians = medians;
@@ -305,12 +288,10 @@ class Trainer {
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<Model> model_;
   Loader loader_;
-  std::string optimiser_;
-  Averaged* averaged_ = nullptr;  // that of the replica, where iterates are averaged
+  ChosenOptimiser optimiser_;
   Replica replica_;
-  std::uint64_t steps_;  // that the whole run takes, resumed ones included
+  RunPlan plan_;
   std::unique_ptr<Schedule> schedule_;
-  std::vector<Phase> phases_;  // of the codec
   std::string method_;
   Capture capture_;
   Progress progress_;

@@ -33,6 +33,8 @@ struct DryRun {
   std::string remark;                     // why that one
   std::vector<std::uint64_t> bytes_sent;  // a rank
   std::uint64_t dense_bytes = 0;          // of an uncompressed all-reduce, a rank
+  std::uint64_t first_step = 0;           // that sends so: before it come dense ones, or those of a warm-up
+  bool only_dense = false;                // the run ends before that
 };
 DryRun dry_run(const TrainOptions& options);
 

@@ -57,7 +57,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
     Perceptron worker(communicator.rank(), optimiser);
     AlgorithmOptions options;
     options.codec = preset.name;
-    options.dense_steps = worker.optimiser().dense_steps();
+    options.phases = start_after(worker.optimiser().dense_steps(), "test", {{0, options.codec, options.aggregator}});
     const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
     Perceptron other(communicator.rank(), optimiser);
     const auto clone = communicator.clone();

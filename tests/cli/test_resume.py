@@ -47,7 +47,7 @@ def test_of_scatter_reduce(start, good, tmp_path):
 
 
 def test_of_power(start, good, tmp_path):
-    check(start, good, tmp_path, [*TINY, "--codec", "power(2, start=3)", "--ranks", 2])
+    check(start, good, tmp_path, [*TINY, "--codec", "power(2)", "--codec-start-after", 3, "--ranks", 2])
 
 
 def test_of_a_warm_up_of_the_optimiser(start, good, tmp_path):
@@ -78,3 +78,53 @@ def test_config_with_mistakes(good, run, tmp_path):
         (tmp_path / "bad.toml").write_text(bad)
         job = run("train", "--config", "bad.toml")
         assert job.status == 2 and part in job.err and "bad.toml" in job.err, job.err
+
+
+def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
+    """Rate and momentum that nobody said are those of what is trained now."""
+    good("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "first")
+    assert "# With these: optimiser sgd(momentum=0.9, " in (tmp_path / "first" / "config.toml").read_text()
+    for name, flags, wanted in [("dgc", ["--codec", "dgc"], "dgc("), ("adam", ["--optimiser", "adam"], "adam("),
+                                ("memory", ["--codec", "momentum | topk(0.1)"], "sgd(momentum=0, "), ("signum", ["--codec", "signum"], "signum(")]:
+        good("train", "--config", "first/config.toml", *flags, "--train-dir", name)
+        assert summary(tmp_path / name)["optimiser"].startswith(wanted)
+    assert summary(tmp_path / "adam")["lr"] == 0.001 and summary(tmp_path / "dgc")["lr"] == summary(tmp_path / "first")["lr"]
+
+
+@pytest.mark.parametrize("first,then,differs", [
+    ([], ["--momentum", 0], "optimiser sgd(momentum=0.9"),
+    ([], ["--nesterov"], "optimiser sgd(momentum=0.9, nesterov=false)"),
+    (["--optimiser", "adam"], ["--optimiser", "adam(beta2=0.9)"], "optimiser adam(beta1=0.9, beta2=0.999"),
+    (["--codec", "onebit-adam"], ["--codec", "onebit-adam", "--codec-start-after", 3], "codec from step 0: ef | f32; from step 100"),
+    (["--codec", "ef | topk(0.1)"], ["--codec", "ef | topk(0.1)", "--codec-start-after", 3], "codec ef | topk"),
+    ([], ["--average-iterates", 10], "average-iterates 0"),
+    (["--average-iterates", 10], ["--average-iterates", 20], "average-iterates 10"),
+])
+def test_what_a_resume_may_not_change(good, run, first, then, differs):
+    said = ["train", *TINY, "--ranks", 2, "--train-dir", "run"]
+    good(*said, *first, "--max-steps", 2)
+    job = run(*said, *then, "--max-steps", 4, "--resume")
+    assert job.status == 2 and "it was written with" in job.err and differs in job.err, job.err
+
+
+def test_what_a_resume_may_change(good, tmp_path):
+    said = ["train", *TINY, "--ranks", 2, "--train-dir", "run"]
+    good(*said, "--max-steps", 2)
+    good(*said, "--max-steps", 4, "--resume", "--lr", 0.001, "--weight-decay", 0.1)
+    assert summary(tmp_path / "run")["optimiser"].endswith("weight-decay=0.1)") and summary(tmp_path / "run")["lr"] == 0.001
+
+
+def test_the_mean_of_iterates_is_what_is_evaluated(good, tmp_path):
+    said = ["train", *TINY, "--ranks", 2, "--average-iterates", 5, "--train-dir", "run", "--checkpoint-every", 10, "--eval-freq", 10]
+    job = good(*said, "--max-steps", 20)
+    lines = [line for line in good("eval", "--model-dir", "run").out.splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        step, rest = line.split("  loss ")
+        accuracy = rest.split("  ", 1)[1]
+        assert any(f"{step}  test loss " in row and row.endswith(accuracy) for row in job.err.splitlines()), (line, job.err)
+    loss = float(lines[-1].split("loss ")[1].split()[0])
+    assert loss == pytest.approx(summary(tmp_path / "run")["test_loss"], abs=1e-4)
+    good("train", *TINY, "--ranks", 2, "--max-steps", 20, "--train-dir", "last")
+    assert abs(summary(tmp_path / "last")["test_loss"] - loss) > 1e-3, "the last iterate is another one"
+    good(*said, "--max-steps", 24, "--resume")

@@ -28,7 +28,7 @@ def test_the_ratio_falls_from_epoch_to_epoch(good, tmp_path):
     found = summary(tmp_path / "run")
     assert found["codec_warmup"] == "list(50%/20%)"
     assert "from step 16: momentum(m=0.8, " in found["method"] and "topk(ratio=0.02" in found["method"]
-    assert 'momentum = 0.0' in (tmp_path / "run" / "config.toml").read_text().replace("momentum = 0\n", "momentum = 0.0\n")
+    assert found["optimiser"].startswith("sgd(momentum=0, "), "the memory makes it"
 
 
 @pytest.mark.parametrize("codec", ["momentum(0.8, nesterov=true) | topk(0.02) | qsgd(bits=4)", "memsgd | topk(0.02)"])
@@ -61,3 +61,56 @@ def test_the_optimiser_leaves_momentum_to_the_memory(good, tmp_path):
 def test_a_comparison_leaves_it_to_each_codec(good):
     job = good("compare", *TINY, "--ranks", 2, "--max-steps", 3, "--codecs", "none", "momentum | topk(0.1)", "demo | dct(64) | topk(0.1)")
     assert "failed" not in job.out, job.out
+
+
+def test_of_sketches(good, tmp_path):
+    """What changes is the share that a step moves; momentum and error go over in the sketch."""
+    codec = "fetch(0.05, momentum=0.5) | count_sketch(rows=3, columns=30%)"
+    job = good(*flags(codec, "list(30%)"), "--max-steps", 20, "--train-dir", "run", "--check-replicas", 1)
+    assert "step 16  codec fetch(ratio=0.05, momentum=0.5" in job.err, job.err
+
+
+def dense_first(codec, steps):
+    return ["train", *TINY, "--ranks", 3, "--codec", codec, "--codec-start-after", steps]
+
+
+def test_the_codec_starts_after_dense_steps(good, tmp_path):
+    said = dense_first("ef | topk(0.02)", 5)
+    job = good(*said, "--max-steps", 9, "--train-dir", "whole", "--check-replicas", 1)
+    for line in ("step 0  codec ef | f32\n", "step 5  codec ef | topk(0.02)\n"):
+        assert line in job.err, job.err
+    sent = bytes_of(tmp_path / "whole")
+    assert len(set(sent[:5])) == 1 and sent[4] > 5 * max(sent[5:]), sent
+    for first in (4, 5, 6):
+        good(*said, "--max-steps", first, "--train-dir", f"at{first}")
+        good(*said, "--max-steps", 9, "--train-dir", f"at{first}", "--resume")
+        assert summary(tmp_path / f"at{first}")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"], first
+    dry = good(*said, "--dry-run").out
+    assert "from step     5\n" in dry, dry
+
+
+def test_dense_steps_have_the_memory_s_momentum(good, tmp_path):
+    said = ["train", *TINY, "--ranks", 2, "--max-steps", 12, "--lr", 0.05]
+    good(*said, "--codec", "momentum(0.9) | topk(0.02)", "--codec-start-after", 12, "--train-dir", "before")
+    good(*said, "--momentum", 0.9, "--train-dir", "after")
+    before, after = summary(tmp_path / "before"), summary(tmp_path / "after")
+    assert before["test_loss"] == pytest.approx(after["test_loss"], rel=1e-4)
+
+
+def test_dense_steps_of_an_optimiser(good, run, tmp_path):
+    said = dense_first("onebit-adam", 6) + ["--max-steps", 9]
+    job = good(*said, "--train-dir", "flag")
+    assert "step 0  codec ef | f32\n" in job.err and "step 6  codec onebit-adam\n" in job.err, job.err
+    good("train", *TINY, "--ranks", 3, "--codec", "onebit-adam", "--optimiser", "onebit-adam(warmup=6)", "--max-steps", 9,
+         "--train-dir", "option")
+    assert summary(tmp_path / "flag")["optimiser"].startswith("onebit-adam(warmup=6, ")
+    assert summary(tmp_path / "flag")["parameters_sha256"] == summary(tmp_path / "option")["parameters_sha256"]
+    job = run(*said, "--optimiser", "onebit-adam(warmup=6)")
+    assert job.status == 2 and "--codec-start-after 6: the optimiser `onebit-adam(warmup=6)` says it, too" in job.err, job.err
+
+
+@pytest.mark.parametrize("said,step", [(["--codec", "onebit-adam"], 100), (["--codec", "lss", "--codec-start-after", 500], 500)])
+def test_a_run_that_ends_before_its_codec_begins_says_so(good, said, step):
+    said = ["train", *TINY, "--ranks", 2, *said, "--max-steps", 3]
+    assert f"warning: the codec would begin at step {step}, and this run ends at step 3" in good(*said).err
+    assert f"from step     {step}: the run ends before" in good(*said, "--dry-run").out
