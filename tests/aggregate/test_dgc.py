@@ -6,7 +6,8 @@ import subprocess
 import numpy
 import pytest
 
-SHAPES = [(20, 30), (16, 3, 4, 2), (12, 40), (7, 5)]
+SHAPES = [(20, 30), (16, 3, 4, 2), (12, 40), (50,), (7, 5), (1500,)]
+DENSE = 1024  # longest tensor of one dimension that goes whole
 RANKS = 4
 STEPS = 100
 F32 = numpy.float32
@@ -32,6 +33,9 @@ class Worker:
         else:
             self.u = self.m * self.u + g
             self.v = self.v + self.u
+        if g.ndim == 1 and g.size <= DENSE:  # nothing was chosen: it keeps its momentum
+            sent, self.v = self.v, numpy.zeros_like(self.v)
+            return sent
         k = math.ceil(g.size * self.ratio)
         threshold = numpy.sort(numpy.abs(self.v).ravel())[-k]
         mask = numpy.abs(self.v) >= threshold
@@ -95,6 +99,14 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, gradients, ratio, m, n
     for other in others:
         without = numpy.array([flat(mean) for mean in model(gradients[:20], *other, 0)])
         assert numpy.linalg.norm(without - wanted[:20]) > 0.05 * numpy.linalg.norm(wanted[:20]), other
+
+
+def test_tensors_of_one_dimension_may_be_selected_from(build_dir, tmp_path, gradients, monkeypatch):
+    wanted = numpy.array([flat(mean) for mean in model(gradients, 0.05, 0.9, False, True, 0)])
+    monkeypatch.setattr("test_dgc.DENSE", 0)
+    selected = numpy.array([flat(mean) for mean in model(gradients, 0.05, 0.9, False, True, 0)])
+    assert numpy.array_equal(averaged(build_dir, tmp_path, gradients, "momentum | topk(0.05, dense=0)", 2000), selected)
+    assert not numpy.array_equal(wanted, selected)
 
 
 @pytest.mark.parametrize("clip", [6.0, 40.0])
