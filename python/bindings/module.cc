@@ -14,6 +14,7 @@
 #include "python/bindings/tensor_aggregate.h"
 #include "python/bindings/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
@@ -250,6 +251,12 @@ PYBIND11_MODULE(_C, module) {
         refuse_aggregate(*sotto::over_process_group(*group, milliseconds(timeout)));
       },
       Released());
+
+  module.def("without_codec", [](const std::string& method) { return sotto::without_codec("codec", method); });
+  module.def("tied_optimiser", [](const std::string& method) {
+    const auto optimiser = sotto::read_method("codec", method).optimiser;
+    return optimiser == "auto" ? std::string() : optimiser;
+  });
 
   py::class_<Hook, std::shared_ptr<Hook>>(module, "Hook")
       .def("identity", &Hook::identity, Released())

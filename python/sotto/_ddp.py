@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,12 +43,13 @@ def compress(
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
     averaging runs beside backward, on a thread of its own, and no Python runs for it.
 
-    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk"). What a preset wants of the optimiser is yours to
-        see to: `sotto codec describe dgc` says that it wants one without momentum. Gradients are exchanged, so presets
-        whose optimiser offers something else (signum, onebit-adam) are those of `sotto train` only in name.
+    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk"). The optimiser is yours, and a warning says so of
+        presets that are tied to one. dgc, fetchsgd and signsgd are whole with torch.optim.SGD(momentum=0), signsgd at a rate
+        near Adam's; demo too, once the gradients' signs have taken their place (p.grad.sign_() after backward). signum
+        and onebit-adam exchange momenta, which a hook does not see: here they are the codec alone, signs of gradients.
     schedule: in place of `codec`, what to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"), (500, "ef |
         topk(0.01)")]``. Memories go over into the next phase; one that would drop what a memory holds is refused.
-    start_after: so many steps without compression first.
+    start_after: so many steps without the codec first; a memory that makes the momentum makes it in them, too.
     rules: other sentences for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
         matches counts; one that matches nothing is an error. Schedule and start_after do not apply to them.
     aggregator: how the mean is made of messages: "auto", "all_reduce", "gather", ...; not for `rules`.
@@ -83,6 +85,10 @@ def compress(
         parameters = _parameters(ddp)
         phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
         lanes = _lanes([name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
+        for sentence in dict.fromkeys(sentence for _, phases in lanes for _, sentence, _ in phases):
+            if optimiser := _C.tied_optimiser(sentence):
+                warnings.warn(f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is "
+                              "yours: help(sotto.compress) says what it must be", stacklevel=2)
         _hooks[ddp] = _C.attach(
             ddp.reducer, group, meeting, parameters, lanes, _check.whole("seed", seed), bucket_bytes,
             nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.threads(threads),
@@ -128,7 +134,7 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
-        dense = [(0, "none", "auto")] if start_after > 0 else []
+        dense = [(0, _C.without_codec(_check.sentence("codec", codec)), "auto")] if start_after > 0 else []
         return [*dense, (start_after, _check.sentence("codec", codec), aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")

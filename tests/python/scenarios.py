@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 import threading
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -233,6 +234,29 @@ def spread_states(folder, old_ranks, **options):
     sotto.load_state_dict(ddp, [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)])
     values = sotto.state_dict(ddp)["values"]
     return {"was": [parts[0] / old_ranks, parts[1]], "is": owed(values, dist.get_world_size())}
+
+
+def spread_sketches(folder, old_ranks, **options):
+    """How far the sketches are from those of the old ranks, at most; and their largest value."""
+    states = [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)]
+    ddp = sotto.compress(make(), **options)
+    sotto.load_state_dict(ddp, states)
+    values = sotto.state_dict(ddp)["values"]
+    names = [name for name in values if "fetch" in name]
+    assert len(names) == 2
+    difference = max((values[name] - state["values"][name]).abs().max().item() for name in names for state in states)
+    return difference, min(values[name].abs().max().item() for name in names)
+
+
+def tied_presets(codecs):
+    """The warnings of each."""
+    said = {}
+    for codec in codecs:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sotto.compress(make(), codec)
+        said[codec] = [str(warning.message) for warning in caught if warning.filename == __file__]
+    return said
 
 
 def damaged_states():

@@ -83,6 +83,13 @@ def test_what_one_rank_does_not_aggregate(pair, what):
     assert first == second == [[2.0] * 3]
 
 
+def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
+    for said in pair.values("tied_presets", codecs=["dgc", "signum", "topk", "ef | topk(0.1)"]):
+        assert len(said["dgc"]) == 1 and "dgc is tied to the optimiser dgc" in said["dgc"][0]
+        assert len(said["signum"]) == 1 and "signum is tied to the optimiser signum" in said["signum"][0]
+        assert said["topk"] == [] and said["ef | topk(0.1)"] == []
+
+
 def test_bad_calls(pair):
     wanted = {
         "no ddp": "wants a DistributedDataParallel module, not Net",

@@ -33,6 +33,14 @@ def test_what_is_owed_stays_owed_on_other_ranks(trio, pair, tmp_path):
     assert sum(rank["is"] for rank in found) == pytest.approx(sum(found[0]["was"]), abs=1e-5)
 
 
+def test_sketches_stay_owed_on_other_ranks(trio, pair, tmp_path):
+    """Momentum and error of fetch are the same on all ranks, old and new."""
+    how = {"codec": "fetch(0.05) | count_sketch(rows=3, columns=30%)"}
+    trio.values("save_states", folder=str(tmp_path), steps=3, **how)
+    for difference, largest in pair.values("spread_sketches", folder=str(tmp_path), old_ranks=3, **how):
+        assert largest > 1e-3 and difference < 1e-6 * largest
+
+
 def test_other_numbers_of_ranks(saved, trio, start_ranks):
     for size, job in ((1, start_ranks(1)), (3, trio)):
         for found in job.values("resume_on_other_ranks", folder=saved, old_ranks=2):
