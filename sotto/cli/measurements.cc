@@ -14,14 +14,28 @@
 namespace sotto {
 namespace {
 
+GradientFile only(const std::string& name, const std::string& path, const GradientFile& file) {
+  std::vector<std::string_view> names;
+  for (const Segment& segment : file.layout.segments()) {
+    names.push_back(segment.name);
+    if (segment.name != name) continue;
+    const auto values = std::span(file.values).subspan(segment.offset, segment.numel());
+    if (values.empty()) throw ConfigError(fmt::format("--tensor {}: has no values", name));
+    return {file.step, Layout({{name, 0, segment.shape}}, values.size()), {values.begin(), values.end()}};
+  }
+  throw ConfigError(fmt::format("--tensor: {}: {}", path, unknown_name("tensor", name, names)));
+}
+
 GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   if (options.input != "generated") {
     for (const char* name : {"elements", "sample", "seed"}) {
       if (flags.given(name))
         throw ConfigError(fmt::format("--{}: is of generated values, and --input is a file", name));
     }
-    return read_vector(options.input);
+    GradientFile file = read_vector(options.input);
+    return options.tensor.empty() ? file : only(options.tensor, options.input, file);
   }
+  if (!options.tensor.empty()) throw ConfigError("--tensor: is one of a file, and --input is not given");
   GradientFile input;
   input.values.resize(static_cast<std::size_t>(options.elements));
   fill_sample("--sample", options.sample, static_cast<std::uint64_t>(options.seed), input.values);

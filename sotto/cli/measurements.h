@@ -13,6 +13,7 @@ namespace sotto {
 // What codecs are measured on, how, and how the result is printed.
 struct MeasureOptions {
   std::string input = "generated";
+  std::string tensor;
   std::string sample = "gaussian";
   std::int64_t elements = 1 << 22;
   std::int64_t seed = 1;
@@ -23,6 +24,7 @@ struct MeasureOptions {
   void visit(OptionVisitor& v) {
     v.option("input", input,
              "`generated`, or a file: a captured gradient, .npy, tensors of torch.save, or raw float32");
+    v.option("tensor", tensor, "only this tensor of the file; empty: all");
     v.option("sample", sample, "what is generated: gaussian, student or sparse values");
     v.option("elements", elements, "number of generated values", {1, 1e9});
     v.option("seed", seed, "seed of generated values", Bounds::at_least(0));

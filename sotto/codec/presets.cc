@@ -70,6 +70,11 @@ constexpr std::array table{
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
            "rank-1 factors of each matrix, summed on the way",
            "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice"},
+    Preset{"fetchsgd", "", "fetch(0.01) | count_sketch(rows=5, columns=20%, keep=100%)", "auto", "sgd(momentum=0)",
+           "FetchSGD: Rothchild et al., ICML 2020",
+           "sums of sketches, in which momentum and error are kept; of them the 1 % of largest estimate are taken",
+           "saves nothing where the sketch is not much smaller than the model: 5 rows of 20 % are as many numbers; its "
+           "momentum is the sketch's, so the optimiser has none"},
     Preset{"onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
            "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
            "feedback on both sides",

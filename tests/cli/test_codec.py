@@ -140,6 +140,18 @@ def test_measure_of_what_is_exact(good):
     assert found["relative_error"] == 0 and 4000 < found["bytes"] < 4100
 
 
+def test_measure_one_tensor_of_a_file(good, run, tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"fc.weight": torch.ones(8, 1) @ torch.ones(1, 5), "fc.bias": torch.arange(5.0)}, tmp_path / "a.pt")
+    measure = ["codec", "measure", "--codec", "svd(rank=1, exact=0, probes=0)", "--json", "--input", tmp_path / "a.pt", "--tensor"]
+    found = json.loads(good(*measure, "fc.weight").out)  # its shape is kept: a matrix of rank one
+    assert found["elements"] == 40 and found["relative_error"] < 1e-6
+    wrong = run(*measure, "fc.wieght")
+    assert wrong.status == 2 and "did you mean `fc.weight`?" in wrong.err
+    wrong = run("codec", "measure", "--codec", "none", "--tensor", "fc.bias")
+    assert wrong.status == 2 and "--tensor" in wrong.err
+
+
 def test_measure_prints_a_table(good):
     head, row = good("codec", "measure", "--codec", "int8", "--elements", 5000).out.splitlines()
     assert "encode GB/s" in head and row.startswith("int8")
