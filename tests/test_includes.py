@@ -6,7 +6,7 @@ import re
 LEVELS = [
     ["core"],
     ["kernels"],
-    ["codec", "comm", "data", "model", "optim"],
+    ["codec", "comm", "data", "model", "optim", "topology"],
     ["aggregate"],
     ["algorithm"],
     ["train"],

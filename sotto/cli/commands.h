@@ -19,6 +19,7 @@ int run_eval(std::span<const std::string> arguments);
 int run_compare(std::span<const std::string> arguments);
 int run_demo(std::span<const std::string> arguments);
 int run_codec(std::span<const std::string> arguments);
+int run_topology(std::span<const std::string> arguments);
 int run_data(std::span<const std::string> arguments);
 int run_doctor(std::span<const std::string> arguments);
 

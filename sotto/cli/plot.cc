@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+
+#include "sotto/cli/svg.h"
 
 namespace sotto {
 namespace {
 
 constexpr double width = 520, height = 400;  // of one plot, margins included
 constexpr double left = 72, right = 24, top = 40, bottom = 56;
-// Told apart by colour-blind eyes and in grey (Okabe, Ito).
-constexpr std::array colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
-  }
-  return out;
-}
-
 // One axis: values to the share of its length.
 class Axis {
  public:
@@ -107,7 +97,7 @@ class Drawing {
   }
   void write(double x, double y, std::string_view anchor, std::string_view words, std::string_view more = "") {
     text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
-                         escaped(words));
+                         svg::escaped(words));
   }
 
   void frame() {
@@ -131,7 +121,7 @@ class Drawing {
 
   void draw(std::size_t s) {
     const PlotSeries& series = plot_.series[s];
-    const std::string_view colour = colours[s % colours.size()];
+    const std::string_view colour = svg::colours[s % svg::colours.size()];
     std::string path;
     std::string marks;
     for (const PlotPoint& point : series.points) {
@@ -141,7 +131,7 @@ class Drawing {
       path += fmt::format("{:.1f},{:.1f} ", x, y);
       marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x, y, colour);
       if (!point.label.empty()) {
-        marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 6, y - 5, escaped(point.label));
+        marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 6, y - 5, svg::escaped(point.label));
       }
     }
     text_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n{}", path, colour,
@@ -162,12 +152,9 @@ class Drawing {
 
 std::string to_svg(std::span<const Plot> plots) {
   const double total = width * static_cast<double>(plots.size());
-  std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      total, height);
-  for (std::size_t i = 0; i < plots.size(); ++i) text += Drawing(plots[i], width * static_cast<double>(i)).svg();
-  return text + "</svg>\n";
+  std::string content;
+  for (std::size_t i = 0; i < plots.size(); ++i) content += Drawing(plots[i], width * static_cast<double>(i)).svg();
+  return svg::document(total, height, content);
 }
 
 }  // namespace sotto

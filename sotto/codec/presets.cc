@@ -79,7 +79,8 @@ constexpr std::array table{
            "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
            "feedback on both sides",
            "the warm-up is dense, and too short a one leaves a variance that does not fit: 15 to 20 % of all steps; "
-           "coordinates without a gradient until then never move"},
+           "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
+           "hence an eps of 1e-4, where Adam has 1e-8"},
     Preset{"lossless", "", "f32 | blosc(shuffle, codec=zstd)", "auto", "auto", "",
            "nothing is lost, and little is saved: gradients are noise",
            "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},

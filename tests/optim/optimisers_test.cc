@@ -221,8 +221,8 @@ TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
   constexpr std::size_t size = 9;
   constexpr std::uint64_t warmup = 3;
   const double lr = 0.01, decay = 0.1;
-  const auto a = make_optimiser("test", "onebit-adam(warmup=3, weight-decay=0.1)", size);
-  const auto b = make_optimiser("test", "onebit-adam(warmup=3, weight-decay=0.1)", size);
+  const auto a = make_optimiser("test", "onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)", size);
+  const auto b = make_optimiser("test", "onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)", size);
   const auto adam = make_optimiser("test", "adamw(weight-decay=0.1)", size);
   EXPECT_EQ(a->dense_steps(), warmup);
   std::vector<float> p = random_vector(size, 0), q = p, r = p;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace sotto::svg {
+
+// Told apart by colour-blind eyes and in grey (Okabe, Ito).
+inline constexpr std::array<std::string_view, 6> colours{"#0072b2", "#d55e00", "#009e73",
+                                                         "#cc79a7", "#e69f00", "#56b4e9"};
+
+// Text as it may stand in a document.
+std::string escaped(std::string_view text);
+// `content` on white, as a document that needs nothing else.
+std::string document(double width, double height, std::string_view content);
+
+}  // namespace sotto::svg

@@ -1,0 +1,103 @@
+#include "sotto/topology/mixing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sotto/core/options.h"
+#include "sotto/core/table.h"
+
+namespace sotto {
+namespace {
+
+struct NoOptions {
+  void visit(OptionVisitor&) {}
+};
+
+// The same for a rank and all that it sends to: 1 / (n + 1).
+class Uniform final : public Mixing {
+ public:
+  using Options = NoOptions;
+  explicit Uniform(const Options&) {}
+  std::string sentence() const override { return "uniform"; }
+  Shares shares(const Graph& graph, int rank) const override {
+    const std::size_t peers = graph.out(rank).size();
+    const double share = 1 / static_cast<double>(peers + 1);
+    return {share, std::vector<double>(peers, share)};
+  }
+};
+
+// 1 / (1 + the larger of two neighbours' numbers of neighbours), which makes rows and columns add up to 1 on any
+// symmetric graph.
+class Metropolis final : public Mixing {
+ public:
+  using Options = NoOptions;
+  explicit Metropolis(const Options&) {}
+  std::string sentence() const override { return "metropolis"; }
+  Shares shares(const Graph& graph, int rank) const override {
+    Shares shares;
+    for (const int peer : graph.out(rank)) {
+      const std::size_t most = std::max(graph.out(rank).size(), graph.out(peer).size());
+      shares.sent.push_back(1 / static_cast<double>(most + 1));
+      shares.kept -= shares.sent.back();
+    }
+    return shares;
+  }
+  std::string problem(const Topology& topology) const override {
+    return topology.symmetric() ? "" : "is of neighbours that both send; `" + topology.sentence() + "` has others";
+  }
+};
+
+struct SelfWeightedOptions {
+  double share = 0.5;
+  void visit(OptionVisitor& v) { v.option("share", share, "of what a rank holds that it keeps", {0, 1, true, true}); }
+};
+
+class SelfWeighted final : public Mixing {
+ public:
+  using Options = SelfWeightedOptions;
+  explicit SelfWeighted(const Options& options) : options_(options) {}
+  std::string sentence() const override { return record_options("self_weighted", options_); }
+  Shares shares(const Graph& graph, int rank) const override {
+    const std::size_t peers = graph.out(rank).size();
+    if (peers == 0) return {};
+    return {options_.share, std::vector<double>(peers, (1 - options_.share) / static_cast<double>(peers))};
+  }
+
+ private:
+  Options options_;
+};
+
+template <class Kind>
+std::unique_ptr<Mixing> make(const Sentence& sentence, const Call& call) {
+  typename Kind::Options options;
+  read_options(sentence, call, options);
+  return std::make_unique<Kind>(options);
+}
+
+template <class Kind>
+constexpr MixingEntry entry(std::string_view name, std::string_view summary, std::string_view paper) {
+  return {name, summary, paper, [] { return help_options(typename Kind::Options{}); }, make<Kind>};
+}
+
+constexpr std::array table{
+    entry<Uniform>("uniform", "a rank keeps as much as it sends to each peer", "Assran et al., ICML 2019"),
+    entry<Metropolis>("metropolis", "of two neighbours the one with more of them decides", "Xiao, Boyd, 2004"),
+    entry<SelfWeighted>("self_weighted", "a rank keeps a given share, and sends the rest in equal parts", ""),
+};
+
+}  // namespace
+
+std::span<const MixingEntry> mixing_table() { return table; }
+
+std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology) {
+  const Sentence sentence = parse_sentence(where, text);
+  const Call& call = sentence.calls.front();
+  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "a mixing is a single call");
+  auto mixing = require_entry(mixing_table(), "mixing", sentence, call).make(sentence, call);
+  if (const std::string problem = mixing->problem(topology); !problem.empty()) {
+    fail_at(sentence, call, call.position, problem);
+  }
+  return mixing;
+}
+
+}  // namespace sotto

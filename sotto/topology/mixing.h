@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/core/sentence.h"
+#include "sotto/topology/graph.h"
+#include "sotto/topology/topology.h"
+
+namespace sotto {
+
+// What share of what it holds a rank keeps in a round, and sends to each of graph.out(rank): they add up to 1, so the
+// sum over all ranks stays the same.
+struct Shares {
+  double kept = 1;
+  std::vector<double> sent;
+};
+
+class Mixing {
+ public:
+  virtual ~Mixing() = default;
+  virtual std::string sentence() const = 0;  // canonical, every option named
+  virtual Shares shares(const Graph& graph, int rank) const = 0;
+  // Why it cannot be used with this topology; empty when it can.
+  virtual std::string problem(const Topology& /*topology*/) const { return ""; }
+};
+
+// A line of the table of mixings.
+struct MixingEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view paper;
+  std::string (*help)();
+  std::unique_ptr<Mixing> (*make)(const Sentence& sentence, const Call& call);
+};
+std::span<const MixingEntry> mixing_table();
+
+// `text` is one call, as "self_weighted(0.5)". ConfigError, which begins with `where`, also when it does not suit the
+// topology.
+std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology);
+
+}  // namespace sotto

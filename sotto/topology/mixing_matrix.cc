@@ -1,0 +1,91 @@
+#include "sotto/topology/mixing_matrix.h"
+
+#include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sotto {
+namespace {
+
+constexpr double tolerance = 1e-12;  // of what is rounded in some hundred rounds
+
+bool near(double a, double b) { return std::abs(a - b) < tolerance; }
+
+}  // namespace
+
+MixingMatrix::MixingMatrix(int ranks) : ranks_(ranks), shares_(static_cast<std::size_t>(ranks * ranks)) {}
+
+MixingMatrix MixingMatrix::identity(int ranks) {
+  MixingMatrix matrix(ranks);
+  for (int rank = 0; rank < ranks; ++rank) matrix.at(rank, rank) = 1;
+  return matrix;
+}
+
+MixingMatrix MixingMatrix::of(const Graph& graph, const Mixing& mixing) {
+  MixingMatrix matrix(graph.ranks());
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    const Shares shares = mixing.shares(graph, rank);
+    matrix.at(rank, rank) = shares.kept;
+    for (std::size_t i = 0; i < shares.sent.size(); ++i) matrix.at(graph.out(rank)[i], rank) = shares.sent[i];
+  }
+  return matrix;
+}
+
+MixingMatrix MixingMatrix::operator*(const MixingMatrix& before) const {
+  MixingMatrix product(ranks_);
+  for (int i = 0; i < ranks_; ++i) {
+    for (int k = 0; k < ranks_; ++k) {
+      for (int j = 0; j < ranks_; ++j) product.at(i, j) += at(i, k) * before.at(k, j);
+    }
+  }
+  return product;
+}
+
+bool MixingMatrix::doubly_stochastic() const {
+  for (int i = 0; i < ranks_; ++i) {
+    const auto row = shares_.begin() + i * ranks_;
+    if (!near(std::accumulate(row, row + ranks_, 0.0), 1)) return false;
+  }
+  return true;
+}
+
+bool MixingMatrix::averages() const {
+  for (int i = 0; i < ranks_; ++i) {
+    const auto row = shares_.begin() + i * ranks_;
+    const double weight = std::accumulate(row, row + ranks_, 0.0);
+    if (!std::all_of(row, row + ranks_, [&](double share) { return near(share / weight, 1.0 / ranks_); })) return false;
+  }
+  return true;
+}
+
+double MixingMatrix::second_eigenvalue() const {
+  if (ranks_ == 1) return 0;
+  const Eigen::Map<const Eigen::MatrixXd> matrix(shares_.data(), ranks_, ranks_);  // transposed: the same eigenvalues
+  const Eigen::VectorXcd values = Eigen::EigenSolver<Eigen::MatrixXd>(matrix, false).eigenvalues();
+  std::vector<double> magnitudes;
+  for (const auto& value : values) magnitudes.push_back(std::abs(value));
+  std::ranges::nth_element(magnitudes, magnitudes.begin() + 1, std::greater());
+  return magnitudes[1];
+}
+
+Consensus consensus(const Topology& topology, const Mixing& mixing) {
+  constexpr std::size_t most_periods = 4;  // what has not averaged by then never does, but in the limit
+  Consensus found;
+  found.doubly_stochastic = true;
+  MixingMatrix product = MixingMatrix::identity(topology.ranks());
+  if (product.averages()) found.exact_after = 0;
+  for (std::size_t round = 0; round < most_periods * topology.period(); ++round) {
+    const MixingMatrix matrix = MixingMatrix::of(topology.round(round), mixing);
+    product = matrix * product;
+    found.doubly_stochastic = found.doubly_stochastic && matrix.doubly_stochastic();
+    if (round + 1 == topology.period()) {
+      const double left = product.averages() ? 0 : product.second_eigenvalue();
+      found.spectral_gap = 1 - std::pow(left, 1.0 / static_cast<double>(topology.period()));
+    }
+    if (!found.exact_after && product.averages()) found.exact_after = round + 1;
+  }
+  return found;
+}
+
+}  // namespace sotto

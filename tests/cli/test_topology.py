@@ -1,0 +1,46 @@
+"""sotto topology: what is printed is what the library says; its numbers are checked by tests/topology."""
+
+import json
+import xml.etree.ElementTree
+
+import pytest
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8, 9, 16])
+@pytest.mark.parametrize("name", ["0", "1", "2", "3", "4", "5", "hypercube(peers=1)", "torus", "hosts(2)"])
+def test_show_as_json(run, name, ranks):
+    job = run("topology", "show", name, "--ranks", ranks, "--json")
+    if ranks % 2 and name in ("1", "3", "hosts(2)") or ranks & (ranks - 1) and name.startswith("hyper"):
+        assert job.status == 2 and f"{ranks} ranks" in job.err
+        return
+    found = json.loads(job.out)
+    assert found["ranks"] == ranks and 0 <= found["spectral_gap"] <= 1
+    values = [float(rank) for rank in range(ranks)]
+    exact = found["rounds_to_exact_average"]
+    for number in range(exact or 3 * len(found["rounds"])):
+        shown = found["rounds"][number % len(found["rounds"])]
+        for rank, peers in enumerate(shown["sends_to"]):
+            assert rank not in peers and len(set(peers)) == len(peers)
+            assert all(shown["matrix"][peer][rank] > 0 for peer in peers)
+        values = [sum(share * value for share, value in zip(row, values)) for row in shown["matrix"]]
+        assert sum(values) == pytest.approx(ranks * (ranks - 1) / 2)
+    near = [value == pytest.approx((ranks - 1) / 2, abs=1e-9) for value in values]
+    assert all(near) == (exact is not None)
+
+
+def test_show_prints_and_draws(good, tmp_path):
+    text = good("topology", "show", "exponential", "--ranks", 8, "--svg", "a.svg").out
+    assert "3 rounds in turns, directed" in text and "exact average after 3 rounds" in text and "   3 -> 7" in text
+    root = xml.etree.ElementTree.parse(tmp_path / "a.svg").getroot()
+    lines = [e for e in root.iter() if e.tag.endswith("line")]
+    assert len(lines) == 3 * 8 - 4  # in the last round pairs send to each other: one line with two heads
+    assert "shares of more than 16 ranks" in good("topology", "show", "ring", "--ranks", 17).out
+
+
+def test_list_and_mistakes(good, run):
+    text = good("topology", "list").out
+    assert all(name in text for name in ("random_regular", "bipartite_linear", "metropolis"))
+    for arguments, words in [(["rnig"], "did you mean `ring`"), (["9"], "ids 0 to 5"), (["5", "--mixing", "metropolis"], "neighbours"),
+                             (["5", "--svg", "a.png"], ".svg"), (["5", "--ranks", 0], "--ranks 0")]:  # fmt: skip
+        job = run("topology", "show", *arguments)
+        assert job.status == 2 and words in job.err, job.err

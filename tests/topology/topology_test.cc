@@ -1,0 +1,103 @@
+#include "sotto/topology/topology.h"
+
+#include <gtest/gtest.h>
+
+#include "sotto/topology/table.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using test::message_of;
+
+TEST(Topologies, TakeTheNextPeersInEveryRound) {
+  const Topology topology = make_topology("test", "exponential", 8);
+  EXPECT_EQ(topology.sentence(), "exponential(peers=1)");
+  ASSERT_EQ(topology.period(), 3U);
+  for (const auto& [round, offset] : {std::pair{0, 1}, {1, 2}, {2, 4}, {3, 1}, {100, 2}}) {
+    for (int rank = 0; rank < 8; ++rank) {
+      EXPECT_EQ(topology.round(static_cast<std::size_t>(round)).out(rank), std::vector{(rank + offset) % 8});
+    }
+  }
+  const Topology two = make_topology("test", "directed_exponential(2)", 8);  // 1, 7, 2, 6, 4
+  ASSERT_EQ(two.period(), 5U);
+  EXPECT_EQ(two.round(2).out(0), (std::vector{4, 1}));
+  EXPECT_EQ(two.with_peers(5).period(), 1U);
+  EXPECT_EQ(two.with_peers(9).peers(), 5U);
+}
+
+TEST(Topologies, HaveNamesAndIds) {
+  for (const char* id : {"0", "1", "2", "3", "4", "5"}) {
+    const Topology topology = make_topology("test", id, 8);
+    const auto& entry = topology_table()[static_cast<std::size_t>(*id - '0')];
+    EXPECT_EQ(std::to_string(entry.id), id);
+    EXPECT_TRUE(topology.sentence().starts_with(std::string(entry.name))) << topology.sentence();
+  }
+  EXPECT_NE(message_of([] { make_topology("--topology", "6", 8); }).find("0 to 5"), std::string::npos);
+  EXPECT_NE(message_of([] { make_topology("--topology", "rink", 8); }).find("did you mean `ring`"), std::string::npos);
+}
+
+TEST(Topologies, OfOneRankHaveNoEdges) {
+  for (const TopologyEntry& entry : topology_table()) {
+    const std::string text = std::string(entry.name) + (entry.name == "hosts" ? "(1)" : "");
+    const Topology topology = make_topology("test", text, 1);
+    EXPECT_TRUE(topology.round(0).out(0).empty()) << text;
+    EXPECT_TRUE(topology.symmetric() && topology.regular() && topology.connected()) << text;
+  }
+}
+
+TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
+  for (const TopologyEntry& entry : topology_table()) {
+    for (int ranks = 2; ranks <= 16; ++ranks) {
+      const std::string text = std::string(entry.name) + (entry.name == "hosts" ? "(2)" : "");
+      std::string error;
+      try {
+        const Topology topology = make_topology("test", text, ranks);
+        EXPECT_TRUE(topology.connected()) << text << ", " << ranks;
+        const Topology again = make_topology("test", topology.sentence(), ranks);
+        ASSERT_EQ(again.period(), topology.period());
+        for (std::size_t i = 0; i < topology.period(); ++i) EXPECT_EQ(again.round(i), topology.round(i));
+      } catch (const ConfigError& refused) {
+        error = refused.what();
+      }
+      const bool odd = ranks % 2 != 0;
+      const bool refused = entry.name.starts_with("bipartite") || entry.name == "hosts" ? odd
+                           : entry.name == "hypercube"                                  ? (ranks & (ranks - 1)) != 0
+                           : entry.name == "random_regular"                             ? odd || ranks <= 3
+                                                                                        : false;
+      EXPECT_EQ(!error.empty(), refused) << text << ", " << ranks << ": " << error;
+    }
+  }
+}
+
+TEST(Topologies, OfPairsAreBipartite) {
+  for (const char* text : {"1", "3", "ring", "directed_linear"}) {
+    EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;
+  }
+  EXPECT_FALSE(make_topology("test", "exponential", 8).bipartite());
+  EXPECT_FALSE(make_topology("test", "ring", 7).bipartite());
+  EXPECT_TRUE(make_topology("test", "1", 8).symmetric());
+  EXPECT_FALSE(make_topology("test", "0", 8).symmetric());
+  EXPECT_TRUE(make_topology("test", "ring", 8).symmetric());
+  EXPECT_FALSE(make_topology("test", "star", 8).regular());
+}
+
+TEST(Topologies, SayWhyThereIsNone) {
+  const auto why = [](const char* text, int ranks) {
+    return message_of([&] { make_topology("--topology", text, ranks); });
+  };
+  EXPECT_NE(why("1", 7).find("no even number"), std::string::npos) << why("1", 7);
+  EXPECT_NE(why("torus(rows=3)", 8).find("whole rows"), std::string::npos);
+  EXPECT_NE(why("hypercube", 6).find("power of two"), std::string::npos);
+  EXPECT_NE(why("random_regular(3)", 5).find("even"), std::string::npos);
+  EXPECT_NE(why("random_regular(8)", 8).find("below the number of ranks"), std::string::npos);
+  EXPECT_NE(why("random_regular(1)", 4).find("at least 2"), std::string::npos);
+  EXPECT_NE(why("hosts", 8).find("hosts(4)"), std::string::npos);
+  EXPECT_NE(why("hosts(3)", 8).find("whole hosts"), std::string::npos);
+  EXPECT_NE(why("exponential(0)", 8).find("at least 1"), std::string::npos);
+  EXPECT_NE(why("ring | ring", 8).find("single call"), std::string::npos);
+  EXPECT_NE(why("ring(peers=-1)", 8).find("peers"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto
