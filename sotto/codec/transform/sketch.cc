@@ -126,18 +126,19 @@ void Sketch::add_inverse(const Layout&, const Piece& piece, std::span<const std:
     kernels::scatter_add(rows, selected, 0, all);
     cells = all;
   }
-  const auto estimates = estimates_.room(out.size());
-  workers().run_stretches(out.size(), workers().grain(), [&](std::size_t begin, std::size_t end) {
-    estimate(shape, piece.first + begin, cells, estimates.subspan(begin, end - begin));
-  });
+  const auto estimate_from = [&](std::size_t begin, std::span<float> some) {
+    estimate(shape, piece.first + begin, cells, some);
+  };
   const std::size_t keep = keep_.of(out.size());
-  if (keep == out.size()) return kernels::axpy(scale, estimates, out);
-  candidates_.reserve(out.size());
-  const auto kept = kept_.room(keep);
-  const Group group{.energies = estimates, .segment = piece.segment, .atoms = estimates.size()};
-  std::size_t count = 0;
-  candidates_.select_largest(workers(), keep, {&group, 1}, kept, {&count, 1});
-  for (const std::uint32_t i : kept.first(count)) out[i] += scale * estimates[i];
+  if (keep < out.size()) return largest_.add(workers(), Computed(estimate_from), keep, scale, out);
+  workers().run_stretches(out.size(), workers().grain(), [&](std::size_t begin, std::size_t end) {
+    std::array<float, chunk> room;
+    for (; begin < end; begin += chunk) {
+      const auto some = std::span(room).first(std::min(chunk, end - begin));
+      estimate_from(begin, some);
+      kernels::axpy(scale, some, out.subspan(begin, some.size()));
+    }
+  });
 }
 
 Contract Sketch::contract(const Layout& /*layout*/) const {

@@ -7,8 +7,8 @@
 
 #include "sotto/codec/amount.h"
 #include "sotto/codec/scratch.h"
-#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/stage.h"
+#include "sotto/codec/transform/streamed_largest.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -74,9 +74,8 @@ class Sketch : public Transform {
   SketchOptions options_;
   std::size_t sheets_;
   Amount columns_, keep_;
-  mutable Scratch<float> cells_, estimates_;
-  mutable Scratch<std::uint32_t> kept_;
-  mutable Candidates candidates_;
+  mutable Scratch<float> cells_;
+  mutable StreamedLargest largest_;
 };
 
 }  // namespace sotto

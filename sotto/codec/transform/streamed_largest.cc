@@ -1,0 +1,172 @@
+#include "sotto/codec/transform/streamed_largest.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "sotto/codec/select/ranking.h"
+#include "sotto/core/random.h"
+#include "sotto/kernels/element.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t chunk = 4096;   // numbers that are computed together
+constexpr std::size_t sampled = 256;  // of them, of which a sample consists
+constexpr std::size_t one_in = chunk / sampled;
+constexpr unsigned magnitude_bits = 31;
+
+// visit(i, number i) for those of begin .. end.
+template <class Visit>
+void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
+  std::array<float, chunk> room;
+  for (; begin < end; begin += chunk) {
+    const auto some = std::span(room).first(std::min(chunk, end - begin));
+    numbers.compute(begin, some);
+    for (std::size_t j = 0; j < some.size(); ++j) visit(begin + j, some[j]);
+  }
+}
+
+// Of several tasks the digit below which fewer than `rank` are left, how many there are above it, and of it.
+struct Digit {
+  std::size_t value = 0, above = 0, equal = 0;
+};
+template <class CountsOf>
+Digit find_digit(std::size_t tasks, std::size_t digits, std::size_t rank, CountsOf counts_of) {
+  Digit found{.value = digits};
+  while (found.value > 0 && found.above + found.equal < rank) {
+    found.above += found.equal;
+    found.equal = 0;
+    --found.value;
+    for (std::size_t t = 0; t < tasks; ++t) found.equal += counts_of(t)[found.value];
+  }
+  return found;
+}
+
+}  // namespace
+
+std::span<StreamedLargest::Task> StreamedLargest::cut(const Workers& workers, std::size_t count) {
+  const std::size_t most = std::min(static_cast<std::size_t>(workers.threads()), most_tasks);
+  const std::size_t tasks = std::clamp<std::size_t>(count / workers.grain(), 1, most);
+  const std::size_t size = (count / tasks + chunk) / chunk * chunk;
+  std::size_t used = 0;
+  for (std::size_t begin = 0; begin < count; begin += size) tasks_[used++] = {begin, std::min(begin + size, count), 0};
+  return std::span(tasks_).first(used);
+}
+
+void StreamedLargest::add(Workers& workers, const Computed& numbers, std::size_t keep, float scale,
+                          std::span<float> out) {
+  if (keep == 0) return;
+  const auto tasks = cut(workers, out.size());
+  if (keep <= out.size() / one_in && list(workers, numbers, tasks, guess(workers, numbers, tasks, keep), keep)) {
+    return add_listed(workers, tasks, keep, scale, out);
+  }
+  add_ranked(workers, numbers, tasks, keep, scale, out);
+}
+
+// The one that four standard deviations more of a sample reach than are expected among it.
+std::uint32_t StreamedLargest::guess(Workers& workers, const Computed& numbers, std::span<const Task> tasks,
+                                     std::size_t keep) {
+  constexpr unsigned shift = magnitude_bits - digit_bits;
+  workers.run(tasks.size(), [&](std::size_t t) {
+    const auto counts = this->counts(t);
+    std::ranges::fill(counts, 0U);
+    for (std::size_t begin = tasks[t].begin; begin < tasks[t].end; begin += chunk) {
+      const std::size_t at = begin + ElementStream::mix(static_cast<std::uint32_t>(begin / chunk)) % one_in * sampled;
+      visit_numbers(numbers, at, std::min(at + sampled, tasks[t].end),
+                    [&](std::size_t, float number) { ++counts[kernels::element::magnitude_bits(number) >> shift]; });
+    }
+  });
+  const double expected = static_cast<double>(keep) / one_in;
+  const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4);
+  const Digit digit =
+      find_digit(tasks.size(), std::size_t{1} << digit_bits, rank, [&](std::size_t t) { return counts(t); });
+  return std::max(static_cast<std::uint32_t>(digit.value) << shift, 1U);
+}
+
+bool StreamedLargest::list(Workers& workers, const Computed& numbers, std::span<Task> tasks, std::uint32_t least,
+                           std::size_t keep) {
+  const std::size_t room = 3 * keep + chunk;
+  const auto places = places_.room(tasks.size() * (room + 1));
+  const auto values = values_.room(tasks.size() * (room + 1));
+  workers.run(tasks.size(), [&](std::size_t t) {
+    const std::size_t first = t * (room + 1);
+    std::size_t at = 0;
+    visit_numbers(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t i, float number) {
+      places[first + at] = static_cast<std::uint32_t>(i);
+      values[first + at] = number;
+      at += kernels::element::magnitude_bits(number) >= least && at < room ? 1 : 0;
+    });
+    tasks[t].listed = at;
+  });
+  std::size_t total = 0;
+  bool fits = true;
+  for (const Task& task : tasks) {
+    total += task.listed;
+    fits = fits && task.listed < room;
+  }
+  return fits && (total >= keep || least == 1);
+}
+
+void StreamedLargest::add_listed(Workers& workers, std::span<const Task> tasks, std::size_t keep, float scale,
+                                 std::span<float> out) {
+  const std::size_t room = 3 * keep + chunk;
+  const auto places = places_.room(tasks.size() * (room + 1));
+  const auto values = values_.room(tasks.size() * (room + 1));
+  std::size_t total = 0;
+  for (const Task& task : tasks) total += task.listed;
+  const auto magnitudes = magnitudes_.room(tasks.size() * room).first(total);
+  std::size_t at = 0;
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    for (std::size_t j = 0; j < tasks[t].listed; ++j) {
+      magnitudes[at++] = kernels::element::magnitude_bits(values[t * (room + 1) + j]);
+    }
+  }
+  const Ranked last = total > keep ? rank_largest(workers, magnitudes, keep) : Ranked{.value = 0, .equal = keep};
+  std::size_t wanted = total > keep ? keep - last.larger : 0;  // of those that equal the last
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    for (std::size_t j = t * (room + 1); j < t * (room + 1) + tasks[t].listed; ++j) {
+      const std::uint32_t magnitude = kernels::element::magnitude_bits(values[j]);
+      if (magnitude < last.value || (magnitude == last.value && wanted == 0)) continue;
+      wanted -= magnitude == last.value ? 1 : 0;
+      out[places[j]] += scale * values[j];
+    }
+  }
+}
+
+// Three digits of the last one's magnitude, from the highest on; then all that reach it.
+void StreamedLargest::add_ranked(Workers& workers, const Computed& numbers, std::span<const Task> tasks,
+                                 std::size_t keep, float scale, std::span<float> out) {
+  constexpr std::array<unsigned, 4> cuts{magnitude_bits, 18, 9, 0};
+  std::uint32_t last = 0;
+  std::size_t larger = 0;
+  for (std::size_t d = 1; d < cuts.size(); ++d) {
+    const std::uint32_t digits = 1U << (cuts[d - 1] - cuts[d]);
+    workers.run(tasks.size(), [&](std::size_t t) {
+      const auto counts = this->counts(t);
+      std::ranges::fill(counts, 0U);
+      visit_numbers(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t, float number) {
+        const std::uint32_t magnitude = kernels::element::magnitude_bits(number);
+        if (magnitude >> cuts[d - 1] == last) ++counts[magnitude >> cuts[d] & (digits - 1)];
+      });
+    });
+    const Digit digit = find_digit(tasks.size(), digits, keep - larger, [&](std::size_t t) { return counts(t); });
+    last = last << (cuts[d - 1] - cuts[d]) | static_cast<std::uint32_t>(digit.value);
+    larger += digit.above;
+  }
+  // How many of each task equal the last are known, so each of them knows which of those are its own.
+  workers.run(tasks.size(), [&](std::size_t t) {
+    std::size_t wanted = keep - larger;
+    for (std::size_t before = 0; before < t; ++before) {
+      wanted -= std::min<std::size_t>(wanted, counts(before)[last & ((1U << cuts[2]) - 1)]);
+    }
+    visit_numbers(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t i, float number) {
+      const std::uint32_t magnitude = kernels::element::magnitude_bits(number);
+      if (magnitude == 0 || magnitude < last || (magnitude == last && wanted == 0)) return;
+      wanted -= magnitude == last ? 1 : 0;
+      out[i] += scale * number;
+    });
+  });
+}
+
+}  // namespace sotto
