@@ -143,9 +143,12 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
   for (const auto& [layout, method, sent] :
        {std::tuple{small, "f16", (ranks - 1) * 320 * 2},  // 304 floats and padding
         {small, "dct(8)", (ranks - 1) * 304 * 4},
-        {small, "randomk(0.1)", (ranks - 1) * (30 + 1) * 4},
-        {small, "hadamard(8) | randomk(0.1) | bf16", (ranks - 1) * (30 + 1) * 2},
-        {small, "block(16, 0.2, shared)", (ranks - 1) * (4 * 16 + 4) * 4},
+        {small, "randomk(0.1)", (ranks - 1) * (300 + 4) * 4},  // both are dense
+        {small, "randomk(0.1, dense=0)", (ranks - 1) * (30 + 1) * 4},
+        {small, "randomk(0.1, dense=4)", (ranks - 1) * (30 + 4) * 4},
+        {small, "randomk(0.1, scope=bucket, dense=0)", (ranks - 1) * 31 * 4},
+        {small, "hadamard(8) | randomk(0.1, dense=0) | bf16", (ranks - 1) * (30 + 1) * 2},
+        {small, "block(16, 0.2, shared, dense=0)", (ranks - 1) * (4 * 16 + 4) * 4},
         {small, "count_sketch(5, 10) | f16", (ranks - 1) * (5 * 10 + 4) * 2},
         {small, "count_min(5, 3%)", (ranks - 1) * (2 * 5 * 9 + 4) * 4},
         {large, "randomk(0.5)", 2 * 20000 * 4 * (ranks - 1) / ranks},

@@ -42,14 +42,19 @@ std::vector<std::string> all_sentences() {
                                          "threshold(0.7, kind=drop, dense=0)",
                                          "threshold(0.9, kind=drop, scope=bucket, dense=7)",
                                          "threshold(1, kind=drop)",
-                                         "randomk(0.2)",
-                                         "randomk(0.2, unbiased=true)",
+                                         "randomk(0.2, dense=0)",
+                                         "randomk(0.2, unbiased=true, dense=7)",
+                                         "randomk(0.2, scope=bucket, dense=0)",
+                                         "randomk(0.2, unbiased=true, scope=bucket)",
                                          "randomk(0.3, shared=false)",
-                                         "randomk(0.3, shared=false, unbiased=true)",
-                                         "block(4, 0.3)",
+                                         "randomk(0.3, shared=false, unbiased=true, dense=0)",
+                                         "randomk(0.3, shared=false, unbiased=true, scope=bucket, dense=7)",
+                                         "block(4, 0.3, dense=0)",
+                                         "block(4, 0.3, scope=bucket, dense=7)",
                                          "block(3, 0.3, random, unbiased=true)",
-                                         "block(5, 0.2, shared)",
-                                         "block(2, 0.3, shared, unbiased=true)"};
+                                         "block(5, 0.2, shared, dense=0)",
+                                         "block(5, 0.2, shared, scope=bucket)",
+                                         "block(2, 0.3, shared, unbiased=true, scope=bucket, dense=0)"};
   const std::vector<std::string> quantises{"",
                                            "f32",
                                            "f16",
@@ -94,9 +99,10 @@ std::vector<std::string> all_sentences() {
   }
   for (const std::string& transform : transforms) {
     sentences.push_back(transform);
-    for (const char* rest : {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared) | f16",
-                             "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)", "int8(block=32)",
-                             "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
+    for (const char* rest :
+         {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared, dense=0) | f16",
+          "randomk(0.4, scope=bucket, dense=0)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)",
+          "int8(block=32)", "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
       sentences.push_back(transform + " | " + rest);
     }
   }

@@ -1,6 +1,8 @@
 // Selections at random: how likely each element is, their variance in closed form, what their messages have.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sotto/codec/select/random_share.h"
@@ -50,7 +52,7 @@ std::pair<double, double> relative_variance(const std::string& sentence, const I
 
 // Within four standard errors: a test of these eight fails by chance with probability 5e-4.
 TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
-  const Layout layout({{"w", 0, {1003}}}, 1003);
+  const Layout layout({{"w", 0, {17, 59}}}, 1003);
   const Input input{"gaussian", layout, gaussian(layout, 42)};
   const double n = 1003, blocks = 101;  // of 10, the last one of 3
   for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true)", n / 101 - 1},
@@ -66,6 +68,62 @@ TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
     const Contract contract = make_codec("test", sentence)->contract(layout);
     const bool unbiased = contract.kind == Contract::Kind::unbiased;
     EXPECT_NEAR(unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12) << sentence;
+  }
+}
+
+// Of 1003 and 95 atoms together, or 101 and 10 blocks.
+TEST(RandomShare, OfTheBucketHasTheVarianceOfItsClosedForm) {
+  const Layout layout({{"v", 0, {17, 59}}, {"w", 1003, {5, 19}}}, 1098);
+  const Input input{"gaussian", layout, gaussian(layout, 45)};
+  for (const auto& [sentence, omega] : {std::pair{"randomk(0.1, unbiased=true, scope=bucket)", 1098.0 / 110 - 1},
+                                        {"randomk(0.3, shared=false, scope=bucket)", 1 - 330.0 / 1098},
+                                        {"block(10, 0.05, random, unbiased=true, scope=bucket)", 111.0 / 6 - 1},
+                                        {"block(10, 0.3, shared, scope=bucket)", 1 - 34.0 / 111}}) {
+    const auto [variance, deviation] = relative_variance(sentence, input);
+    EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
+    const Contract contract = make_codec("test", sentence)->contract(layout);
+    EXPECT_NEAR(contract.kind == Contract::Kind::unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12)
+        << sentence;
+    const auto decoded = decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+    const auto sent = std::ranges::count_if(decoded, [](float x) { return x != 0; });
+    if (std::string(sentence).starts_with("randomk")) {
+      EXPECT_EQ(sent, contract.kind == Contract::Kind::unbiased ? 110 : 330) << sentence;
+    }
+  }
+}
+
+// Dense segments go as they are, in messages and in sums.
+TEST(RandomShare, LeavesDenseSegmentsWhole) {
+  const Layout layout({{"bias", 0, {9}}, {"w", 16, {6, 7}}, {"scale", 64, {}}, {"v", 65, {5, 5}}}, 90);
+  const Input input{"gaussian", layout, gaussian(layout, 46)};
+  for (const char* scope : {"segment", "bucket"}) {
+    for (const char* form : {"randomk(0.3, shared=true, unbiased={}, scope={}, dense=9)",
+                             "randomk(0.3, shared=false, unbiased={}, scope={}, dense=9)",
+                             "block(2, 0.3, shared, {}, {}, 9)", "block(2, 0.3, random, {}, {}, 9)"}) {
+      for (const bool unbiased : {false, true}) {
+        const std::string sentence = fmt::format(fmt::runtime(form), unbiased, scope);
+        const auto codec = make_codec("test", sentence);
+        const auto decoded = decode(*codec, input, encode(*codec, input));
+        std::size_t sent = 0;
+        for (const Segment& segment : layout.segments()) {
+          for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
+            if (segment.shape.size() < 2) {
+              EXPECT_EQ(decoded[i], input.values[i]) << sentence;
+            } else {
+              sent += decoded[i] != 0 ? 1 : 0;
+            }
+          }
+        }
+        EXPECT_GT(sent, 18U) << sentence;
+        EXPECT_LT(sent, 26U) << sentence;
+        if (!codec->linear_type()) continue;
+        std::vector<float> form_of(codec->linear_count(layout)), out = input.values;
+        codec->to_linear({out, &layout, 0}, 1, {}, std::as_writable_bytes(std::span(form_of)));
+        Bucket bucket{out, &layout, 0};
+        codec->from_linear(std::as_bytes(std::span(form_of)), 1, {}, bucket);
+        EXPECT_EQ(out, decoded) << sentence;
+      }
+    }
   }
 }
 
@@ -86,7 +144,7 @@ TEST(RandomShare, WhatEveryRankKnowsNeedsNoIndices) {
 }
 
 TEST(Block, SendsThoseOfLargestNorm) {
-  const Layout layout({{"w", 0, {11}}}, 11);
+  const Layout layout({{"w", 0, {11, 1}}}, 11);
   // Norms of the blocks of 4: 2, sqrt(10), 3.
   const Input input{"blocks", layout, {1, -1, 1, 1, 0, 3, 0, -1, 0, 0, 3}};
   const auto sent = [&](const std::string& sentence) {
@@ -95,6 +153,18 @@ TEST(Block, SendsThoseOfLargestNorm) {
   EXPECT_EQ(sent("block(4, 0.3)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 0}));
   EXPECT_EQ(sent("block(4, 0.5)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 3}));
   EXPECT_EQ(sent("block(4, 1)"), input.values);
+}
+
+TEST(Block, OfTheBucketAreTheLargestOfAllSegments) {
+  const Layout layout({{"v", 0, {3, 1}}, {"w", 3, {5, 1}}, {"x", 8, {4, 1}}}, 12);
+  // Norms of the blocks of 2: 1, 5; 4, 2, 3; 0, 6.
+  const Input input{"blocks", layout, {0, 1, -5, 4, 0, 0, 2, -3, 0, 0, 6, 0}};
+  const auto sent = [&](const std::string& sentence) {
+    return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+  };
+  EXPECT_EQ(sent("block(2, 0.4, scope=bucket)"), (std::vector<float>{0, 0, -5, 4, 0, 0, 0, 0, 0, 0, 6, 0}));
+  EXPECT_EQ(sent("block(2, 0.1, scope=bucket)"), (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0}));
+  EXPECT_THROW(make_codec("test", "svd | topk(0.5) | block(size=1, scope=bucket)"), ConfigError);
 }
 
 TEST(Block, RefusesWhatMakesNoSense) {

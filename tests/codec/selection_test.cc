@@ -40,7 +40,9 @@ const std::vector<std::string> selections{"topk(0.1, dense=9)",
                                           "threshold(0.2, kind=adaptive, scope=bucket, dense=9)",
                                           "threshold(0.8, kind=drop, dense=9)",
                                           "threshold(0.8, kind=drop, scope=bucket, dense=9)",
-                                          "threshold(1, kind=drop, dense=9)"};
+                                          "threshold(1, kind=drop, dense=9)",
+                                          "block(2, 0.3, dense=9)",
+                                          "block(3, 0.4, scope=bucket, dense=9)"};
 
 TEST(Dense, SegmentsGoWholeAndTheOthersAsIfAlone) {
   const Layout layout = with_biases();
@@ -78,7 +80,8 @@ TEST(Dense, OfTheDefaultAreBiasesAndNoMore) {
   for (const std::int64_t n : {1024, 1025}) {
     const Layout layout({{"bias", 0, {n}}}, static_cast<std::size_t>(n));
     const std::vector<float> values = gaussian(layout, 33);
-    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(0.5, kind=relative)"}) {
+    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(0.5, kind=relative)", "randomk(0.1)",
+                                 "randomk(0.1, shared=false)", "block(4, 0.1)", "block(4, 0.1, shared)"}) {
       EXPECT_EQ(sent(sentence, layout, values) == values, n == 1024) << sentence << " " << n;
     }
   }

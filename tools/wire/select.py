@@ -19,15 +19,28 @@ def share(n, ratio):
     return min(math.ceil(n * ratio * (1 - 1e-12)), n)
 
 
+class Select:
+    """What a selection may be besides a function: of blocks of atoms, known to every rank."""
+
+    def __init__(self, select, block=1, known=False):
+        self.select, self.block, self.known = select, block, known
+
+    def __call__(self, groups, streams):
+        return self.select(groups, streams)
+
+
 def beside_dense(dense, select):
     """Groups of segments of one dimension with at most `dense` values go whole; `select` knows nothing of them."""
 
     def split(groups, origins):
         whole = [dimensions <= 1 and values <= dense for _, _, dimensions, values in origins]
         others = iter(select([g for g, w in zip(groups, whole) if not w], [o for o, w in zip(origins, whole) if not w]))
-        return [[i for i, e in enumerate(g) if e != 0] if w else next(others) for g, w in zip(groups, whole)]
+        # What all ranks know, and blocks, do not leave out zeros.
+        listed = getattr(select, "block", 1) == 1 and not getattr(select, "known", False)
+        dense_ones = lambda g: [(i, f32(1)) for i, e in enumerate(g) if e != 0 or not listed]
+        return [dense_ones(g) if w else next(others) for g, w in zip(groups, whole)]
 
-    return split
+    return Select(split, getattr(select, "block", 1), getattr(select, "known", False))
 
 
 def select_topk(ratio, scope):
@@ -75,38 +88,34 @@ def at_random(n, ratio, stream, number):
     return sorted(t % n for t in taken), f32(n) / f32(max(k, 1))
 
 
-class Select:
-    """What a selection may be besides a function: of blocks of atoms, known to every rank."""
-
-    def __init__(self, select, block=1, known=False):
-        self.select, self.block, self.known = select, block, known
-
-    def __call__(self, groups, streams):
-        return self.select(groups, streams)
+def select_randomk(ratio, shared, unbiased, scope="segment"):
+    return select_block(1, ratio, "shared" if shared else "random", unbiased, scope)
 
 
-def select_randomk(ratio, shared, unbiased):
-    def select(groups, streams):
-        result = []
-        for energies, (stream, number, _, _) in zip(groups, streams):
-            taken, scale = at_random(len(energies), ratio, stream, number)
-            result.append([(i, scale if unbiased else f32(1)) for i in taken])
+def select_block(size, ratio, pick, unbiased, scope="segment"):
+    def blocks_of(energies):
+        return [list(range(lo, min(lo + size, len(energies)))) for lo in range(0, len(energies), size)]
+
+    def norm(energies, block):
+        return f32(math.sqrt(sum(float(energies[i]) ** 2 for i in block) / size))
+
+    def together(groups, streams):
+        """Of these groups as if they were one: what is selected of each."""
+        all_blocks = [(g, block) for g, energies in enumerate(groups) for block in blocks_of(energies)]
+        stream, number = streams[0][:2]
+        taken, scale = at_random(len(all_blocks), ratio, stream, number)
+        if pick == "top":
+            taken = largest([norm(groups[g], block) for g, block in all_blocks], share(len(all_blocks), ratio))
+        result = [[] for _ in groups]
+        for b in taken:
+            g, block = all_blocks[b]
+            result[g] += [(i, scale if unbiased else f32(1)) for i in block]
         return result
 
-    return Select(select, known=shared)
-
-
-def select_block(size, ratio, pick, unbiased):
     def select(groups, streams):
-        result = []
-        for energies, (stream, number, _, _) in zip(groups, streams):
-            blocks = [list(range(lo, min(lo + size, len(energies)))) for lo in range(0, len(energies), size)]
-            taken, scale = at_random(len(blocks), ratio, stream, number)
-            if pick == "top":
-                norms = [f32(math.sqrt(sum(float(energies[i]) ** 2 for i in block) / size)) for block in blocks]
-                taken = largest(norms, share(len(blocks), ratio))
-            result.append([(i, scale if unbiased else f32(1)) for b in taken for i in blocks[b]])
-        return result
+        if scope == "bucket":
+            return together(groups, streams) if groups else []
+        return [together([g], [s])[0] for g, s in zip(groups, streams)]
 
     return Select(select, block=size, known=pick == "shared")
 

@@ -4,23 +4,29 @@
 
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/select/candidates.h"
+#include "sotto/codec/select/dense.h"
+#include "sotto/codec/select/random_share.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
 
-struct BlockOptions {
+struct BlockOptions : DenseOption {
   std::int64_t size = 256;
   double ratio = 0.01;
   std::string pick = "top";
   bool unbiased = false;
+  std::string scope = "segment";
   void visit(OptionVisitor& v) {
     v.option("size", size, "consecutive elements of a block; the last one of a segment may be shorter",
              Bounds{1, 1U << 30});
-    v.option("ratio", ratio, "share of a segment's blocks that is sent, rounded up", Bounds::share());
+    v.option("ratio", ratio, "share of the blocks that is sent, rounded up", Bounds::share());
     v.option("pick", pick, "those of largest norm; at random; at random, the same ones on all ranks, without indices",
              {"top", "random", "shared"});
     v.option("unbiased", unbiased, "blocks at random are multiplied with their number over that of those sent");
+    v.option("scope", scope, "the share is of each segment's blocks, or of those of the whole bucket",
+             {"segment", "bucket"});
+    visit_dense(v);
   }
   // What no single option can be blamed for; empty when there is nothing.
   std::string problem() const {
@@ -34,27 +40,34 @@ struct BlockOptions {
 class Block final : public Select {
  public:
   using Options = BlockOptions;
-  explicit Block(const BlockOptions& options) : options_(options), size_(static_cast<std::size_t>(options.size)) {}
+  explicit Block(const BlockOptions& options)
+      : options_(options),
+        share_{options.ratio, options.scope == "bucket", options.unbiased, static_cast<std::size_t>(options.size)} {}
 
   std::string sentence() const override { return record_options("block", options_); }
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
+    return share_.limits(atoms, each);
+  }
   void reserve(std::size_t atoms, std::size_t groups) override;
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
+  std::size_t dense() const override { return options_.most_dense(); }
+  bool pools() const override { return share_.pools; }
   bool scales() const override { return options_.unbiased; }
   bool blind() const override { return options_.pick != "top"; }
   bool known() const override { return options_.pick == "shared"; }
-  std::size_t block() const override { return size_; }
-  Contract contract(std::span<const std::size_t> atoms) const override;
+  std::size_t block() const override { return share_.block; }
+  // The largest ones leave no more behind than those at random.
+  Contract contract(std::span<const std::size_t> atoms) const override { return share_.contract(atoms); }
 
  private:
-  std::size_t blocks(std::size_t atoms) const { return (atoms + size_ - 1) / size_; }
-  std::size_t select_largest(const Group& group, std::span<std::uint32_t> indices, std::span<std::size_t> count);
+  void find_norms(const Group& group, std::span<float> norms);
 
   BlockOptions options_;
-  std::size_t size_;
+  RandomShare share_;
   Candidates candidates_;
   Scratch<float> norms_;
+  std::vector<Group> of_norms_;
 };
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #include "sotto/codec/select/random_share.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sotto/codec/select/candidates.h"
 #include "sotto/codec/shared_work.h"
@@ -41,11 +42,61 @@ std::size_t take_random_share(Workers& workers, double ratio, std::size_t n, con
   return k;
 }
 
-Contract contract_of_random_share(double ratio, bool unbiased, std::span<const std::size_t> atoms) {
-  double share = 1;  // the smallest one
-  for (const std::size_t n : atoms) {
-    if (n > 0) share = std::min(share, static_cast<double>(share_of(ratio, n)) / static_cast<double>(n));
+std::size_t RandomShare::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
+  const auto share = [this](std::size_t n) { return share_of(ratio, n); };
+  std::ranges::transform(atoms, each.begin(), [this](std::size_t n) { return blocks(n); });
+  if (pools) {
+    const std::size_t k = share(std::accumulate(each.begin(), each.end(), std::size_t{0}));
+    std::ranges::transform(each, each.begin(), [k](std::size_t n) { return std::min(n, k); });
+    return k;
   }
+  std::ranges::transform(each, each.begin(), share);
+  return std::accumulate(each.begin(), each.end(), std::size_t{0});
+}
+
+std::size_t RandomShare::select(Workers& workers, std::span<const Group> groups, const Streams& streams,
+                                std::span<std::uint32_t> indices, std::span<std::size_t> counts,
+                                std::span<float> scales) const {
+  const std::size_t together = pools ? groups.size() : 1;
+  std::size_t total = 0;
+  for (std::size_t g = 0; g < groups.size(); g += together) {
+    const auto some = groups.subspan(g, together);
+    std::size_t n = 0;
+    for (const Group& group : some) n += blocks(group.atoms);
+    // Numbers of those that are selected, as if the groups were one; the random numbers are those of the first.
+    const ElementStream stream = streams.stream(streams.selection, some[0].segment);
+    const std::size_t k = take_random_share(workers, ratio, n, stream, some[0].number, 0, indices.data() + total);
+    if (unbiased && k > 0) std::fill_n(&scales[total], k, static_cast<float>(n) / static_cast<float>(k));
+    auto next = indices.begin() + static_cast<std::ptrdiff_t>(total);
+    const auto end = next + static_cast<std::ptrdiff_t>(k);
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto begin = next;
+      const auto offset = some[i].first - static_cast<std::uint32_t>(before);
+      before += blocks(some[i].atoms);
+      next = std::lower_bound(begin, end, before);
+      workers.run_stretches(static_cast<std::size_t>(next - begin), scattered_grain(workers),
+                            [&](std::size_t from, std::size_t to) {
+                              for (std::size_t j = from; j < to; ++j) begin[static_cast<std::ptrdiff_t>(j)] += offset;
+                            });
+      counts[g + i] = static_cast<std::size_t>(next - begin);
+    }
+    total += k;
+  }
+  return total;
+}
+
+Contract RandomShare::contract(std::span<const std::size_t> atoms) const {
+  double share = 1;  // the smallest one
+  const auto of = [&](std::size_t n) {
+    if (n > 0) share = std::min(share, static_cast<double>(share_of(ratio, n)) / static_cast<double>(n));
+  };
+  std::size_t all = 0;
+  for (const std::size_t n : atoms) {
+    all += blocks(n);
+    if (!pools) of(blocks(n));
+  }
+  if (pools) of(all);
   if (unbiased) {
     return {.kind = Contract::Kind::unbiased, .omega = 1 / share - 1, .delta = 0, .input = Contract::Input::delta};
   }

@@ -1,19 +1,23 @@
 #pragma once
 
+#include "sotto/codec/select/dense.h"
 #include "sotto/codec/select/random_share.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
 
-struct RandomKOptions {
+struct RandomKOptions : DenseOption {
   double ratio = 0.01;
   bool shared = true;
   bool unbiased = false;
+  std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    v.option("ratio", ratio, "share of a segment's elements that is sent, rounded up", Bounds::share());
+    v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
     v.option("shared", shared, "all ranks send the same ones, without indices, and all_reduce can sum them");
     v.option("unbiased", unbiased, "what is sent is multiplied with n/k; behind a memory it goes as it is");
+    v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
+    visit_dense(v);
   }
 };
 
@@ -24,21 +28,28 @@ struct RandomKOptions {
 class RandomK final : public Select {
  public:
   using Options = RandomKOptions;
-  explicit RandomK(const RandomKOptions& options) : options_(options) {}
+  explicit RandomK(const RandomKOptions& options)
+      : options_(options),
+        share_{.ratio = options.ratio, .pools = options.scope == "bucket", .unbiased = options.unbiased} {}
 
   std::string sentence() const override { return record_options("randomk", options_); }
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
+  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
+    return share_.limits(atoms, each);
+  }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float> scales) override;
+                     std::span<std::size_t> counts, std::span<float> scales) override {
+    return share_.select(workers(), groups, streams, indices, counts, scales);
+  }
+  std::size_t dense() const override { return options_.most_dense(); }
+  bool pools() const override { return share_.pools; }
   bool scales() const override { return options_.unbiased; }
   bool blind() const override { return true; }
   bool known() const override { return options_.shared; }
-  Contract contract(std::span<const std::size_t> atoms) const override {
-    return contract_of_random_share(options_.ratio, options_.unbiased, atoms);
-  }
+  Contract contract(std::span<const std::size_t> atoms) const override { return share_.contract(atoms); }
 
  private:
   RandomKOptions options_;
+  RandomShare share_;
 };
 
 }  // namespace sotto
