@@ -149,6 +149,7 @@ class Chain final : public Codec {
                              std::span<std::byte> packed);
   SummedBytes quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                   std::span<std::byte> packed);
+  void require_readable(const Sections& sections, const Bucket& bucket, const Key& key);
   void throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const;
   bool quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc);
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
@@ -165,7 +166,8 @@ class Chain final : public Codec {
   void select_known(const Layout& layout, const Streams& streams, const Plan& plan) const;
   std::span<const float> linear_values(const Bucket& bucket, const Key& key);
   void decode_units(const Sections& sections, float scale) const;
-  void check_rows() const;
+  static double bound_of_sums(const Slot& slot, std::span<const float> rows);
+  const Slot* too_large() const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
   void clear_selected(Bucket& out) const;
 

@@ -133,7 +133,7 @@ Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Ra
   });
   if (stages_.transform) {
     decode_units(sections, 1);
-    check_rows();
+    if (too_large() != nullptr) throw WireError("values whose sums are too large for floats");
   }
   return sections;
 }
@@ -186,21 +186,25 @@ void Chain::decode_units(const Sections& sections, float scale) const {
   kernels::scatter_add(decoded, within_.room(decoded.size()), 0, values);
 }
 
-// Finite rows may stand for sums that are not: no encoder writes such ones.
-void Chain::check_rows() const {
-  for (const Slot& slot : slots_) {
-    const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
-    const std::size_t split = slot.atoms.split;
-    std::uint32_t first = split == 0 ? kernels::max_abs_bits(values) : 0;
-    std::uint32_t second = split == 0 ? std::bit_cast<std::uint32_t>(1.0F) : 0;
-    for (std::size_t begin = 0; split > 0 && begin < values.size(); begin += slot.atoms.width) {
-      first = std::max(first, kernels::max_abs_bits(values.subspan(begin, split)));
-      second = std::max(second, kernels::max_abs_bits(values.subspan(begin + split, slot.atoms.width - split)));
-    }
-    const double bound =
-        static_cast<double>(values.size()) * std::bit_cast<float>(first) * std::bit_cast<float>(second);
-    if (bound > std::numeric_limits<float>::max()) throw WireError("values whose sums are too large for floats");
+// No element of what these rows stand for exceeds it.
+double Chain::bound_of_sums(const Slot& slot, std::span<const float> rows) {
+  const std::size_t split = slot.atoms.split;
+  std::uint32_t first = split == 0 ? kernels::max_abs_bits(rows) : 0;
+  std::uint32_t second = split == 0 ? std::bit_cast<std::uint32_t>(1.0F) : 0;
+  for (std::size_t begin = 0; split > 0 && begin < rows.size(); begin += slot.atoms.width) {
+    first = std::max(first, kernels::max_abs_bits(rows.subspan(begin, split)));
+    second = std::max(second, kernels::max_abs_bits(rows.subspan(begin + split, slot.atoms.width - split)));
   }
+  return static_cast<double>(rows.size()) * std::bit_cast<float>(first) * std::bit_cast<float>(second);
+}
+
+// Finite rows may stand for sums that are not: no encoder writes such ones. REQUIRES the decoded rows in values_.
+const Chain::Slot* Chain::too_large() const {
+  for (const Slot& slot : slots_) {
+    const auto rows = values_.room(slot.value + slot.values()).subspan(slot.value);
+    if (bound_of_sums(slot, rows) > std::numeric_limits<float>::max()) return &slot;
+  }
+  return nullptr;
 }
 
 // REQUIRES the decoded rows of the slot in values_, times `scale` already when they are elements.

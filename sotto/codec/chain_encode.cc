@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -6,6 +9,8 @@
 #include "sotto/codec/chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
+#include "sotto/core/error.h"
+#include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
@@ -90,6 +95,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   }
   const auto side = writer.take(side_bytes);
   SummedBytes packed = quantise_units(bucket, streams, side, writer.rest().first(packed_bytes));
+  if (stages_.transform) require_readable({side, writer.rest().first(packed.range.size())}, bucket, key);
   packed.range = {writer.used(), writer.used() + packed.range.size()};
   writer.take(packed.range.size());
   if (stages_.within) write_indices(*workers_, indices_within, within, writer.take(within.bytes));
@@ -104,6 +110,29 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
     }
   }
   out.finish(header, size, packed);
+}
+
+// Readers refuse rows whose sums may be too large. Quantisers, and what scales the floats within rows, may make them
+// larger than they were: where that might be too much, it is looked at as a reader does.
+void Chain::require_readable(const Sections& sections, const Bucket& bucket, const Key& key) {
+  constexpr double margin = 0x1p48;
+  bool near = false;
+  for (const Slot& slot : slots_) {
+    const auto all = stages_.select ? values_.room(slot.value + slot.values()) : rows_.room(slot.value + slot.values());
+    near = near || bound_of_sums(slot, all.subspan(slot.value)) * margin > std::numeric_limits<float>::max();
+  }
+  if (stages_.within && stages_.within->scales() && !units_.empty()) {
+    const std::size_t kept = units_.back().kept + units_.back().sent;
+    const float most = std::bit_cast<float>(kernels::max_abs_bits(kept_values_.room(kept)));
+    near = near || static_cast<double>(kept) * most * most * margin > std::numeric_limits<float>::max();
+  }
+  if (!near) return;
+  if (!whole_) cut_stretches(slice_);
+  decode_units(sections, 1);
+  if (const Slot* slot = too_large()) {
+    throw NumericError(fmt::format("{} has values whose sums are too large for floats at step {} on rank {}",
+                                   bucket.layout->segments()[slot->piece.segment].name, key.step, key.rank));
+  }
 }
 
 void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
