@@ -70,10 +70,23 @@ AnyStage make_stage(const Sentence& sentence, const Call& call) {
 }
 
 template <class S>
+void visit_options(OptionVisitor& visitor) {
+  typename S::Options options;
+  options.visit(visitor);
+}
+
+template <class S>
 constexpr StageEntry entry(std::string_view name, std::string_view summary, std::string_view paper,
                            std::string_view bytes, std::string_view example = "") {
-  return {name,          kind_of<S>(), summary, paper, bytes, [] { return help_options(typename S::Options{}); },
-          make_stage<S>, example};
+  return {name,
+          kind_of<S>(),
+          summary,
+          paper,
+          bytes,
+          [] { return help_options(typename S::Options{}); },
+          visit_options<S>,
+          make_stage<S>,
+          example};
 }
 
 constexpr std::array table{

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "sotto/codec/stage.h"
+#include "sotto/core/options.h"
 #include "sotto/core/sentence.h"
 
 namespace sotto {
@@ -19,9 +20,10 @@ struct StageEntry {
   std::string_view name;
   StageKind kind;
   std::string_view summary;
-  std::string_view paper;  // where it comes from
-  std::string_view bytes;  // what it puts on the wire, a formula
-  std::string (*help)();   // one line an option (options.h)
+  std::string_view paper;                 // where it comes from
+  std::string_view bytes;                 // what it puts on the wire, a formula
+  std::string (*help)();                  // one line an option (options.h)
+  void (*visit)(OptionVisitor& visitor);  // its options, as they are by default
   AnyStage (*make)(const Sentence& sentence, const Call& call);
   std::string_view example;  // a call of it, where its name alone is not one
 };

@@ -17,10 +17,10 @@ struct Input {
 
 // Every select x quantise x code, and transforms and random selections with some of each, out of a list that has every
 // stage of the table, in more than one form where it has options.
-std::vector<std::string> all_sentences();
-bool is_stochastic(const std::string& sentence);
-bool ranks_draw_alike(const std::string& sentence);
-bool differs_by_rank(const std::string& sentence);  // there is chance that is each rank's own
+std::vector<std::string> listed_sentences();
+// And as many again that are made of the table itself (generated.h), so that a new stage is in them.
+const std::vector<std::string>& all_sentences();
+bool is_stochastic(const std::string& sentence);  // as it turns out
 bool transforms(const std::string& sentence);
 bool selects(const std::string& sentence);
 bool is_warm(const std::string& sentence);  // remembers something of one step in the next

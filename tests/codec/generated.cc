@@ -1,0 +1,194 @@
+#include "tests/codec/generated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "sotto/core/table.h"
+
+namespace sotto::testing {
+namespace {
+
+constexpr int tries = 300;
+
+bool accepts(const StageEntry& stage, const std::string& call) {
+  try {
+    const Sentence sentence = parse_sentence("generated", call);
+    stage.make(sentence, sentence.calls.front());
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+bool is_codec(const std::string& sentence) {
+  try {
+    make_codec("generated", sentence);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+// Options of a stage and values to try, other than those by default.
+struct SentenceMaker::Option {
+  std::string name;
+  std::vector<std::string> values;
+  bool discrete = false;
+};
+
+class SentenceMaker::Options final : public OptionVisitor {
+ public:
+  explicit Options(Philox& random) : random_(random) {}
+
+  void option(std::string_view name, bool& value, std::string_view) override {
+    add(name, value ? "true" : "false", {value ? "false" : "true"}, true);
+  }
+  void option(std::string_view name, std::int64_t& value, std::string_view, Bounds bounds) override {
+    std::vector<std::string> values;
+    const Bounds near = nearby(bounds, 64);
+    if (std::isfinite(bounds.low)) values.push_back(fmt::to_string(std::llround(bounds.low)));
+    for (int i = 0; i < draws; ++i) values.push_back(fmt::to_string(std::llround(draw(near))));
+    add(name, fmt::to_string(value), std::move(values), false);
+  }
+  void option(std::string_view name, double& value, std::string_view, Bounds bounds) override {
+    std::vector<std::string> values;
+    const Bounds near = nearby(bounds, 2);
+    for (int i = 0; i < draws; ++i) {
+      const double drawn = std::round(draw(near) * 1000) / 1000;
+      if (bounds.contains(drawn)) values.push_back(format_double(drawn));
+    }
+    for (const double end : {bounds.low, bounds.high}) {
+      if (std::isfinite(end) && bounds.contains(end)) values.push_back(format_double(end));
+    }
+    add(name, format_double(value), std::move(values), false);
+  }
+  void option(std::string_view name, std::string& value, std::string_view,
+              std::initializer_list<std::string_view> choices) override {
+    if (choices.size() > 0) return add(name, value, {choices.begin(), choices.end()}, true);
+    add(name, value, {"1", "3", "30%", "100%"}, false);  // any text: what there is are numbers and shares
+  }
+
+  std::vector<Option> all;
+
+ private:
+  static constexpr int draws = 2;
+
+  // Vectors of tests are short: what goes far beyond them is all the same.
+  static Bounds nearby(Bounds bounds, double most) {
+    const double low = std::isfinite(bounds.low) ? bounds.low : 0;
+    return {low, std::min(bounds.high, low + most)};
+  }
+  double draw(Bounds bounds) {
+    const double uniform = random_.uniform();
+    return bounds.low + (bounds.high - bounds.low) * uniform * uniform;
+  }
+  void add(std::string_view name, std::string_view usual, std::vector<std::string> values, bool discrete) {
+    std::erase(values, usual);
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    all.push_back({std::string(name), std::move(values), discrete});
+  }
+
+  Philox& random_;
+};
+
+SentenceMaker::SentenceMaker(std::uint64_t seed) : random_(seed, Purpose::test) {
+  for (const StageEntry& stage : stage_table()) {
+    Options options(random_);
+    stage.visit(options);
+    settings_.push_back({&stage, "", "", true});  // as it is by default
+    for (const Option& option : options.all) {
+      for (const std::string& value : option.values) settings_.push_back({&stage, option.name, value, option.discrete});
+    }
+  }
+}
+
+// Half of the options are as by default. Empty when it was refused as often as one may try.
+std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting) {
+  Options options(random_);
+  for (int i = 0; i < tries; ++i) {
+    options.all.clear();
+    stage.visit(options);
+    std::vector<std::string> arguments;
+    for (const Option& option : options.all) {
+      if (setting != nullptr && setting->option == option.name) {
+        arguments.push_back(fmt::format("{}={}", option.name, setting->value));
+      } else if (!option.values.empty() && random_.below(2) == 0) {
+        const auto count = static_cast<std::uint32_t>(option.values.size());
+        arguments.push_back(fmt::format("{}={}", option.name, option.values[random_.below(count)]));
+      }
+    }
+    std::string text(stage.name);
+    if (!arguments.empty()) text += fmt::format("({})", fmt::join(arguments, ", "));
+    if (accepts(stage, text)) return text;
+  }
+  return "";
+}
+
+std::string SentenceMaker::call_of(StageKind kind) {
+  std::vector<const StageEntry*> stages;
+  for (const StageEntry& stage : stage_table()) {
+    if (stage.kind == kind) stages.push_back(&stage);
+  }
+  return call(*stages[random_.below(static_cast<std::uint32_t>(stages.size()))], nullptr);
+}
+
+std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* setting) {
+  std::string own = call(stage, setting);
+  if (own.empty()) return "";
+  // What must stand in front of it its example says.
+  if (const auto bar = stage.example.rfind('|'); bar != std::string_view::npos) {
+    const Sentence example = parse_sentence("generated", stage.example);
+    const StageEntry* before = find_entry(stage_table(), example.calls[example.calls.size() - 2].name);
+    own = fmt::format("{} | {}", call(*before, nullptr), own);
+  }
+  for (int i = 0; i < tries; ++i) {
+    std::vector<std::string> calls;
+    for (const StageKind kind : {StageKind::transform, StageKind::select, StageKind::quantise, StageKind::code}) {
+      if (kind == stage.kind) {
+        calls.push_back(own);
+      } else if (random_.below(2) == 0) {
+        calls.push_back(call_of(kind));
+      }
+      if (kind == StageKind::select && !calls.empty() && random_.below(4) == 0) calls.push_back(call_of(kind));
+    }
+    const std::string text = fmt::format("{}", fmt::join(calls, " | "));
+    if (is_codec(text)) return text;
+  }
+  return "";
+}
+
+std::string SentenceMaker::with(std::size_t number) {
+  const Setting& setting = settings_.at(number);
+  return sentence(*setting.stage, &setting);
+}
+
+std::string SentenceMaker::any() {
+  const auto stages = stage_table();
+  for (;;) {
+    const std::string text = sentence(stages[random_.below(static_cast<std::uint32_t>(stages.size()))], nullptr);
+    if (!text.empty()) return text;
+  }
+}
+
+std::vector<std::string> generated_sentences(std::size_t count) {
+  SentenceMaker maker(2026);
+  const std::size_t settings = maker.settings().size();
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = count < settings ? maker.with(i * settings / count)
+                             : i < settings   ? maker.with(i)
+                                              : maker.any();
+    sentences.push_back(text.empty() ? maker.any() : text);
+  }
+  return sentences;
+}
+
+}  // namespace sotto::testing

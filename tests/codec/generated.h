@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/stages.h"
+#include "sotto/core/random.h"
+
+namespace sotto::testing {
+
+// Sentences made of the table of stages itself, so that a new stage, or option, is in them as it stands in the table.
+class SentenceMaker {
+ public:
+  explicit SentenceMaker(std::uint64_t seed);
+
+  // Something that must occur: an option of a stage that has a value other than the one that it has by default.
+  struct Setting {
+    const StageEntry* stage = nullptr;
+    std::string option, value;
+    bool discrete = false;  // one of a few that there are, not a number that was drawn
+  };
+  const std::vector<Setting>& settings() const { return settings_; }
+
+  // A sentence with setting `number`, and for the rest whatever fits: other options, and other kinds of stage. Empty
+  // when the stage refuses that value.
+  std::string with(std::size_t number);
+  std::string any();
+
+ private:
+  struct Option;
+  class Options;
+
+  std::string call(const StageEntry& stage, const Setting* setting);
+  std::string call_of(StageKind kind);
+  std::string sentence(const StageEntry& stage, const Setting* setting);
+
+  Philox random_;
+  std::vector<Setting> settings_;
+};
+
+// `count` of them, a stretch of settings evenly spread, always the same ones.
+std::vector<std::string> generated_sentences(std::size_t count);
+
+}  // namespace sotto::testing
