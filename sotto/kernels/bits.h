@@ -12,7 +12,7 @@ constexpr std::size_t packed_bytes(std::size_t symbols, unsigned width) { return
 
 // Whether what is left of the last byte behind so many bits is zero. REQUIRES as many bytes as they begin.
 constexpr bool zeros_behind(std::span<const std::byte> packed, std::size_t bits) {
-  return bits % 8 == 0 || packed.back() >> (bits % 8) == std::byte{0};
+  return bits % 8 == 0 || (packed.back() >> (bits % 8)) == std::byte{0};
 }
 
 // Symbol i takes the bits [i*width, (i+1)*width) of `out`, bit b of the stream being bit b%8 of byte b/8, least
