@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <algorithm>
+#include <limits>
 
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/lane_sum-inl.h"
@@ -15,9 +16,9 @@ namespace HWY_NAMESPACE {
 
 // 2^31 p of an element, before it is made whole.
 struct Proportional {
-  HWY_INLINE VF vector(VF value) const { return hn::Mul(hn::Mul(set(factor), hn::Abs(value)), set(element::certain)); }
-  float one(float value) const { return factor * std::abs(value) * element::certain; }
-  float factor;
+  HWY_INLINE VF vector(VF value) const { return hn::Mul(hn::Mul(set(factor), hn::Abs(value)), set(certain)); }
+  float one(float value) const { return factor * std::abs(value) * certain; }
+  float factor, certain;
 };
 
 struct Uniform {
@@ -62,9 +63,14 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
   return count;
 }
 
-std::size_t draw_proportional(std::span<const float> values, float factor, const ElementStream& stream,
+// Of denormals the factor may be larger than a float: a power of two moves to the other side.
+std::size_t draw_proportional(std::span<const float> values, double factor, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* indices, float* scales) {
-  return draw(values, stream, number, first, indices, scales, Proportional{factor});
+  constexpr double unit = 0x1p64;
+  const bool large = factor > static_cast<double>(std::numeric_limits<float>::max());
+  const Proportional chance{static_cast<float>(large ? factor / unit : factor),
+                            large ? static_cast<float>(element::certain * unit) : element::certain};
+  return draw(values, stream, number, first, indices, scales, chance);
 }
 
 std::size_t draw_uniform(std::span<const float> values, float p, const ElementStream& stream, std::uint32_t number,
@@ -94,7 +100,7 @@ HWY_EXPORT(draw_proportional);
 HWY_EXPORT(draw_uniform);
 HWY_EXPORT(sum_abs_below);
 
-std::size_t draw_proportional(std::span<const float> values, float factor, const ElementStream& stream,
+std::size_t draw_proportional(std::span<const float> values, double factor, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* indices, float* scales) {
   return HWY_DYNAMIC_DISPATCH(draw_proportional)(values, factor, stream, number, first, indices, scales);
 }

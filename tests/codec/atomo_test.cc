@@ -288,5 +288,22 @@ TEST_F(Spectral, SparsifiedSingularVectors) {
   expect_variance("svd | atomo(s=3) | atomo(s=40%)", variance(sorted_probabilities(sigma_, 3), noise));
 }
 
+// Of denormals 1 / level is more than a float holds, and probabilities are as of any other numbers.
+TEST(Atomo, DrawsDenormalsAsOftenAsOtherNumbers) {
+  const Layout layout({{"w", 0, {4, 5}}}, 20);
+  Input input{"denormals", layout, gaussian(layout, 5, 1e-40F)};
+  const auto all = make_codec("test", "atomo(s=100%)");
+  EXPECT_EQ(decode(*all, input, encode(*all, input)), input.values);
+  const auto some = make_codec("test", "atomo(s=5, p=truncate)");
+  double sent = 0;
+  constexpr std::uint32_t steps = 400;
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    const auto decoded = decode(*some, input, encode(*some, input, {.step = step}));
+    sent += static_cast<double>(20 - std::ranges::count(decoded, 0.0F)) / steps;
+  }
+  EXPECT_GT(sent, 4);  // s less what is above 1: all but about two standard deviations
+  EXPECT_LT(sent, 5.1);
+}
+
 }  // namespace
 }  // namespace sotto::testing

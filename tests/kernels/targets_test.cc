@@ -613,18 +613,20 @@ TEST(Targets, Draws) {
     std::copy(drawn.begin(), drawn.end(), values.span().begin());
     EXPECT_EQ(sum_abs_below(values.span(), std::bit_cast<std::uint32_t>(0.5F)),
               reference_sum(drawn, [](double x) { return std::abs(x) < 0.5 ? std::abs(x) : 0; }));
-    for (const float factor : {0.3F, 1e-30F, largest}) {
+    for (const double factor : {double{0.3F}, double{1e-30F}, double{largest}, 0x1p130, 0x1.8p150}) {
+      const auto p_of_all = static_cast<float>(std::fmin(factor, 1.0));
       for (const bool uniform : {false, true}) {
         std::vector<std::uint32_t> indices(count), expected_indices;
         std::vector<float> scales(count), expected_scales;
         const std::size_t found =
-            uniform ? draw_uniform(values.span(), std::fmin(factor, 1.0F), stream, 9, 5, indices.data(), scales.data())
+            uniform ? draw_uniform(values.span(), p_of_all, stream, 9, 5, indices.data(), scales.data())
                     : draw_proportional(values.span(), factor, stream, 9, 5, indices.data(), scales.data());
         indices.resize(found);
         scales.resize(found);
         for (std::uint32_t i = 0; i < count; ++i) {
-          const float p = uniform ? std::fmin(factor, 1.0F) : factor * std::abs(drawn[i]);
-          const double t = std::fmax(std::floor(std::fmin(static_cast<double>(p) * 0x1p31, 0x1p31)), 1);
+          const double unit = factor > static_cast<double>(largest) ? 0x1p64 : 1.0;
+          const float p = uniform ? p_of_all : static_cast<float>(factor / unit) * std::abs(drawn[i]);
+          const double t = std::fmax(std::floor(std::fmin(static_cast<double>(p) * unit * 0x1p31, 0x1p31)), 1);
           if (drawn[i] == 0 || (stream.quick(9 + i) >> 1) >= t) continue;
           expected_indices.push_back(5 + i);
           expected_scales.push_back(static_cast<float>(0x1p31 / t));

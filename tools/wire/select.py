@@ -8,6 +8,8 @@ import math
 from .draws import mix
 from .floats import f32
 
+LARGEST = (2 - 2**-23) * 2.0**127  # float
+
 
 def largest(values, k):
     """Numbers of the k largest magnitudes, of equal ones the first, without zeros."""
@@ -184,8 +186,9 @@ def select_atomo(s, p):
                 factor = 1 / max(abs(float(e)) for e in energies)
             chosen = []
             for i, e in enumerate(energies):
-                probability = f32(min(factor, 3e38)) * abs(e) if factor < math.inf else f32(1)
-                t = max(int(min(probability * f32(2**31), f32(2**31))), 1)
+                unit = 2.0**64 if factor > LARGEST else 1.0
+                probability = f32(factor / unit) * abs(e) if factor < math.inf else f32(1)
+                t = max(int(min(float(probability) * unit * 2**31, 2**31)), 1)
                 if e != 0 and stream.quick(number + i) >> 1 < t:
                     chosen.append((i, f32(2**31) / f32(t)))
             result.append(chosen)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sotto/codec/select/candidates.h"
@@ -91,7 +90,6 @@ std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams,
 
 std::size_t Atomo::draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
                         float* scales) const {
-  constexpr auto most = static_cast<double>(std::numeric_limits<float>::max());
   if (std::isinf(factor) || std::isnan(factor)) {
     // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
     // is at least the number of those that are not.
@@ -102,12 +100,14 @@ std::size_t Atomo::draw(const Group& group, double factor, const Streams& stream
   }
   const ElementStream stream = streams.stream(streams.selection, group.segment);
   const bool uniform = options_.p == "uniform";
-  const auto chance = static_cast<float>(std::min(factor, uniform ? 1.0 : most));
   const auto write = [&](std::size_t begin, std::size_t end) {
-    const auto kernel = uniform ? kernels::draw_uniform : kernels::draw_proportional;
+    const auto energies = group.energies.subspan(begin, end - begin);
     const auto offset = static_cast<std::uint32_t>(begin);
-    return kernel(group.energies.subspan(begin, end - begin), chance, stream, group.number + offset,
-                  group.first + offset, indices + begin, scales + begin);
+    const std::uint32_t number = group.number + offset, first = group.first + offset;
+    return uniform
+               ? kernels::draw_uniform(energies, static_cast<float>(std::min(factor, 1.0)), stream, number, first,
+                                       indices + begin, scales + begin)
+               : kernels::draw_proportional(energies, factor, stream, number, first, indices + begin, scales + begin);
   };
   const auto move = [&](std::size_t from, std::size_t to, std::size_t n) {
     std::copy_n(indices + from, n, indices + to);
