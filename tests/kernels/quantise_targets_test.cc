@@ -1,0 +1,195 @@
+// Quantisers of single values on every SIMD target, to the bit as element.h says.
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "sotto/core/random.h"
+#include "sotto/kernels/cast.h"
+#include "sotto/kernels/element.h"
+#include "sotto/kernels/element_bytes.h"
+#include "sotto/kernels/float8.h"
+#include "sotto/kernels/int8.h"
+#include "sotto/kernels/levels.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/norms.h"
+#include "sotto/kernels/power.h"
+#include "tests/kernels/stretches.h"
+
+namespace sotto::kernels {
+namespace {
+
+TEST(Targets, Casts) {
+  check_encode<std::uint16_t>([](auto values, auto out) { to_f16(values, 0.5F, 4, out); },
+                              [](float v, std::size_t) { return element::to_f16(v * 0.5F * 4.0F); });
+  check_encode<std::uint16_t>([](auto values, auto out) { to_bf16(values, 0.3F, out); },
+                              [](float v, std::size_t) { return element::to_bf16(v * 0.3F); });
+  check_encode<float>([](auto values, auto out) { to_f32(values, 0.3F, out); },
+                      [](float v, std::size_t) { return v * 0.3F; });
+}
+
+TEST(Targets, CastsBack) {
+  for (const float unit : {0.25F, 0x1p113F}) {
+    check_add<std::uint16_t>([&](auto in, float scale, auto out) { add_f16(in, unit, scale, out); },
+                             [&](std::uint16_t half, std::size_t) { return element::from_f16(half, unit); });
+  }
+  check_add<std::uint16_t>([](auto in, float scale, auto out) { add_bf16(in, scale, out); },
+                           [](std::uint16_t half, std::size_t) { return element::from_bf16(half); });
+  check_add<float>([](auto in, float scale, auto out) { add_f32(in, scale, out); },
+                   [](float v, std::size_t) { return v; });
+}
+
+// Norms of every size.
+float norm_of(std::size_t i) {
+  constexpr std::array norms{2.5F, 0.0F, 1e-44F, 1e-30F, 0.7F, 1e30F, largest, 1e-19F};
+  return norms[(first + i) / block % norms.size()];
+}
+
+// Powers of two likewise.
+float unit_of(std::size_t i) {
+  constexpr std::array units{1.0F, 0x1p-149F, 0x1p-70F, 0x1p-20F, 0x1p99F, 0x1p100F, 0x1p126F};
+  return units[(first + i) / block % units.size()];
+}
+
+class SomeNorms {
+ public:
+  explicit SomeNorms(std::size_t count, float (*norm)(std::size_t) = norm_of)
+      : bytes_(sizeof(float) * ((first + count) / block + 1) + 1) {
+    for (std::size_t i = 0; i < count; ++i) store(bytes_.data() + 1, (first + i) / block, norm(i));
+  }
+  Norms get() const { return {std::span(bytes_).subspan(1), block, first}; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+TEST(Targets, Int8) {
+  const ElementStream stream{77, 88};
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  check_encode<std::int8_t>(
+      [](auto values, auto out) { to_int8(values, SomeNorms(values.size()).get(), out); },
+      [](float v, std::size_t i) { return element::nearest_level(v, element::Grid(norm_of(i), 127)); }, norm_of);
+  check_encode<std::int8_t>(
+      [&](auto values, auto out) {
+        to_int8_stochastic(values, SomeNorms(values.size()).get(), {stream, offset, {}}, out);
+      },
+      [&](float v, std::size_t i) {
+        return element::random_level(v, element::Grid(norm_of(i), 127),
+                                     stream.quick(offset + static_cast<std::uint32_t>(i)));
+      });
+  check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
+                         [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
+}
+
+template <class Format, class Encode, class Add>
+void check_float8(Encode encode, Add add) {
+  const auto units = [](std::size_t count) { return SomeNorms(count, unit_of); };
+  check_encode<std::uint8_t>(
+      [&](auto values, auto out) { encode(values, units(values.size()).get(), out); },
+      [](float v, std::size_t i) { return element::to_float8<Format>(element::Share(unit_of(i)).of(v)); });
+  check_add<std::uint8_t>(
+      [&](auto in, float scale, auto out) { add(in, units(in.size()).get(), scale, out); },
+      [](std::uint8_t byte, std::size_t i) { return element::from_float8<Format>(byte, unit_of(i)); });
+}
+
+TEST(Targets, Float8) {
+  check_float8<element::E4M3>(to_e4m3, add_e4m3);
+  check_float8<element::E5M2>(to_e5m2, add_e5m2);
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t) {
+    for (const std::uint8_t sign : {0, 0x80}) {
+      Stretch<std::byte> bytes(count, shift, static_cast<std::byte>(sign | 0x7B));
+      EXPECT_TRUE(all_numbers_e4m3(bytes.span()));
+      EXPECT_TRUE(all_numbers_e5m2(bytes.span()));
+      for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+        if (count == 0) break;
+        Stretch<std::byte> bad = bytes;
+        bad.span()[at] = static_cast<std::byte>(sign | 0x7C);
+        EXPECT_FALSE(all_numbers_e5m2(bad.span()));
+        EXPECT_TRUE(all_numbers_e4m3(bad.span()));
+        bad.span()[at] = static_cast<std::byte>(sign | 0x7F);
+        EXPECT_FALSE(all_numbers_e4m3(bad.span()));
+      }
+    }
+  });
+}
+
+float power_unit(std::size_t i) {
+  constexpr std::array units{1.0F, 0x1p-126F, 0x1p-70F, 0x1p-20F, 0x1p99F, 0x1p126F, 0x1p127F};
+  return units[(first + i) / block % units.size()];
+}
+
+TEST(Targets, PowersOfTwo) {
+  const ElementStream stream{77, 88};
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  std::vector<std::uint32_t> listed(lengths.back());
+  for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(i * i * 7919);
+  for (const bool list : {false, true}) {
+    const auto draws = [&](std::size_t count) {
+      return Draws{stream, offset, list ? std::span(listed).first(count) : std::span<const std::uint32_t>()};
+    };
+    check_encode<std::uint8_t>(
+        [&](auto values, auto out) {
+          to_powers(values, SomeNorms(values.size(), power_unit).get(), draws(values.size()), out);
+        },
+        [&](float v, std::size_t i) {
+          const float share = element::power_share(power_unit(i));
+          return element::to_power(v * share, stream.quick(draws(listed.size()).number(i)));
+        },
+        [](std::size_t i) { return std::nextafter(2 * power_unit(i), 0.0F); });
+  }
+  check_add<std::uint8_t>(
+      [&](auto in, float scale, auto out) { add_powers(in, SomeNorms(in.size(), power_unit).get(), scale, out); },
+      [&](std::uint8_t byte, std::size_t i) { return element::from_power(byte, power_unit(i)); });
+}
+
+// Symbols are 0, 1, 2, ... for the levels 0, -1, 1, -2, 2, ...
+std::uint16_t symbol_of(std::int32_t level) {
+  return static_cast<std::uint16_t>(level < 0 ? -2 * level - 1 : 2 * level);
+}
+
+TEST(Targets, Levels) {
+  const ElementStream stream{77, 88};
+  std::vector<std::uint32_t> listed(lengths.back());
+  for (std::size_t i = 0; i < listed.size(); ++i) listed[i] = static_cast<std::uint32_t>(i * i * 7919);
+  for (const unsigned top : {1U, 7U, 255U}) {
+    const auto bytes_of = [](auto kernel) {
+      return [kernel](std::span<const float> values, std::span<std::byte> out) {
+        std::vector<std::uint16_t> symbols(values.size());
+        kernel(values, SomeNorms(values.size()).get(), std::span(symbols));
+        for (std::size_t i = 0; i < symbols.size(); ++i) store(out.data(), i, symbols[i]);
+      };
+    };
+    check_encode<std::uint16_t>(
+        bytes_of([&](auto values, auto norms, auto symbols) { nearest_levels(values, norms, top, symbols); }),
+        [&](float v, std::size_t i) { return symbol_of(element::nearest_level(v, element::Grid(norm_of(i), top))); },
+        norm_of);
+    const auto drawn = [&](float v, std::size_t i, std::uint32_t number) {
+      return symbol_of(element::random_level(v, element::Grid(norm_of(i), top), stream.quick(9 + number)));
+    };
+    check_encode<std::uint16_t>(bytes_of([&](auto values, auto norms, auto symbols) {
+                                  stochastic_levels(values, norms, top, {stream, 9, {}}, symbols);
+                                }),
+                                [&](float v, std::size_t i) { return drawn(v, i, static_cast<std::uint32_t>(i)); });
+    check_encode<std::uint16_t>(
+        bytes_of([&](auto values, auto norms, auto symbols) {
+          stochastic_levels(values, norms, top, {stream, 9, std::span(listed).first(values.size())}, symbols);
+        }),
+        [&](float v, std::size_t i) { return drawn(v, i, listed[i]); });
+    check_add<std::uint16_t>(
+        [&](auto in, float scale, auto out) {
+          std::vector<std::uint16_t> symbols(out.size());
+          for (std::size_t i = 0; i < symbols.size(); ++i) {
+            symbols[i] = static_cast<std::uint16_t>(load<std::uint16_t>(in.data(), i) % (2 * top + 2));
+          }
+          add_levels(symbols, SomeNorms(symbols.size()).get(), top, scale, out);
+        },
+        [&](std::uint16_t bits, std::size_t i) {
+          const int symbol = bits % (2 * static_cast<int>(top) + 2);
+          const int level = symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2;
+          return element::from_level(std::max(level, -static_cast<int>(top)), norm_of(i),
+                                     1.0F / static_cast<float>(top));
+        });
+  }
+}
+
+}  // namespace
+}  // namespace sotto::kernels
