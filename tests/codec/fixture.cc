@@ -275,6 +275,13 @@ std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part,
   return {messages[0].bytes().begin(), messages[0].bytes().end()};
 }
 
+std::vector<std::byte> sealed(const Header& header, std::span<const std::byte> body) {
+  Message message;
+  std::ranges::copy(body, message.begin(body.size()).begin());
+  message.finish(header, body.size());
+  return {message.bytes().begin(), message.bytes().end()};
+}
+
 std::vector<float> decode(const Codec& codec, const Input& input, std::span<const std::byte> message, float scale) {
   std::vector<float> out(input.layout.size());
   add_part(codec, input.layout, {0, input.layout.size()}, message, scale, out);

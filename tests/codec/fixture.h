@@ -39,6 +39,8 @@ std::vector<Message> encode_parts(Codec& codec, const Input& input, std::span<co
                                   std::uint16_t bucket = 0);
 std::vector<std::byte> encode(Codec& codec, const Input& input, const Key& key = {}, std::uint16_t bucket = 0);
 std::vector<std::byte> encode_part(Codec& codec, const Input& input, Range part, const Key& key = {});
+// A message with this body, sealed as a sender would.
+std::vector<std::byte> sealed(const Header& header, std::span<const std::byte> body);
 // scale * decoded, from zero.
 std::vector<float> decode(const Codec& codec, const Input& input, std::span<const std::byte> message, float scale = 1);
 void add_part(const Codec& codec, const Layout& layout, Range part, std::span<const std::byte> message, float scale,

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/codec/fixture.h"
+
+namespace sotto::testing {
+
+// Rounding in single precision, and where results are denormal.
+inline double tolerance(const Input& input) {
+  return 2e-6 * square_norm(input.values) + static_cast<double>(input.values.size()) * 0x1p-266;
+}
+
+inline void expect_clean_padding(const Input& input, const std::vector<float>& out) {
+  std::vector<float> cleared = out;
+  input.layout.clear_padding(cleared);
+  EXPECT_EQ(out, cleared) << input.name;
+}
+
+// Holds for every sentence.
+inline void for_all(const std::function<void(const std::string& sentence)>& law) {
+  for (const std::string& sentence : all_sentences()) {
+    SCOPED_TRACE(sentence);
+    law(sentence);
+  }
+}
+
+inline std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec("test", sentence); }
+
+}  // namespace sotto::testing

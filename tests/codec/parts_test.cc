@@ -1,0 +1,80 @@
+// Laws of parts of a bucket.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/codec/laws.h"
+
+namespace sotto::testing {
+namespace {
+
+// Borders of parts: those of segments, and further ones within them where the contract's grain allows it.
+std::vector<Range> cut_at_grain(const Layout& layout, const Contract& contract) {
+  std::vector<std::size_t> cuts{0};
+  for (const Segment& segment : layout.segments()) {
+    const std::size_t step = contract.grain == Contract::Grain::element ? 1
+                             : contract.grain == Contract::Grain::block ? contract.block
+                                                                        : segment.numel() + 1;
+    for (std::size_t at = 0; at < std::max<std::size_t>(segment.numel(), 1); at += 3 * step) {
+      cuts.push_back(segment.offset + at);
+    }
+  }
+  cuts.push_back(layout.size());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<Range> parts;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({cuts[i], cuts[i + 1]});
+  return parts;
+}
+
+// What is not selected does not depend on where a bucket was cut; a selection keeps its promise in every part.
+TEST(Laws, PartsCutAtTheGrainKeepTheContract) {
+  for_all([](const std::string& sentence) {
+    if (sentence.find("scope=bucket") != std::string::npos) return;  // selects over the whole message
+    const auto codec = fresh(sentence);
+    for (const Input& input : all_inputs()) {
+      if (input.values.size() < 2 || !fits(sentence, input)) continue;
+      const Contract contract = codec->contract(input.layout);
+      const auto parts = cut_at_grain(input.layout, contract);
+      const auto messages = encode_parts(*codec, input, parts);
+      std::vector<float> out(input.values.size());
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        EXPECT_EQ(messages[i].view().header().part, i);
+        EXPECT_LE(messages[i].bytes().size(), codec->max_bytes(input.layout, parts[i]));
+        add_part(*fresh(sentence), input.layout, parts[i], messages[i].bytes(), 1, out);
+      }
+      if (!selects(sentence) && !transforms(sentence)) {
+        EXPECT_EQ(out, decode(*codec, input, encode(*codec, input))) << input.name;
+      } else if (contract.kind != Contract::Kind::none && !is_stochastic(sentence)) {
+        for (const Range part : parts) {
+          std::int64_t n = 0;  // without padding
+          for (const Segment& segment : input.layout.segments()) {
+            const Range range = segment.range();
+            const std::size_t begin = std::max(part.begin, range.begin), end = std::min(part.end, range.end);
+            if (begin < end) n += static_cast<std::int64_t>(end - begin);
+          }
+          const double delta = contract.grain == Contract::Grain::segment
+                                   ? contract.delta
+                                   : codec->contract({{{"part", 0, {1, n}}}, static_cast<std::size_t>(n)}).delta;
+          const auto sent = std::span(out).subspan(part.begin, part.size());
+          const auto given = std::span(input.values).subspan(part.begin, part.size());
+          EXPECT_LE(square_distance(sent, given), (1 - delta) * square_norm(given) + tolerance(input)) << input.name;
+        }
+      }
+    }
+  });
+}
+
+TEST(Laws, AnEmptyPartIsAMessageToo) {
+  for_all([](const std::string& sentence) {
+    const auto codec = fresh(sentence);
+    const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)};
+    for (const Range part : {Range{0, 0}, Range{20, 20}, Range{108, 112}}) {  // the last one is padding only
+      std::vector<float> out(input.values.size());
+      add_part(*codec, input.layout, part, encode_part(*codec, input, part), 1, out);
+      EXPECT_EQ(square_norm(out), 0);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sotto::testing
