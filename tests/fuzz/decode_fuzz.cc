@@ -1,152 +1,201 @@
-// Every decoder, with whatever bytes a peer may send. An input is
-//   transform, select, quantise, code: a byte each, by number in the table, 0 for none; flags of the header; how;
-//   the body: as it is, or (odd `how`) over a valid one by exclusive or, so that an empty input is a valid message.
-// A message is refused as a WireError, or decodes to finite numbers; nothing is allocated that the layout did not say.
-#include <sanitizer/allocator_interface.h>
+// Every decoder, with whatever bytes a peer may send; decode_input.h says what an input is. A message is refused as a
+// WireError, or decodes to finite numbers, the same ones by every instance; nothing is allocated that the layout did
+// not say.
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <string>
+#include <cstring>
 #include <vector>
 
-#include "sotto/codec/stages.h"
+#include "sotto/codec/crc.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
+#include "tests/codec/generated.h"
+#include "tests/fuzz/subjects.h"
 
-namespace sotto {
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace sotto::fuzzing {
 namespace {
 
-constexpr std::size_t kinds = 4;
-constexpr std::size_t head = kinds + 2;
-// A message of this layout is some kilobytes; tables of codes and text of errors come on top.
-constexpr std::size_t most_allocated = 1U << 20U;
-std::size_t allocated = 0;  // bytes, ever; nothing runs beside the fuzzer's thread but its watchdog
+constexpr std::size_t crc_at = sizeof(Header) - sizeof(Header::crc);
 
-Layout small_layout() {
-  Layout layout;
-  layout.append("conv.weight", {4, 3, 3, 3});
-  layout.append("bias", {7});
-  layout.append("nothing", {0, 3});
-  layout.append("weight", {5, 9});
-  layout.append("scale", {});
-  return layout;
+Subjects& subjects() {
+  static Subjects all;
+  return all;
 }
 
-std::vector<float> gaussian(const Layout& layout) {
-  std::vector<float> values(layout.size());
-  Philox random(1, Purpose::test);
-  for (float& value : values) value = static_cast<float>(random.normal());
-  layout.clear_padding(values);
-  return values;
+const std::vector<std::string>& sentences() {
+  static const std::vector<std::string> all = testing::generated_sentences(500);
+  return all;
 }
 
-// A sentence of stages with a decoder that works, and a valid message.
-struct Subject {
-  std::unique_ptr<Codec> codec;  // null: there is no such sentence
+void change(std::span<std::byte> bytes, std::span<const std::byte> by) {
+  for (std::size_t i = 0; i < std::min(bytes.size(), by.size()); ++i) bytes[i] ^= by[i];
+}
+
+std::vector<std::byte> sealed(Header header, std::span<const std::byte> body) {
   Message message;
-};
+  std::ranges::copy(body, message.begin(body.size()).begin());
+  message.finish(header, body.size());
+  return {message.bytes().begin(), message.bytes().end()};
+}
 
-class Subjects {
+std::vector<std::byte> message_of(const DecodeInput& input, const Message& valid) {
+  using Form = DecodeInput::Form;
+  Header header = valid.view().header();
+  switch (input.form) {
+    case Form::body: header.flags = input.flags; return sealed(header, input.bytes);
+    case Form::changed_body: {
+      header.flags ^= input.flags;
+      std::vector<std::byte> body(valid.view().body().begin(), valid.view().body().end());
+      change(body, input.bytes);
+      return sealed(header, body);
+    }
+    case Form::changed: {
+      std::vector<std::byte> message(valid.bytes().begin(), valid.bytes().end());
+      change(message, input.bytes);
+      std::memcpy(&header, message.data(), sizeof(header));
+      const auto body = std::span(message).subspan(sizeof(Header));
+      const auto announced = body.first(std::min<std::size_t>(header.body_bytes, body.size()));
+      const std::uint32_t crc = crc32(crc32(0, std::span(message).first(crc_at)), announced);
+      std::memcpy(message.data() + crc_at, &crc, sizeof(crc));
+      return message;
+    }
+    case Form::raw: break;
+  }
+  return input.bytes;
+}
+
+// What a message decodes to; nothing when it is refused.
+class Decoded {
  public:
-  Subjects() : layout_(small_layout()), values_(gaussian(layout_)), out_(layout_.size()) {
-    for (const StageEntry& stage : stage_table()) stages_[static_cast<std::size_t>(stage.kind)].push_back(&stage);
+  Decoded(const DecodeInput& input, const Codec& codec, std::span<const std::byte> message, std::size_t most)
+      : scene_(subjects().scene(input)), out_(scene_.layout.size()) {
+    Bucket bucket{out_, &scene_.layout, 0};
+    const std::size_t before = allocated();
+    try {
+      codec.add_decoded(MessageView::parse(message), scene_.part, 1, bucket);
+      accepted_ = true;
+    } catch (const WireError&) {
+    }
+    const std::size_t taken = allocated() - before;
+    if (taken > most) fail(input, fmt::format("{} bytes are allocated, where {} are the most", taken, most));
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      if (!std::isfinite(out_[i])) fail(input, "values that are not finite");
+      const bool touched = accepted_ && i >= scene_.part.begin && i < scene_.part.end;
+      if (!touched && out_[i] != 0) fail(input, "values that no message was for");
+    }
+    std::vector<float> cleared = out_;
+    scene_.layout.clear_padding(cleared);
+    if (cleared != out_) fail(input, "padding that is not zero");
   }
 
-  void run(std::span<const std::uint8_t> input) {
-    if (input.size() < head) return;
-    std::array<std::size_t, kinds> choice{};
-    for (std::size_t kind = 0; kind < kinds; ++kind) choice[kind] = input[kind] % (stages_[kind].size() + 1);
-    Subject& subject = this->subject(choice);
-    if (!subject.codec) return;
-    const auto valid = subject.message.view();
-    const auto rest = std::as_bytes(input.subspan(head));
-    const bool over = input[kinds + 1] % 2 == 1;
-    std::vector<std::byte> body(rest.begin(), rest.end());
-    if (over) {
-      body.assign(valid.body().begin(), valid.body().end());
-      for (std::size_t i = 0; i < std::min(body.size(), rest.size()); ++i) body[i] ^= rest[i];
-    }
-    Header header = valid.header();
-    header.flags = static_cast<std::uint8_t>(over ? header.flags ^ input[kinds] : input[kinds]);
-    Message message;
-    std::ranges::copy(body, message.begin(body.size()).begin());
-    message.finish(header, body.size());
-    decode(*subject.codec, message);
+  bool accepted() const { return accepted_; }
+  bool operator==(const Decoded& other) const {
+    return accepted_ == other.accepted_ && std::memcmp(out_.data(), other.out_.data(), 4 * out_.size()) == 0;
   }
 
  private:
-  Subject& subject(const std::array<std::size_t, kinds>& choice) {
-    const auto [at, is_new] = subjects_.try_emplace(choice);
-    Subject& subject = at->second;
-    if (!is_new) return subject;
-    std::string sentence;
-    for (std::size_t kind = 0; kind < kinds; ++kind) {
-      if (choice[kind] == 0) continue;
-      const StageEntry& stage = *stages_[kind][choice[kind] - 1];
-      sentence += sentence.empty() ? "" : " | ";
-      sentence += stage.example.empty() ? std::string(stage.name) + "()" : std::string(stage.example);
-    }
-    if (sentence.empty()) return subject;
-    try {
-      subject.codec = make_codec("fuzz", sentence);
-      const Bucket bucket{values_, &layout_, 0};
-      const std::array parts{whole()};
-      std::vector<float> agreed(subject.codec->agreed_count(layout_));
-      if (!agreed.empty()) subject.codec->propose(bucket, agreed);
-      subject.codec->encode(bucket, {}, agreed, parts, {&subject.message, 1});
-    } catch (const ConfigError&) {  // stages that do not go together
-      subject.codec.reset();
-      return subject;
-    }
-    if (!decode(*subject.codec, subject.message)) fail("a message of its own is refused");
-    return subject;
-  }
-
-  Range whole() const { return {0, layout_.size()}; }
-
-  bool decode(const Codec& codec, const Message& message) {
-    std::ranges::fill(out_, 0.0F);
-    Bucket bucket{out_, &layout_, 0};
-    const std::size_t before = allocated;
-    bool accepted = true;
-    try {
-      codec.add_decoded(MessageView::parse(message.bytes()), whole(), 1, bucket);
-    } catch (const WireError&) {
-      accepted = false;
-    }
-    if (allocated - before > most_allocated) fail("too much is allocated");
-    for (const float value : out_) {
-      if (!std::isfinite(value)) fail("values that are not finite");
-      if (!accepted && value != 0) fail("a message that is refused changes the target");
-    }
-    return accepted;
-  }
-
-  [[noreturn]] static void fail(const char* what) {
-    std::fprintf(stderr, "decode_fuzz: %s\n", what);
-    std::abort();
-  }
-
-  Layout layout_;
-  std::vector<float> values_, out_;
-  std::array<std::vector<const StageEntry*>, kinds> stages_;
-  std::map<std::array<std::size_t, kinds>, Subject> subjects_;
+  const Scene& scene_;
+  std::vector<float> out_;
+  bool accepted_ = false;
 };
 
-}  // namespace
-}  // namespace sotto
+template <class Ask>
+bool refuses(Ask ask) {
+  try {
+    ask();
+    return false;
+  } catch (const WireError&) {
+    return true;
+  }
+}
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  __sanitizer_install_malloc_and_free_hooks([](const volatile void*, std::size_t size) { sotto::allocated += size; },
-                                            [](const volatile void*) {});
-  return 0;
+void decode(const DecodeInput& input, Subject& subject, std::span<const std::byte> message) {
+  // What is decoded first grows the buffers of an instance to what no message of this layout exceeds.
+  const Decoded decoded(input, *subject.codec, message, subject.most_allocated);
+  if (!input.thorough) return;
+  const Scene& scene = subjects().scene(input);
+  const auto fresh = subjects().codec(input);
+  const std::size_t most = subject.codec->max_bytes(scene.layout, scene.part) + 4 * scene.layout.size();
+  const Decoded again(input, *fresh, message, subject.most_allocated + 64 * most);
+  if (!(again == decoded)) fail(input, "a new instance decodes it to something else");
+  std::vector<float> marks(scene.layout.size(), 1);
+  Bucket bucket{marks, &scene.layout, 0};
+  const auto check = [&] { fresh->check(MessageView::parse(message), scene.layout, scene.part); };
+  if (refuses(check) == decoded.accepted()) fail(input, "check() and add_decoded() are not of one mind");
+  refuses([&] { fresh->clear_chosen(MessageView::parse(message), scene.part, bucket); });
+  if (std::ranges::any_of(marks, [](float x) { return x != 0 && x != 1; })) fail(input, "marks of other values");
+}
+
+// Sentences stay sentences, headers right ones; what LLVMFuzzerMutate() changes is the rest.
+std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> data, std::size_t most, unsigned seed) {
+  Philox random(seed, Purpose::test);
+  auto input = DecodeInput::parse(data);
+  const auto count = static_cast<std::uint32_t>(sentences().size());
+  if (!input) {
+    input.emplace();
+    input->sentence = sentences()[random.below(count)];
+  }
+  // What is slow is rare.
+  input->thorough = random.below(64) == 0;
+  input->threads = random.below(256) == 0;
+  switch (random.below(128)) {
+    case 0: input->sentence = sentences()[random.below(count)]; break;
+    case 1: input->scene = static_cast<std::uint8_t>(random.below(scenes)); break;
+    case 2: input->data = static_cast<std::uint8_t>(random.below(kinds_of_data)); break;
+    case 3:
+    case 4:
+    case 5: input->flags ^= static_cast<std::uint8_t>(1U << random.below(8)); break;
+    case 6: input->form = static_cast<DecodeInput::Form>(random.below(4)); break;
+    case 7:
+    case 8:
+    case 9: {  // the body that the input stands for, so that bytes can be put into it and taken out of it
+      Subject& subject = subjects().of(*input);
+      if (input->form != DecodeInput::Form::changed_body || !subject.codec) break;
+      const MessageView valid = subjects().valid(subject, *input).view();
+      std::vector<std::byte> body(valid.body().begin(), valid.body().end());
+      if (body.size() > most / 2) break;
+      change(body, input->bytes);
+      input->form = DecodeInput::Form::body;
+      input->flags ^= valid.header().flags;
+      input->bytes = std::move(body);
+      break;
+    }
+    default: break;
+  }
+  const std::size_t head = input->sentence.size() + 3;
+  if (head < most) {
+    const std::size_t room = most - head;
+    std::vector<std::uint8_t> bytes(room);
+    const std::size_t size = std::min(input->bytes.size(), room);
+    if (size > 0) std::memcpy(bytes.data(), input->bytes.data(), size);
+    bytes.resize(LLVMFuzzerMutate(bytes.data(), size, room));
+    const auto some = std::as_bytes(std::span(bytes));
+    input->bytes.assign(some.begin(), some.end());
+  }
+  auto packed = input->packed();
+  packed.resize(std::min(packed.size(), most));
+  return packed;
+}
+
+}  // namespace
+}  // namespace sotto::fuzzing
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+  const auto result = sotto::fuzzing::mutated({data, size}, most, seed);
+  std::ranges::copy(result, data);
+  return result.size();
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static sotto::Subjects subjects;
-  subjects.run({data, size});
+  using namespace sotto::fuzzing;
+  auto input = DecodeInput::parse({data, size});
+  if (!input) return 0;
+  Subject& subject = subjects().of(*input);
+  if (!subject.codec) return 0;
+  decode(*input, subject, message_of(*input, subjects().valid(subject, *input)));
   return 0;
 }

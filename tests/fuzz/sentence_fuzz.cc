@@ -1,12 +1,34 @@
 // The parser of sentences, with any text. It is refused as a ConfigError, or has a canonical form that reads back as
 // itself, and a codec that says how large its messages are.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "tests/codec/generated.h"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+// Now and then a sentence of the table of stages is put behind what there is, or takes its place.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+  using namespace sotto;
+  static const auto sentences = testing::generated_sentences(200);
+  Philox random(seed, Purpose::test);
+  const std::uint32_t way = random.below(64);
+  if (way > 1) return LLVMFuzzerMutate(data, size, most);
+  const std::string& sentence = sentences[random.below(static_cast<std::uint32_t>(sentences.size()))];
+  std::string text = way == 0 || size == 0 ? "" : std::string(reinterpret_cast<const char*>(data), size) + " | ";
+  text += sentence;
+  text.resize(std::min(text.size(), most));
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sotto;
