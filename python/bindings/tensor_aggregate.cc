@@ -13,6 +13,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
+#include "sotto/core/plain_floats.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::python {
@@ -95,6 +96,7 @@ void agree(Communicator& communicator, std::uint64_t hash, const std::exception_
 }  // namespace
 
 at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communicator& communicator) {
+  const PlainFloats floats;
   const Key key{how.seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0};
   Part part;
   Hash hash;

@@ -10,6 +10,7 @@
 #include "sotto/codec/method.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
+#include "sotto/core/plain_floats.h"
 #include "sotto/core/table.h"
 
 namespace sotto::python {
@@ -49,6 +50,7 @@ Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
 
 std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<float> values, std::uint64_t seed,
                                            std::uint32_t step) {
+  const PlainFloats floats;
   const std::lock_guard lock(mutex_);
   const Layout layout = layout_of(head.shape);
   const Bucket bucket{values, &layout, 0};
@@ -96,6 +98,7 @@ TensorHead TensorCodec::read_head(std::span<const std::byte> bytes, std::size_t 
 }
 
 void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> values) const {
+  const PlainFloats floats;
   const TensorHead head = read_head(bytes, values.size());
   const auto body = bytes.subspan(head_bytes(head.shape.size()));
   const std::lock_guard lock(mutex_);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/core/plain_floats.h"
+
 namespace sotto {
 
 class CommThread::Impl {
@@ -38,6 +40,7 @@ class CommThread::Impl {
 
  private:
   void run() {
+    const PlainFloats floats;                  // a thread begins with the settings of the one that made it
     std::vector<std::function<void()>> batch;  // swapped with posted_, so that both keep their memory
     std::unique_lock lock(mutex_);
     while (true) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/plain_floats.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -68,6 +69,7 @@ class Workers::Pool {
   bool is_open() const { return next_ < count_; }
 
   void serve() {
+    const PlainFloats floats;  // a thread begins with the settings of the one that made it
     std::unique_lock lock(mutex_);
     while (!ending_) {
       if (is_open()) {

@@ -142,6 +142,23 @@ def test_threads_take_turns(package):
     assert found == wanted
 
 
+def test_flushed_denormals_change_no_bit(package):
+    """The thread of the caller may round them to zero; ours would not."""
+    tensor = torch.randn(4096, generator=torch.Generator().manual_seed(3)) * 1e-39
+    found = []
+    for flush in (False, True):
+        assert torch.set_flush_denormal(flush)
+        try:
+            for threads in (1, 4):
+                codec = package.Codec("topk(0.5)", threads=threads)
+                data = codec.encode(tensor)
+                found.append((data, codec.decode(data).numpy().tobytes()))
+        finally:
+            torch.set_flush_denormal(False)
+    assert len(set(found)) == 1
+    assert any(found[0][1])
+
+
 def test_aggregate(pair, start_ranks):
     assert pair.values("aggregates") == [[4, 3]] * 2
 
