@@ -25,6 +25,8 @@ def refused(job, *parts, status=2):
     (["train", "--ranks", "two"], ["--ranks two: must be a whole number"]),
     (["train", "--epochs", "1.5"], ["--epochs 1.5: must be a whole number"]),
     (["train", "--momentum", "1"], ["--momentum 1: must be in [-1, 1)"]),
+    (["train", "--codec", "ef | topk(1%)", "--codec-warmup", "list(30%/20%)", "--train-size", "512", "--batch-size", "8",
+      "--horizon", "100", "--dry-run"], ["2 epochs of warm-up do not fit into a training of 100 steps, 64 an epoch"]),
     (["train", "--optimiser", "adan"], ["--optimiser adan: unknown optimiser", "did you mean `adam`?"]),
     (["train", "--optimiser", "adam", "--momentum", "0.5"], ["--momentum 0.5: the optimiser `adam` has no momentum"]),
     (["train", "--codec", "signum", "--optimiser", "sgd"], ["tied to the optimiser `signum`"]),
