@@ -36,6 +36,24 @@ const MessageView& Round::message(int peer) const {
   return views_.at(static_cast<std::size_t>(recv - recvs_.begin()));
 }
 
+void Round::decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason) {
+  const auto body = message.begin(std::min(reason.size(), most_bytes - sizeof(Header)));
+  std::ranges::copy(std::as_bytes(std::span(reason)).first(body.size()), body.begin());
+  header.flags = declined;
+  message.finish(header, body.size());
+}
+
+// The reason is text of another rank.
+void Round::tell(int rank, int peer, const MessageView& reason) {
+  std::string text;
+  for (const std::byte byte : reason.body()) {
+    const auto c = std::to_integer<unsigned char>(byte);
+    text += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '?';
+  }
+  throw NumericError("rank " + std::to_string(rank) + ": rank " + std::to_string(peer) + " could not encode at step " +
+                     std::to_string(reason.header().step) + ": " + text);
+}
+
 void Round::refuse(int rank, int peer, std::uint32_t step, const WireError& error) {
   throw WireError("rank " + std::to_string(rank) + ": message of rank " + std::to_string(peer) + " at step " +
                   std::to_string(step) + ": " + error.what());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/codec/message.h"
@@ -16,6 +17,10 @@ namespace sotto {
 // One round of messages: what this rank sends to whom, and what arrives. Reused from step to step.
 class Round {
  public:
+  // In place of a message that could not be encoded: `reason`, as far as it fits into so many bytes. open() makes a
+  // NumericError of it on all who wait for that message. `header` says what it would have been.
+  static void decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason);
+
   void clear();
   void send(int peer, const Message& message);
   void receive(int peer, std::size_t most_bytes);
@@ -30,6 +35,8 @@ class Round {
   const MessageView& message(int peer) const;
 
  private:
+  static constexpr std::uint8_t declined = 0x80;  // of a header's flags
+  [[noreturn]] static void tell(int rank, int peer, const MessageView& reason);
   [[noreturn]] static void refuse(int rank, int peer, std::uint32_t step, const WireError& error);
 
   std::vector<Send> sends_;
@@ -47,6 +54,7 @@ void Round::open(const Communicator& communicator, Expected expected, Check&& ch
       expected.origin = static_cast<std::uint16_t>(recv.peer);
       views_.push_back(MessageView::parse(recv.buffer));
       views_.back().expect(expected);
+      if (views_.back().header().flags == declined) tell(communicator.rank(), recv.peer, views_.back());
       check(views_.back());
     } catch (const WireError& error) {
       refuse(communicator.rank(), recv.peer, expected.step, error);

@@ -1,11 +1,13 @@
 #include "sotto/aggregate/scatter_reduce.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "sotto/aggregate/chunks.h"
 #include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/codec/scratch.h"
+#include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
@@ -77,10 +79,11 @@ class ScatterReduce final : public Aggregator {
 
     Bucket mean = mean_of_chunk(bucket, cut, key, communicator);
     phases.decode += timer.lap();
-    encode_mean(mean, cut, key);
+    const std::exception_ptr failure = encode_mean(mean, cut, key);
     phases.encode += timer.lap();
     send_to_all(cut, communicator);
     phases.network += timer.lap();
+    if (failure) std::rethrow_exception(failure);
 
     decode_means(bucket, cut, key, communicator);
     if (parts_.memory->remembers()) {
@@ -170,11 +173,19 @@ class ScatterReduce final : public Aggregator {
     return {values, &cut.layouts[cut.own], bucket.index};
   }
 
-  void encode_mean(Bucket& mean, const Cut& cut, const Key& key) {
+  // A mean may be too large for the codec though no rank's own vector was: then all are told, who wait for it.
+  std::exception_ptr encode_mean(Bucket& mean, const Cut& cut, const Key& key) {
     const Range whole{0, mean.values.size()};
-    if (whole.size() == 0) return;
+    if (whole.size() == 0) return nullptr;
     if (keeps_) kernels::add(error_of(cut), mean.values);
-    mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
+    try {
+      mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
+      return nullptr;
+    } catch (const NumericError& error) {
+      const Header header{.generation = key.generation, .origin = key.rank, .step = key.step, .bucket = mean.index};
+      Round::decline(own_mean_, header, cut.mean_rooms[cut.own], error.what());
+      return std::current_exception();
+    }
   }
 
   // A rank encodes twice in a step: with other random numbers.

@@ -326,6 +326,30 @@ std::string failure(const std::string& method, int which, const std::function<vo
   return text;
 }
 
+// Each rank's own vector can be encoded, and the mean of it not, by its owner: all learn it, and nothing is lost.
+TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
+  Layout layout;
+  layout.append("w", {64});
+  const auto buckets = plan_buckets(layout, 1U << 20);
+  std::vector<std::string> said(3);
+  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+    const auto aggregator =
+        make_aggregator("test", "scatter_reduce", "randomk(0.9, unbiased=true, dense=0)", buckets, communicator);
+    std::vector<float> values(layout.size());
+    std::fill_n(values.begin(), 16, 3e38F);  // the chunk of rank 0; times 16 / 15 twice it is too large
+    const auto before = values;
+    said[static_cast<std::size_t>(communicator.rank())] =
+        message_of([&] { average_all(*aggregator, buckets, values, 7, communicator); });
+    EXPECT_EQ(values, before);
+  });
+  EXPECT_NE(said[0].find("w"), std::string::npos) << said[0];
+  EXPECT_EQ(said[0].find("could not encode"), std::string::npos) << said[0];
+  for (int rank : {1, 2}) {
+    const std::string& text = said[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(text.find("rank " + std::to_string(rank) + ": rank 0 could not encode at step 7: "), 0U) << text;
+  }
+}
+
 TEST(ScatterReduce, AFailedExchangeLosesNothing) {
   for (const int which : {0, 1}) {
     for (const char* method : {"ef | topk(0.1)", "ef | sign(block=16)"}) {

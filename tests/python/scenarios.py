@@ -427,6 +427,16 @@ def aggregate_refused_on_one(what):
     return [said, sotto.aggregate(torch.ones(3), "sum").tolist()]
 
 
+def mean_too_large():
+    tensor = torch.zeros(64)
+    tensor[:16] = 2.9e38
+    try:
+        sotto.aggregate(tensor, codec="randomk(0.9, unbiased=true, dense=0)", aggregator="scatter_reduce", seed=5, timeout=600)
+    except sotto.Error as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def uneven(codec, **options):
     """Rank r has r more batches than rank 0. The parameters with our codec, and those of DDP alone."""
     ours, theirs = make(), make()

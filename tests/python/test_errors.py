@@ -83,6 +83,12 @@ def test_what_one_rank_does_not_aggregate(pair, what):
     assert first == second == [[2.0] * 3]
 
 
+def test_a_mean_that_one_rank_cannot_encode(pair):
+    """Is an error of all, at once: each rank's own tensor could be encoded."""
+    for said in pair.values("mean_too_large"):
+        assert said.startswith("NumericError: "), said
+
+
 def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
     for said in pair.values("tied_presets", codecs=["dgc", "signum", "topk", "ef | topk(0.1)"]):
         assert len(said["dgc"]) == 1 and "dgc is tied to the optimiser dgc" in said["dgc"][0]
