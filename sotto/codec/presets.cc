@@ -54,9 +54,11 @@ constexpr std::array table{
            "bins of equally many values, and of each bin only that it is no further from zero than it was",
            "values shrink, the small ones most, which `ef` sends later; made for sparse gradients: put a selection "
            "before it where they are"},
-    Preset{"lss", "ef", "clusters", "auto", "auto", "LSS-SGD",
-           "each value becomes the mean of those that fell into one bucket of its cluster",
-           "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up"},
+    Preset{
+        "lss", "ef", "clusters", "auto", "auto", "LSS-SGD",
+        "each value becomes the mean of those that fell into one bucket of its cluster",
+        "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
+        "steps be dense first: --codec-start-after 500"},
     Preset{"atomo", "", "svd | atomo(s=3)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
@@ -69,18 +71,21 @@ constexpr std::array table{
            "pays only where the coefficients are sparser than the elements: `sotto codec advise-basis` says where"},
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
            "rank-1 factors of each matrix, summed on the way",
-           "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice"},
+           "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice; large trainings "
+           "begin dense, for a thousand steps: --codec-start-after 1000"},
     Preset{"fetchsgd", "", "fetch(0.01) | count_sketch(rows=5, columns=20%, keep=100%)", "auto", "sgd(momentum=0)",
            "FetchSGD: Rothchild et al., ICML 2020",
            "sums of sketches, in which momentum and error are kept; of them the 1 % of largest estimate are taken",
            "saves nothing where the sketch is not much smaller than the model: 5 rows of 20 % are as many numbers; its "
            "momentum is the sketch's, so the optimiser has none"},
-    Preset{"onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
-           "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
-           "feedback on both sides",
-           "the warm-up is dense, and too short a one leaves a variance that does not fit: 15 to 20 % of all steps; "
-           "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
-           "hence an eps of 1e-4, where Adam has 1e-8"},
+    Preset{
+        "onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
+        "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
+        "feedback on both sides",
+        "the warm-up is dense (--codec-start-after, or 100 steps), and too short a one leaves a variance that does not "
+        "fit: 15 to 20 % of all steps; "
+        "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
+        "hence an eps of 1e-4, where Adam has 1e-8"},
     Preset{"lossless", "", "f32 | blosc(shuffle, codec=zstd)", "auto", "auto", "",
            "nothing is lost, and little is saved: gradients are noise",
            "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},
