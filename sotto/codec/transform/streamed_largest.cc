@@ -7,6 +7,7 @@
 #include "sotto/codec/select/ranking.h"
 #include "sotto/core/random.h"
 #include "sotto/kernels/element.h"
+#include "sotto/kernels/select.h"
 
 namespace sotto {
 namespace {
@@ -16,15 +17,26 @@ constexpr std::size_t sampled = 256;  // of them, of which a sample consists
 constexpr std::size_t one_in = chunk / sampled;
 constexpr unsigned magnitude_bits = 31;
 
-// visit(i, number i) for those of begin .. end.
+// For what a task lists: more than can be wanted, and a chunk more.
+constexpr std::size_t room_for(std::size_t keep) { return 3 * keep + 2 * chunk; }
+
+// visit(first, some of them) for chunks of the numbers begin .. end.
 template <class Visit>
-void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
+void visit_chunks(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
   std::array<float, chunk> room;
   for (; begin < end; begin += chunk) {
     const auto some = std::span(room).first(std::min(chunk, end - begin));
     numbers.compute(begin, some);
-    for (std::size_t j = 0; j < some.size(); ++j) visit(begin + j, some[j]);
+    visit(begin, std::span<const float>(some));
   }
+}
+
+// visit(i, number i) for those of begin .. end.
+template <class Visit>
+void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
+  visit_chunks(numbers, begin, end, [&](std::size_t first, std::span<const float> some) {
+    for (std::size_t j = 0; j < some.size(); ++j) visit(first + j, some[j]);
+  });
 }
 
 // Of several tasks the digit below which fewer than `rank` are left, how many there are above it, and of it.
@@ -86,46 +98,52 @@ std::uint32_t StreamedLargest::guess(Workers& workers, const Computed& numbers, 
 
 bool StreamedLargest::list(Workers& workers, const Computed& numbers, std::span<Task> tasks, std::uint32_t least,
                            std::size_t keep) {
-  const std::size_t room = 3 * keep + chunk;
-  const auto places = places_.room(tasks.size() * (room + 1));
-  const auto values = values_.room(tasks.size() * (room + 1));
+  const std::size_t room = room_for(keep);
+  const auto places = places_.room(tasks.size() * room);
+  const auto values = values_.room(tasks.size() * room);
   workers.run(tasks.size(), [&](std::size_t t) {
-    const std::size_t first = t * (room + 1);
-    std::size_t at = 0;
-    visit_numbers(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t i, float number) {
-      places[first + at] = static_cast<std::uint32_t>(i);
-      values[first + at] = number;
-      at += kernels::element::magnitude_bits(number) >= least && at < room ? 1 : 0;
+    const auto its_places = places.subspan(t * room, room);
+    const auto its_values = values.subspan(t * room, room);
+    std::size_t& listed = tasks[t].listed;
+    visit_chunks(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t first, std::span<const float> some) {
+      if (listed + some.size() > room) {
+        listed = room;
+        return;
+      }
+      const std::size_t end = listed + kernels::collect_magnitudes(some, least, 0, &its_places[listed]);
+      for (; listed < end; ++listed) {
+        its_values[listed] = some[its_places[listed]];
+        its_places[listed] += static_cast<std::uint32_t>(first);
+      }
     });
-    tasks[t].listed = at;
   });
   std::size_t total = 0;
   bool fits = true;
   for (const Task& task : tasks) {
     total += task.listed;
-    fits = fits && task.listed < room;
+    fits = fits && task.listed < room;  // otherwise there was none for a chunk
   }
   return fits && (total >= keep || least == 1);
 }
 
 void StreamedLargest::add_listed(Workers& workers, std::span<const Task> tasks, std::size_t keep, float scale,
                                  std::span<float> out) {
-  const std::size_t room = 3 * keep + chunk;
-  const auto places = places_.room(tasks.size() * (room + 1));
-  const auto values = values_.room(tasks.size() * (room + 1));
+  const std::size_t room = room_for(keep);
+  const auto places = places_.room(tasks.size() * room);
+  const auto values = values_.room(tasks.size() * room);
   std::size_t total = 0;
   for (const Task& task : tasks) total += task.listed;
   const auto magnitudes = magnitudes_.room(tasks.size() * room).first(total);
   std::size_t at = 0;
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     for (std::size_t j = 0; j < tasks[t].listed; ++j) {
-      magnitudes[at++] = kernels::element::magnitude_bits(values[t * (room + 1) + j]);
+      magnitudes[at++] = kernels::element::magnitude_bits(values[t * room + j]);
     }
   }
   const Ranked last = total > keep ? rank_largest(workers, magnitudes, keep) : Ranked{.value = 0, .equal = keep};
   std::size_t wanted = total > keep ? keep - last.larger : 0;  // of those that equal the last
   for (std::size_t t = 0; t < tasks.size(); ++t) {
-    for (std::size_t j = t * (room + 1); j < t * (room + 1) + tasks[t].listed; ++j) {
+    for (std::size_t j = t * room; j < t * room + tasks[t].listed; ++j) {
       const std::uint32_t magnitude = kernels::element::magnitude_bits(values[j]);
       if (magnitude < last.value || (magnitude == last.value && wanted == 0)) continue;
       wanted -= magnitude == last.value ? 1 : 0;
