@@ -62,6 +62,35 @@ Extremes extremes(std::span<const float> values) {
   return {positive.result(), negative.result()};
 }
 
+// BinSearch::Table::by_cells(), of a vector where no cell is crowded.
+void find_bins(const BinSearch::Table& table, std::span<const float> values, std::span<std::uint16_t> bins) {
+  const auto of_sides = [](const std::array<std::uint32_t, 2>& both, auto negative) {
+    return hn::IfThenElse(negative, set_bits(both[1]), set_bits(both[0]));
+  };
+  const VU sign = set_bits(element::sign_mask);
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes) {
+    const VU bits = hn::BitCast(U32(), load_floats(&values[i]));
+    const VU key = hn::IfThenZeroElse(hn::Eq(bits, sign), bits);
+    const auto negative = hn::RebindMask(U32(), hn::Lt(hn::BitCast(I32(), key), hn::Zero(I32())));
+    const VU base = of_sides(table.base, negative);
+    const VU above = hn::Sub(hn::Max(hn::AndNot(sign, key), base), base);
+    const VU cell = hn::Min(hn::Shr(above, of_sides(table.shift, negative)), set_bits(BinSearch::cells - 1));
+    const VU place = hn::Add(cell, hn::IfThenElseZero(negative, set_bits(BinSearch::cells)));
+    const VU below = hn::GatherIndex(U32(), table.below.data(), hn::BitCast(I32(), place));
+    if (!hn::AllTrue(U32(), hn::Lt(below, set_bits(BinSearch::crowded)))) {
+      for (std::size_t j = i; j < i + lanes; ++j) {
+        bins[j] = static_cast<std::uint16_t>(table.by_cells(element::bin_key(values[j])));
+      }
+      continue;
+    }
+    const VU split = hn::GatherIndex(U32(), table.splits.data(), hn::BitCast(I32(), below));
+    const VU bin = hn::Add(below, hn::IfThenZeroElse(hn::Lt(key, split), set_bits(1)));
+    hn::StoreU(hn::TruncateTo(U16(), bin), U16(), &bins[i]);
+  }
+  for (; i < values.size(); ++i) bins[i] = static_cast<std::uint16_t>(table.by_cells(element::bin_key(values[i])));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sotto::kernels
 HWY_AFTER_NAMESPACE();
@@ -75,6 +104,7 @@ constexpr std::uint32_t beyond = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 HWY_EXPORT(extremes);
+HWY_EXPORT(find_bins);
 
 Extremes extremes(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(extremes)(values); }
 
@@ -88,8 +118,8 @@ Extremes join(const Extremes& a, const Extremes& b) {
 void sort_keys(std::span<std::uint32_t> keys, std::span<std::uint32_t> room) {
   constexpr std::size_t few = 1000;
   if (keys.size() < few) return std::sort(keys.begin(), keys.end());
-  constexpr unsigned passes = 4;
-  constexpr unsigned bits = 8;
+  constexpr unsigned passes = 3;
+  constexpr unsigned bits = 11;
   constexpr std::uint32_t mask = (1U << bits) - 1;
   std::array<std::array<std::uint32_t, 1U << bits>, passes> places{};
   for (const std::uint32_t key : keys) {
@@ -101,59 +131,76 @@ void sort_keys(std::span<std::uint32_t> keys, std::span<std::uint32_t> room) {
     for (const std::uint32_t key : keys) room[places[p][(key >> (p * bits)) & mask]++] = key;
     std::swap(keys, room);
   }
+  if (passes % 2 != 0) std::copy(keys.begin(), keys.end(), room.begin());  // where they came from
 }
 
 void BinSearch::set(std::span<const std::uint32_t> splits, std::size_t values) {
   constexpr std::size_t few = 4096;  // for which a table is not worth its making
-  std::copy(splits.begin(), splits.end(), splits_.begin());
-  std::fill(splits_.begin() + static_cast<std::ptrdiff_t>(splits.size()), splits_.end(), beyond);
+  std::copy(splits.begin(), splits.end(), table_.splits.begin());
+  std::fill(table_.splits.begin() + static_cast<std::ptrdiff_t>(splits.size()), table_.splits.end(), beyond);
   count_ = splits.size();
-  table_ = values >= few;
-  if (!table_) return;
+  has_cells_ = values >= few;
+  if (!has_cells_) return;
   const auto negative = std::lower_bound(splits.begin(), splits.end(), element::sign_mask) - splits.begin();
-  set_side(sides_[0], 0, static_cast<std::size_t>(negative), 0);
-  set_side(sides_[1], static_cast<std::size_t>(negative), count_, element::sign_mask);
+  set_side(0, 0, static_cast<std::size_t>(negative));
+  set_side(1, static_cast<std::size_t>(negative), count_);
 }
 
-void BinSearch::set_side(Side& side, std::size_t first, std::size_t last, std::uint32_t sign) {
-  side.base = last - first < 2 ? 0 : splits_[first + 1] - sign;
-  const std::uint32_t range = last - first < 2 ? 0 : splits_[last - 1] - splits_[first + 1];
-  side.shift = range < cells ? 0 : static_cast<unsigned>(std::bit_width(range)) - std::bit_width(cells - 1);
-  // Keys below the base, too, come to cell 0.
-  side.below[0] = static_cast<std::uint8_t>(first);
-  std::size_t below = first;
-  for (std::uint32_t c = 1; c < cells; ++c) {
-    const std::uint64_t low = sign + std::uint64_t{side.base} + (std::uint64_t{c} << side.shift);
-    while (below < last && splits_[below] <= low) ++below;
-    side.below[c] = static_cast<std::uint8_t>(below);
+// Cell 0 holds the keys below the second split, too, and the last one all that is above: so they have the first split,
+// and none.
+void BinSearch::set_side(std::size_t side, std::size_t first, std::size_t last) {
+  const auto& splits = table_.splits;
+  const std::uint32_t sign = side == 0 ? 0 : element::sign_mask;
+  std::uint32_t base = 0;
+  std::uint32_t shift = 0;
+  if (last - first > 1) {
+    base = splits[first + 1] - sign;
+    const std::uint32_t range = splits[last - 1] - splits[first + 1];
+    while ((range >> shift) + 1 > cells - 1) ++shift;
+    base -= std::min(base, std::uint32_t{1} << shift);
   }
+  table_.base[side] = base;
+  table_.shift[side] = shift;
+  const auto cell_of = [&](std::size_t split) {
+    return std::min((std::max(splits[split] - sign, base) - base) >> shift, cells - 1);
+  };
+  const auto below = table_.below.begin() + static_cast<std::ptrdiff_t>(side * cells);
+  std::uint32_t written = 0;  // cells
+  for (std::size_t split = first; split < last;) {
+    const std::uint32_t cell = cell_of(split);
+    std::fill(below + written, below + cell, static_cast<std::uint32_t>(split));
+    const bool at_begin = cell > 0 && splits[split] - sign == base + (cell << shift);
+    const auto its_below = static_cast<std::uint32_t>(split + (at_begin ? 1 : 0));
+    while (split < last && cell_of(split) == cell) ++split;
+    below[cell] = its_below | (split - its_below > 1 ? crowded : 0);
+    written = cell + 1;
+  }
+  std::fill(below + written, below + cells, static_cast<std::uint32_t>(last));
 }
 
-std::uint32_t BinSearch::by_halves(std::uint32_t key) const {
+std::uint32_t BinSearch::Table::by_halves(std::uint32_t key) const {
   std::uint32_t bin = 0;
-  for (std::uint32_t step = most_bins / 2; step > 0; step /= 2) bin += splits_[bin + step - 1] <= key ? step : 0;
+  for (std::uint32_t step = most_bins / 2; step > 0; step /= 2) bin += splits[bin + step - 1] <= key ? step : 0;
   return bin;
 }
 
-inline std::uint32_t BinSearch::by_cells(std::uint32_t key) const {
-  const Side& side = sides_[key >> 31];
+inline std::uint32_t BinSearch::Table::by_cells(std::uint32_t key) const {
+  const std::uint32_t side = key >> 31;
   const std::uint32_t magnitude = key & ~element::sign_mask;
-  const std::uint32_t above = magnitude < side.base ? 0 : magnitude - side.base;
-  std::uint32_t bin = side.below[std::min(above >> side.shift, cells - 1)];
-  bin += splits_[bin] <= key ? 1 : 0;
-  bin += splits_[bin] <= key ? 1 : 0;
-  return splits_[bin] <= key ? by_halves(key) : bin;
+  const std::uint32_t above = std::max(magnitude, base[side]) - base[side];
+  std::uint32_t bin = below[side * cells + std::min(above >> shift[side], cells - 1)];
+  const bool many = bin >= crowded;
+  bin &= ~crowded;
+  bin += splits[bin] <= key ? 1 : 0;
+  if (!many) return bin;
+  bin += splits[bin] <= key ? 1 : 0;
+  return splits[bin] <= key ? by_halves(key) : bin;
 }
 
 void BinSearch::find(std::span<const float> values, std::span<std::uint16_t> bins) const {
-  if (!table_) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      bins[i] = static_cast<std::uint16_t>(by_halves(element::bin_key(values[i])));
-    }
-    return;
-  }
+  if (has_cells_) return HWY_DYNAMIC_DISPATCH(find_bins)(table_, values, bins);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    bins[i] = static_cast<std::uint16_t>(by_cells(element::bin_key(values[i])));
+    bins[i] = static_cast<std::uint16_t>(table_.by_halves(element::bin_key(values[i])));
   }
 }
 

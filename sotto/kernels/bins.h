@@ -33,23 +33,24 @@ class BinSearch {
   void set(std::span<const std::uint32_t> splits, std::size_t values);
   void find(std::span<const float> values, std::span<std::uint16_t> bins) const;
 
- private:
-  // The keys of one sign from their second split on fall into cells of 2^shift keys, which say how many splits stand
-  // below them. Most cells have no more than one split.
-  static constexpr std::uint32_t cells = 4096;
-  struct Side {
-    std::uint32_t base = 0;
-    unsigned shift = 0;
-    std::array<std::uint8_t, cells> below{};
+  // The keys of one sign, but for those far below its second split, fall into cells of 2^shift keys, which say how many
+  // splits stand below all of theirs. A cell in which more than one stands is `crowded`, besides; most have none.
+  static constexpr std::uint32_t cells = 2048;
+  static constexpr std::uint32_t crowded = 1U << 31;
+  struct Table {
+    std::array<std::uint32_t, most_bins + 2> splits{};  // and keys behind the last one that no value reaches
+    std::array<std::uint32_t, 2> base{}, shift{};       // of positive and of negative keys
+    std::array<std::uint32_t, std::size_t{2} * cells> below{};
+    std::uint32_t by_halves(std::uint32_t key) const;
+    std::uint32_t by_cells(std::uint32_t key) const;
   };
-  void set_side(Side& side, std::size_t first, std::size_t last, std::uint32_t sign);
-  std::uint32_t by_halves(std::uint32_t key) const;
-  std::uint32_t by_cells(std::uint32_t key) const;
 
-  std::array<std::uint32_t, most_bins + 2> splits_{};  // and keys behind the last one that no value reaches
+ private:
+  void set_side(std::size_t side, std::size_t first, std::size_t last);
+
   std::size_t count_ = 0;
-  bool table_ = false;
-  std::array<Side, 2> sides_;  // positive, negative
+  bool has_cells_ = false;
+  Table table_;
 };
 
 // out[i] += terms[bins[i]]. REQUIRES a term for every bin.

@@ -93,15 +93,19 @@ TEST(Bins, AreFoundForAllSplits) {
     }
     std::ranges::sort(splits);
     splits.erase(std::unique(splits.begin(), splits.end()), splits.end());
-    for (const std::size_t expected : {10U, 100000U}) {
-      search.set(splits, expected);
-      std::vector<std::uint16_t> bins(values.size());
-      search.find(values, bins);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::uint32_t key = element::bin_key(values[i]);
-        ASSERT_EQ(bins[i], std::ranges::count_if(splits, [key](std::uint32_t split) { return split <= key; }))
-            << values[i] << " among " << splits.size();
-      }
+    std::vector<std::uint16_t> expected(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t key = element::bin_key(values[i]);
+      expected[i] = static_cast<std::uint16_t>(
+          std::ranges::count_if(splits, [key](std::uint32_t split) { return split <= key; }));
+    }
+    for (const std::size_t of : {10U, 100000U}) {
+      search.set(splits, of);
+      on_every_target([&] {
+        std::vector<std::uint16_t> bins(values.size());
+        search.find(values, bins);
+        ASSERT_EQ(bins, expected) << splits.size() << " splits";
+      });
     }
   }
 }

@@ -4,24 +4,27 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "sotto/core/random.h"
 #include "sotto/kernels/hash.h"
+#include "tests/kernels/targets.h"
 
 namespace sotto::kernels {
 namespace {
 
 // Against maps of what came to each cell.
-TEST(MinMax, CellsKeepTheLeastAndKeysFindTheLargest) {
+void expect_least_and_largest(std::size_t count) {
   Philox random(1, Purpose::test);
   for (unsigned rows = 1; rows <= MinMaxCells::most_rows; ++rows) {
-    const std::size_t count = 1000, classes = 3;
+    const std::size_t classes = 3;
     std::vector<std::uint16_t> class_of(count), levels(count), found(count);
     for (std::size_t j = 0; j < count; ++j) {
       class_of[j] = static_cast<std::uint16_t>(random.below(classes));
       levels[j] = static_cast<std::uint16_t>(random.below(100));
     }
+    SCOPED_TRACE(std::to_string(count) + " values, " + std::to_string(rows) + " rows");
     MinMaxCells at{.rows = rows, .first = {0, rows * 50, rows * 150}, .columns = {50, 100, 7}};
     std::vector<std::uint16_t> cells(rows * 157, 100);
     const std::uint64_t first = std::uint64_t{1} << 33;
@@ -51,6 +54,12 @@ TEST(MinMax, CellsKeepTheLeastAndKeysFindTheLargest) {
       EXPECT_EQ(cells[at.first[c] + place.first * at.columns[c] + place.second % 1000], level);
     }
   }
+}
+
+TEST(MinMax, CellsKeepTheLeastAndKeysFindTheLargest) {
+  on_every_target([] {
+    for (const std::size_t count : {1, 2, 7, 8, 9, 15, 1000, 1024, 1025, 3001}) expect_least_and_largest(count);
+  });
 }
 
 }  // namespace

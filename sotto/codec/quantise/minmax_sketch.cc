@@ -117,13 +117,21 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
   const auto levels = std::span(bin_of).first(values.size());
   const auto symbols = std::span(class_of).first(values.size());
   bins_->bins()->place(values, levels);
-  const bool zeros = std::ranges::find(levels, std::uint16_t{0}) != levels.end();
+  std::array<std::uint32_t, kernels::most_bins> of_bins{};
+  kernels::count_symbols(levels, of_bins);
+  const bool zeros = of_bins[0] > 0;
   const SketchClasses& classes = blocks.classes(zeros);
-  for (std::size_t j = 0; j < values.size(); ++j) {
-    symbols[j] = classes.class_of()[levels[j]];
-    levels[j] = classes.level_of()[levels[j]];
+  SketchCounts of_classes{};
+  std::array<std::uint16_t, kernels::most_bins> both;  // class and level of each bin, which are less than a byte each
+  for (std::size_t bin = 0; bin < of_bins.size(); ++bin) {
+    of_classes[classes.class_of()[bin]] += of_bins[bin];
+    both[bin] = static_cast<std::uint16_t>(classes.class_of()[bin] << 8 | classes.level_of()[bin]);
   }
-  const SketchCounts of_classes = count_classes(symbols);
+  for (std::uint16_t& level : levels) level = both[level];
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    symbols[j] = levels[j] >> 8;
+    levels[j] &= 0xFFU;
+  }
   SketchBlocks::store(of_classes, zeros, groups(), counts);
   const SketchBlock its{&classes, {0, values.size()}, SketchCells(classes, of_classes, rows(), options_.columns)};
   const SketchCells& cells = its.cells;
