@@ -9,6 +9,8 @@ namespace sotto {
 void Round::clear() {
   sends_.clear();
   recvs_.clear();
+  more_sent_.clear();
+  more_received_.clear();
   rooms_.clear();
 }
 
@@ -21,12 +23,14 @@ void Round::receive(int peer, std::size_t most_bytes) {
 
 void Round::exchange(Communicator& communicator) {
   auto free = buffer_.room(std::accumulate(rooms_.begin(), rooms_.end(), std::size_t{0}));
-  for (std::size_t i = 0; i < recvs_.size(); ++i) {
+  for (std::size_t i = 0; i < rooms_.size(); ++i) {
     recvs_[i].buffer = free.first(rooms_[i]);
     // What a peer leaves unwritten must not look like its message: the buffer is not initialised.
     std::ranges::fill(recvs_[i].buffer.first(std::min(rooms_[i], sizeof(Header))), std::byte{0});
     free = free.subspan(rooms_[i]);
   }
+  sends_.insert(sends_.end(), more_sent_.begin(), more_sent_.end());
+  recvs_.insert(recvs_.end(), more_received_.begin(), more_received_.end());
   if (!sends_.empty() || !recvs_.empty()) communicator.exchange(sends_, recvs_);
 }
 

@@ -24,6 +24,9 @@ class Round {
   void clear();
   void send(int peer, const Message& message);
   void receive(int peer, std::size_t most_bytes);
+  // Behind the messages of this pair: as many bytes as both sides know of.
+  void send(int peer, std::span<const std::byte> bytes) { more_sent_.push_back({peer, bytes, {}}); }
+  void receive(int peer, std::span<std::byte> bytes) { more_received_.push_back({peer, bytes}); }
   // All of it at once; without anything to send or receive nobody is asked.
   void exchange(Communicator& communicator);
 
@@ -39,8 +42,8 @@ class Round {
   [[noreturn]] static void tell(int rank, int peer, const MessageView& reason);
   [[noreturn]] static void refuse(int rank, int peer, std::uint32_t step, const WireError& error);
 
-  std::vector<Send> sends_;
-  std::vector<Recv> recvs_;
+  std::vector<Send> sends_, more_sent_;
+  std::vector<Recv> recvs_, more_received_;
   std::vector<std::size_t> rooms_;  // bytes that each of recvs_ may have
   std::vector<MessageView> views_;
   Scratch<std::byte> buffer_;
@@ -49,7 +52,7 @@ class Round {
 template <class Check>
 void Round::open(const Communicator& communicator, Expected expected, Check&& check) {
   views_.clear();
-  for (const Recv& recv : recvs_) {
+  for (const Recv& recv : std::span(recvs_).first(rooms_.size())) {
     try {
       expected.origin = static_cast<std::uint16_t>(recv.peer);
       views_.push_back(MessageView::parse(recv.buffer));

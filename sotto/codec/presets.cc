@@ -35,11 +35,12 @@ constexpr std::array table{
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
     Preset{
-        "memsgd", "memsgd", "randomk(0.01)", "auto", "auto", "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
+        "memsgd", "memsgd", "randomk(0.01)", "auto", "sgd(momentum=0)",
+        "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
         "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
         "of its step",
-        "each element waits a hundred steps for its turn, as long a delay: wants a smaller rate, and many steps; its "
-        "theorem is about a mean of iterates, --average-iterates 100"},
+        "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
+        "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, --average-iterates 100"},
     Preset{"masking", "ef", "threshold(99%, drop)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
@@ -73,11 +74,12 @@ constexpr std::array table{
            "rank-1 factors of each matrix, summed on the way",
            "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice; large trainings "
            "begin dense, for a thousand steps: --codec-start-after 1000"},
-    Preset{"fetchsgd", "", "fetch(0.01) | count_sketch(rows=5, columns=20%, keep=100%)", "auto", "sgd(momentum=0)",
+    Preset{"fetchsgd", "", "fetch(0.3%) | count_sketch(rows=5, columns=10%, keep=100%)", "auto", "sgd(momentum=0)",
            "FetchSGD: Rothchild et al., ICML 2020",
-           "sums of sketches, in which momentum and error are kept; of them the 1 % of largest estimate are taken",
-           "saves nothing where the sketch is not much smaller than the model: 5 rows of 20 % are as many numbers; its "
-           "momentum is the sketch's, so the optimiser has none"},
+           "sums of sketches, in which momentum and error are kept; of them the 0.3 % of largest estimate are taken",
+           "estimates are off by the whole vector's size over the root of the columns: with a larger ratio, or fewer "
+           "columns, what is taken is mostly noise, and training ends; it saves half, and wants a smaller rate (LeNet: "
+           ".02 where dense takes .05)"},
     Preset{
         "onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
         "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "

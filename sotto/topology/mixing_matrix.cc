@@ -18,7 +18,7 @@ MixingMatrix::MixingMatrix(int ranks) : ranks_(ranks), shares_(static_cast<std::
 
 MixingMatrix MixingMatrix::identity(int ranks) {
   MixingMatrix matrix(ranks);
-  for (int rank = 0; rank < ranks; ++rank) matrix.at(rank, rank) = 1;
+  for (int rank = 0; rank < ranks; ++rank) matrix.share(rank, rank) = 1;
   return matrix;
 }
 
@@ -26,8 +26,8 @@ MixingMatrix MixingMatrix::of(const Graph& graph, const Mixing& mixing) {
   MixingMatrix matrix(graph.ranks());
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     const Shares shares = mixing.shares(graph, rank);
-    matrix.at(rank, rank) = shares.kept;
-    for (std::size_t i = 0; i < shares.sent.size(); ++i) matrix.at(graph.out(rank)[i], rank) = shares.sent[i];
+    matrix.share(rank, rank) = shares.kept;
+    for (std::size_t i = 0; i < shares.sent.size(); ++i) matrix.share(graph.out(rank)[i], rank) = shares.sent[i];
   }
   return matrix;
 }
@@ -36,7 +36,7 @@ MixingMatrix MixingMatrix::operator*(const MixingMatrix& before) const {
   MixingMatrix product(ranks_);
   for (int i = 0; i < ranks_; ++i) {
     for (int k = 0; k < ranks_; ++k) {
-      for (int j = 0; j < ranks_; ++j) product.at(i, j) += at(i, k) * before.at(k, j);
+      for (int j = 0; j < ranks_; ++j) product.share(i, j) += at(i, k) * before.at(k, j);
     }
   }
   return product;

@@ -28,7 +28,7 @@ class MixingMatrix {
 
  private:
   explicit MixingMatrix(int ranks);
-  double& at(int to, int from) { return shares_[static_cast<std::size_t>(to * ranks_ + from)]; }
+  double& share(int to, int from) { return shares_[static_cast<std::size_t>(to * ranks_ + from)]; }
 
   int ranks_;
   std::vector<double> shares_;

@@ -1,6 +1,7 @@
 #include "sotto/topology/topology.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -31,6 +32,29 @@ bool Topology::bipartite() const {
     }
   }
   return true;
+}
+
+std::size_t Topology::spread() const {
+  using Known = std::vector<std::vector<bool>>;  // of each rank: from whom it has heard
+  const auto size = static_cast<std::size_t>(ranks());
+  std::size_t most = 0;
+  for (std::size_t first = 0; first < period(); ++first) {
+    Known known(size, std::vector<bool>(size));
+    for (std::size_t rank = 0; rank < size; ++rank) known[rank][rank] = true;
+    const auto all = [](const std::vector<bool>& heard) { return std::ranges::all_of(heard, std::identity()); };
+    std::size_t rounds = 0;
+    for (; !std::ranges::all_of(known, all); ++rounds) {
+      const Known before = known;
+      for (std::size_t rank = 0; rank < size; ++rank) {
+        for (const int peer : round(first + rounds).in(static_cast<int>(rank))) {
+          const auto& heard = before[static_cast<std::size_t>(peer)];
+          for (std::size_t i = 0; i < size; ++i) known[rank][i] = known[rank][i] || heard[i];
+        }
+      }
+    }
+    most = std::max(most, rounds);
+  }
+  return most;
 }
 
 bool Topology::connected() const {

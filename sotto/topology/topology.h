@@ -32,6 +32,9 @@ class Topology {
   bool bipartite() const;
   bool connected() const;  // all rounds together: everything reaches every rank in the end
 
+  // Rounds, from any one on, after which what a rank says has come to all others. REQUIRES connected().
+  std::size_t spread() const;
+
   // The same with another number of peers a round.
   Topology with_peers(std::size_t peers) const { return {sentence_, cycle_, peers}; }
 

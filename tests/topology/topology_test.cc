@@ -70,6 +70,17 @@ TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
   }
 }
 
+TEST(Topologies, SpreadWhatARankSays) {
+  for (const auto& [text, ranks, rounds] : {std::tuple{"exponential", 8, 3},
+                                            {"ring", 8, 4},
+                                            {"complete", 8, 1},
+                                            {"star", 8, 2},
+                                            {"exponential", 1, 0},
+                                            {"hypercube", 16, 4}}) {
+    EXPECT_EQ(make_topology("test", text, ranks).spread(), static_cast<std::size_t>(rounds)) << text;
+  }
+}
+
 TEST(Topologies, OfPairsAreBipartite) {
   for (const char* text : {"1", "3", "ring", "directed_linear"}) {
     EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;

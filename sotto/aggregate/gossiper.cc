@@ -1,0 +1,117 @@
+#include "sotto/aggregate/gossiper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+std::unique_ptr<Codec> codec_of(std::string_view where, std::string_view sentence, std::shared_ptr<Workers> workers) {
+  const Method method = read_method(where, sentence);
+  if (method.by_itself || !method.memory.empty()) {
+    throw ConfigError(std::string(where) + " " + std::string(sentence) +
+                      ": models are exchanged, so no memory and no aggregator can stand in it");
+  }
+  return make_codec(where, method.codec, std::move(workers));
+}
+
+}  // namespace
+
+Gossiper::Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
+                   Layout layout, int rank, std::shared_ptr<Workers> workers)
+    : codec_(codec_of(where, codec, std::move(workers))),
+      topology_(std::move(topology)),
+      mixing_(std::move(mixing)),
+      layout_(std::move(layout)),
+      rank_(rank),
+      room_(codec_->max_bytes(layout_, {0, layout_.size()})) {
+  if (codec_->contract(layout_).input != Contract::Input::model) {
+    throw ConfigError(std::string(where) + " " + std::string(codec) +
+                      ": models are exchanged, of which only none, f16 and bf16 leave enough; an algorithm that "
+                      "exchanges differences takes any codec");
+  }
+}
+
+void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
+                   Phases& phases) {
+  begin(values, note, key, phases);
+  try {
+    exchange(communicator, phases);
+    finish(values, note, phases);
+  } catch (const Error&) {
+    take_back(values, note);
+    throw;
+  }
+}
+
+void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases) {
+  Timer timer;
+  key_ = key;
+  said_ = note;
+  const Shares shares = mixing_->shares(graph(), rank_);
+  sent_ = std::accumulate(shares.sent.begin(), shares.sent.end(), 0.0);
+  in_.clear();
+  for (const int peer : graph().in(rank_)) {
+    const auto& out = graph().out(peer);
+    const auto place = static_cast<std::size_t>(std::ranges::find(out, rank_) - out.begin());
+    in_.push_back({peer, mixing_->shares(graph(), peer).sent.at(place), {}});
+  }
+  std::ranges::sort(in_, {}, &Neighbour::rank);  // sums of floats depend on the order
+  if (shares.sent.empty()) return;
+  const Range whole{0, layout_.size()};
+  Bucket held = bucket(values);
+  codec_->encode(held, key, {}, {&whole, 1}, {&own_, 1});
+  codec_->add_decoded(own_.view(), whole, static_cast<float>(-sent_), held);
+  note.weight = shares.kept * note.weight;
+  phases.encode += timer.lap();
+}
+
+void Gossiper::exchange(Communicator& communicator, Phases& phases) {
+  Timer timer;
+  round_.clear();
+  const auto bytes = [](GossipNote& note) { return std::as_writable_bytes(std::span(&note, 1)); };
+  for (const int peer : graph().out(rank_)) {
+    round_.send(peer, own_);
+    round_.send(peer, bytes(said_));
+  }
+  for (Neighbour& neighbour : in_) {
+    round_.receive(neighbour.rank, room_);
+    round_.receive(neighbour.rank, bytes(neighbour.note));
+  }
+  round_.exchange(communicator);
+  round_.open(communicator, {.generation = key_.generation, .step = key_.step}, [&](const MessageView& message) {
+    codec_->check(message, layout_, {0, layout_.size()});
+  });
+  for (const Neighbour& neighbour : in_) {
+    if (!std::isfinite(neighbour.note.weight) || neighbour.note.weight <= 0) {
+      throw WireError("rank " + std::to_string(rank_) + ": the weight that rank " + std::to_string(neighbour.rank) +
+                      " sent at step " + std::to_string(key_.step) + " is no positive number");
+    }
+  }
+  phases.network += timer.lap();
+}
+
+void Gossiper::finish(std::span<float> values, GossipNote& note, Phases& phases) {
+  Timer timer;
+  Bucket held = bucket(values);
+  for (const Neighbour& neighbour : in_) {
+    codec_->add_decoded(round_.message(neighbour.rank), {0, layout_.size()}, static_cast<float>(neighbour.share), held);
+    note.weight += neighbour.share * neighbour.note.weight;
+    note.least = std::min(note.least, neighbour.note.least);
+  }
+  phases.decode += timer.lap();
+}
+
+void Gossiper::take_back(std::span<float> values, GossipNote& note) {
+  Bucket held = bucket(values);
+  if (sent_ > 0) codec_->add_decoded(own_.view(), {0, layout_.size()}, static_cast<float>(sent_), held);
+  note = said_;
+}
+
+}  // namespace sotto

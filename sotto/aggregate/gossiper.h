@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/round.h"
+#include "sotto/topology/mixing.h"
+#include "sotto/topology/topology.h"
+
+namespace sotto {
+
+// What goes with a rank's vector.
+struct GossipNote {
+  double weight = 1;                                                // of push-sum: the vector over it is the average
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // the smallest that anybody said
+};
+
+// Averages a vector of each rank with those of its neighbours, round by round, without any rank waiting for one that is
+// not its neighbour: push-sum (Kempe, Dobra, Gehrke, FOCS 2003) as in Stochastic Gradient Push (Assran et al., ICML
+// 2019). The sum over ranks of vectors and of weights stays the same, with what is on its way; where the mixing is
+// doubly stochastic all weights stay 1.
+//
+// What a codec rounds off stays with the sender, so that nothing is lost of the sum either. Models are not gradients:
+// only codecs that may be used on a model are taken.
+class Gossiper {
+ public:
+  // `codec` is a sentence without memory, or a preset of one. ConfigError, which begins with `where`.
+  Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
+           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr);
+
+  // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
+  // what they were, up to rounding.
+  void mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator, Phases& phases);
+
+  // Takes off what is going to be sent.
+  void begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases);
+  // Between the other two; for another thread, which has the communicator for its own meanwhile.
+  void exchange(Communicator& communicator, Phases& phases);
+  // Adds what arrived. WireError names the sender.
+  void finish(std::span<float> values, GossipNote& note, Phases& phases);
+  // In place of finish(), when the exchange failed: adds what was taken off.
+  void take_back(std::span<float> values, GossipNote& note);
+
+  const Topology& topology() const { return topology_; }
+  const Layout& layout() const { return layout_; }
+  std::string codec() const { return codec_->sentence(); }
+
+ private:
+  struct Neighbour {
+    int rank;
+    double share;  // of what it has, that it sends here
+    GossipNote note;
+  };
+  const Graph& graph() const { return topology_.round(key_.step); }
+  Bucket bucket(std::span<float> values) const { return {values, &layout_, 0}; }
+
+  std::unique_ptr<Codec> codec_;
+  Topology topology_;
+  std::unique_ptr<Mixing> mixing_;
+  Layout layout_;
+  int rank_;
+  std::size_t room_;  // bytes of the largest message
+  Key key_;           // of the round that is on its way
+  Message own_;
+  double sent_ = 0;  // the share that all peers together get
+  GossipNote said_;  // what goes along: the weight before it was shared out
+  std::vector<Neighbour> in_;
+  Round round_;
+};
+
+}  // namespace sotto
