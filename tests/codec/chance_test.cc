@@ -69,10 +69,11 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
       EXPECT_LE(variance, (1 - contract.delta) * norm + slack);
     } else if (contract.kind == Contract::Kind::unbiased) {
       EXPECT_LE(variance, contract.omega * norm + slack);
-      // |mean - x|^2 is variance/T on average, a sum of some eighty nearly independent terms: twice that is far out.
+      // |mean - x|^2 is variance/T on average, a sum of some eighty nearly independent terms: twice that is far out. In
+      // sentences that nobody looked at, one term may count for all: 16 times is as far out then.
       double error = 0;
       for (std::size_t i = 0; i < mean.size(); ++i) error += (mean[i] - input.values[i]) * (mean[i] - input.values[i]);
-      EXPECT_LE(error, 2 * variance / draws + tolerance(input));
+      EXPECT_LE(error, (is_listed(sentence) ? 2 : 16) * variance / draws + tolerance(input));
     }
   });
 }
@@ -81,11 +82,10 @@ TEST(Laws, MeanOfManyDrawsFindsTheInput) {
 TEST(Laws, TheErrorOfAMeanFallsWithTheRootOfTheDraws) {
   int unbiased = 0;
   for_all([&](const std::string& sentence) {
+    if (!is_listed(sentence)) return;  // of which it is not known how many terms there are
     const auto codec = fresh(sentence);
     const Input input{"gaussian", borrowed_layout(), gaussian(borrowed_layout(), 17)};
     if (codec->contract(input.layout).kind != Contract::Kind::unbiased) return;
-    // Where there is nothing to draw.
-    if (square_distance(decode(*codec, input, encode(*codec, input)), input.values) <= tolerance(input)) return;
     ++unbiased;
     std::uint32_t step = 0;
     const auto square_error = [&](int draws) {

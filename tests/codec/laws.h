@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/codec/fixture.h"
 
@@ -25,6 +29,11 @@ inline void for_all(const std::function<void(const std::string& sentence)>& law)
     SCOPED_TRACE(sentence);
     law(sentence);
   }
+}
+
+inline bool is_listed(const std::string& sentence) {
+  static const auto listed = listed_sentences();
+  return std::ranges::find(listed, sentence) != listed.end();
 }
 
 inline std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec("test", sentence); }
