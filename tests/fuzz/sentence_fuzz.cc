@@ -9,16 +9,38 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/memory/memory.h"
+#include "sotto/codec/presets.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/generated.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-// Now and then a sentence of the table of stages is put behind what there is, or takes its place.
+namespace sotto {
+namespace {
+
+// Sentences of stages, and the names of all that may stand in front of them or in their place.
+std::vector<std::string> all_texts() {
+  std::vector<std::string> texts = testing::generated_sentences(200);
+  const auto add = [&](const auto& table) {
+    for (int i = 0; i < 10; ++i) {  // not so rare
+      for (const auto& entry : table) texts.emplace_back(entry.name);
+    }
+  };
+  add(memory_table());
+  add(method_table());
+  add(preset_table());
+  return texts;
+}
+
+}  // namespace
+}  // namespace sotto
+
+// Now and then one of them is put behind what there is, or takes its place.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   using namespace sotto;
-  static const auto sentences = testing::generated_sentences(200);
+  static const auto sentences = all_texts();
   Philox random(seed, Purpose::test);
   const std::uint32_t way = random.below(64);
   if (way > 1) return LLVMFuzzerMutate(data, size, most);

@@ -16,7 +16,7 @@
 namespace sotto::fuzzing {
 namespace {
 
-constexpr std::size_t most_subjects = 5000;  // in memory
+constexpr std::size_t most_subjects = 2500;  // in memory
 constexpr std::size_t of_an_error = 8192;
 constexpr std::size_t of_a_library = 192 * 1024;
 constexpr std::size_t task = 8;  // elements: so that two threads have something to do
