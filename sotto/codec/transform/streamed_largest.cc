@@ -12,9 +12,10 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t chunk = 4096;   // numbers that are computed together
-constexpr std::size_t sampled = 256;  // of them, of which a sample consists
-constexpr std::size_t one_in = chunk / sampled;
+constexpr std::size_t chunk = 4096;    // numbers that are computed together
+constexpr std::size_t sampled = 256;   // that follow each other in a sample
+constexpr std::size_t one_in = 64;     // of them are sampled
+constexpr std::size_t most_kept = 16;  // one in so many: otherwise a list would be long
 constexpr unsigned magnitude_bits = 31;
 
 // For what a task lists: more than can be wanted, and a chunk more.
@@ -71,7 +72,7 @@ void StreamedLargest::add(Workers& workers, const Computed& numbers, std::size_t
   if (keep == 0) return;
   const auto tasks = cut(workers, out.size());
   counts_.room(most_tasks << digit_bits);  // before several threads ask for their own part of it
-  if (keep <= out.size() / one_in && list(workers, numbers, tasks, guess(workers, numbers, tasks, keep), keep)) {
+  if (keep <= out.size() / most_kept && list(workers, numbers, tasks, guess(workers, numbers, tasks, keep), keep)) {
     return add_listed(workers, tasks, keep, scale, out);
   }
   add_ranked(workers, numbers, tasks, keep, scale, out);
@@ -84,8 +85,8 @@ std::uint32_t StreamedLargest::guess(Workers& workers, const Computed& numbers, 
   workers.run(tasks.size(), [&](std::size_t t) {
     const auto counts = this->counts(t);
     std::ranges::fill(counts, 0U);
-    for (std::size_t begin = tasks[t].begin; begin < tasks[t].end; begin += chunk) {
-      const std::size_t at = begin + ElementStream::mix(static_cast<std::uint32_t>(begin / chunk)) % one_in * sampled;
+    for (std::size_t begin = tasks[t].begin; begin < tasks[t].end; begin += one_in * sampled) {
+      const std::size_t at = begin + ElementStream::mix(static_cast<std::uint32_t>(begin / sampled)) % one_in * sampled;
       visit_numbers(numbers, at, std::min(at + sampled, tasks[t].end),
                     [&](std::size_t, float number) { ++counts[kernels::element::magnitude_bits(number) >> shift]; });
     }

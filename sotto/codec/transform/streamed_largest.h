@@ -30,7 +30,7 @@ class Computed {
 class StreamedLargest {
  public:
   // out[i] += scale * number i, for the `keep` largest of as many numbers as `out` has. They are computed once, and one
-  // in 16 twice, where a sample tells well enough what the keep-th largest is; otherwise, and when more than one in 16
+  // in 64 twice, where a sample tells well enough what the keep-th largest is; otherwise, and when more than one in 16
   // is kept, four times. REQUIRES out.size() < 2^32.
   void add(Workers& workers, const Computed& numbers, std::size_t keep, float scale, std::span<float> out);
 
