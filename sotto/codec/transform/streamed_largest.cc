@@ -71,7 +71,7 @@ void StreamedLargest::add(Workers& workers, const Computed& numbers, std::size_t
                           std::span<float> out) {
   if (keep == 0) return;
   const auto tasks = cut(workers, out.size());
-  counts_.room(most_tasks << digit_bits);  // before several threads ask for their own part of it
+  counts_.room(tasks.size() << digit_bits);  // before several threads ask for their own part of it
   if (keep <= out.size() / most_kept && list(workers, numbers, tasks, guess(workers, numbers, tasks, keep), keep)) {
     return add_listed(workers, tasks, keep, scale, out);
   }

@@ -43,7 +43,7 @@ class StreamedLargest {
   };
   std::span<Task> cut(const Workers& workers, std::size_t count);
   std::span<std::uint32_t> counts(std::size_t task) {
-    return counts_.room(most_tasks << digit_bits).subspan(task << digit_bits, std::size_t{1} << digit_bits);
+    return counts_.room((task + 1) << digit_bits).subspan(task << digit_bits);  // there is room: add()
   }
   // A magnitude, as bits, that a few more than `keep` numbers should reach.
   std::uint32_t guess(Workers& workers, const Computed& numbers, std::span<const Task> tasks, std::size_t keep);
