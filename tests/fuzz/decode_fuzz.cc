@@ -19,6 +19,8 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sotto::fuzzing {
 namespace {
 
+// Tables and other working memory of a new instance, whatever the layout.
+constexpr std::size_t of_a_new_one = 256 * 1024;
 constexpr std::size_t crc_at = sizeof(Header) - sizeof(Header::crc);
 
 Subjects& subjects() {
@@ -120,7 +122,7 @@ void decode(const DecodeInput& input, Subject& subject, std::span<const std::byt
   const Scene& scene = subjects().scene(input);
   const auto fresh = subjects().codec(input);
   const std::size_t most = subject.codec->max_bytes(scene.layout, scene.part) + 4 * scene.layout.size();
-  const Decoded again(input, *fresh, message, subject.most_allocated + 64 * most);
+  const Decoded again(input, *fresh, message, subject.most_allocated + of_a_new_one + 64 * most);
   if (!(again == decoded)) fail(input, "a new instance decodes it to something else");
   std::vector<float> marks(scene.layout.size(), 1);
   Bucket bucket{marks, &scene.layout, 0};
