@@ -128,7 +128,13 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"quantile", 0.03, 0.05},
           {"quantile | minmax_sketch", 0.03, 0.05},
           {"topk(0.01) | quantile | minmax_sketch", 0.03, 0.05},
+          {"clusters", 0.05, 0.1},
+          {"clusters(c=5, buckets=2000)", 0.05, 0.1},
           {"f32"},
+          {"randomk(0.01)"},
+          {"block(64, 0.01)"},
+          {"count_sketch"},
+          {"dct(64) | topk(0.01)"},
           {"qsgd(bits=8)"},
           {"adaptive"},
           {"topk(0.01) | qsgd(bits=4)"}};
@@ -160,7 +166,7 @@ std::string speed(double gbps, double memcpy_gbps, double bar) {
   const double times = gbps / memcpy_gbps;
   const std::string text = fmt::format("{:>6.2f} {:>6.2f}x", gbps, times);
   return bar == 0 ? text + "             "
-                  : fmt::format("{} of {:.1f} {:<6}", text, bar, times >= bar ? "ok" : "MISSED");
+                  : fmt::format("{} of {:<4.2g} {:<6}", text, bar, times >= bar ? "ok" : "MISSED");
 }
 
 void run_on(const Input& input, const Arguments& arguments) {
