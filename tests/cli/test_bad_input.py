@@ -90,7 +90,7 @@ def test_refused(run, arguments, parts):
     if arguments[0] == "train":
         arguments = arguments[:1] + TINY + arguments[1:] if "--batch-size" not in arguments else [
             "train", "--model", "logreg", "--train-size", "512", *arguments[1:]]
-        for name in ("--model", "--data"):  # given twice is an error, too
+        for name in ("--model", "--data", "--train-size"):  # given twice is an error, too
             if arguments.count(name) > 1:
                 at = arguments.index(name)
                 del arguments[at:at + 2]
