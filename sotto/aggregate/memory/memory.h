@@ -33,8 +33,8 @@ class Memory {
   // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
   virtual Bucket prepare(const Bucket& gradient, const Key& key) = 0;
   virtual void settle(Bucket& prepared, const Sent& sent) = 0;
-  // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which changed.
-  // Whoever holds back something of these gradients beside the memory does the same.
+  // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which
+  // changed. Whoever holds back something of these gradients beside the memory does the same.
   virtual float change_of_units() const { return 1; }
   // Takes over what somebody else held back of these gradients: it is sent with the next ones.
   virtual void hold(const Bucket& owed) = 0;
