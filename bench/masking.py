@@ -67,7 +67,7 @@ def cells(arguments, nodes, percent, way):
 
 
 def print_table(arguments, nodes):
-    print(f"| sent, % | published | lost: accuracy | loss | KB a step | kept: accuracy | loss | KB a step |")
+    print("| sent, % | published | lost: accuracy | loss | KB a step | kept: accuracy | loss | KB a step |")
     print("| ---: |" + " ---: |" * 7)
     for percent, published in PUBLISHED[nodes].items():
         row = [percent, f"{published:.4f}"]
