@@ -56,6 +56,11 @@ int list_topologies(std::span<const std::string> arguments) {
     mixings.add({std::string(entry.name), std::string(entry.summary), std::string(entry.paper)});
   }
   fmt::print("{}\n{}", table.plain(), mixings.plain());
+  const auto print_options = [](std::string_view name, const std::string& options) {
+    if (!options.empty()) fmt::print("\noptions of {}\n{}", name, options);
+  };
+  for (const TopologyEntry& entry : topology_table()) print_options(entry.name, entry.help());
+  for (const MixingEntry& entry : mixing_table()) print_options(entry.name, entry.help());
   return 0;
 }
 
