@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sotto/codec/transform/fixed_signs.h"
 #include "sotto/codec/transform/row_walk.h"
+#include "sotto/codec/transform/signed_hadamard.h"
 #include "sotto/kernels/fourier.h"
 
 namespace sotto {
@@ -19,17 +19,10 @@ Hadamard::Hadamard(const HadamardOptions& options) : ChunkTransform("hadamard", 
 void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
                        std::span<float> /*energies: the rows*/, std::span<float> rows) {
   for_chunks(values.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
-    const float factor = 1 / std::sqrt(static_cast<float>(size));
     for (std::size_t done = 0; done < count; done += lanes) {
       const std::size_t used = std::min(lanes, count - done);
-      std::ranges::fill(lanes_, 0.0F);
-      for (std::size_t l = 0; l < used; ++l) {
-        const std::size_t at = begin + (done + l) * size;
-        for (std::size_t k = 0; k < size; ++k) {
-          lanes_[k * lanes + l] = with_fixed_sign(values[at + k], piece.first + at + k) * factor;
-        }
-      }
-      kernels::hadamard(lanes_, size);
+      const std::size_t first = begin + done * size;
+      signed_hadamard(values.subspan(first, used * size), piece.first + first, size, lanes_);
       for (std::size_t l = 0; l < used; ++l) {
         const std::size_t at = begin + (done + l) * size;
         for (std::size_t k = 0; k < size; ++k) rows[at + k] = lanes_[k * lanes + l];

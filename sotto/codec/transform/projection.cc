@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "sotto/codec/transform/fixed_signs.h"
 #include "sotto/codec/transform/row_walk.h"
+#include "sotto/codec/transform/signed_hadamard.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/fourier.h"
 #include "sotto/kernels/hash.h"
@@ -65,25 +65,17 @@ Atoms Projection::atoms(const Layout& /*layout*/, const Piece& piece) const {
 
 void Projection::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
                          std::span<float> /*energies: the coefficients*/, std::span<float> coefficients) {
-  const float factor = 1 / std::sqrt(static_cast<float>(chunk()));
   const std::size_t projected = chunks(values.size());
+  const std::size_t end = std::min(projected * chunk(), values.size());
   for (std::size_t done = 0; done < projected; done += lanes) {
     const std::size_t used = std::min(lanes, projected - done);
-    std::ranges::fill(lanes_, 0.0F);
-    for (std::size_t l = 0; l < used; ++l) {
-      const std::size_t at = (done + l) * chunk();
-      const std::size_t size = std::min(chunk(), values.size() - at);
-      for (std::size_t k = 0; k < size; ++k) {
-        lanes_[k * lanes + l] = with_fixed_sign(values[at + k], piece.first + at + k) * factor;
-      }
-    }
-    kernels::hadamard(lanes_, chunk());
+    const std::size_t first = done * chunk();
+    signed_hadamard(values.subspan(first, std::min(used * chunk(), end - first)), piece.first + first, chunk(), lanes_);
     for (std::size_t l = 0; l < used; ++l) {
       float* out = &coefficients[(done + l) * rows_.size()];
       for (std::size_t j = 0; j < rows_.size(); ++j) out[j] = lanes_[rows_[j] * lanes + l];
     }
   }
-  const std::size_t end = std::min(projected * chunk(), values.size());
   std::ranges::copy(values.subspan(end), coefficients.begin() + static_cast<std::ptrdiff_t>(projected * rows_.size()));
 }
 
