@@ -47,8 +47,6 @@ class Gossiper {
   void take_back(std::span<float> values, GossipNote& note);
 
   const Topology& topology() const { return topology_; }
-  const Layout& layout() const { return layout_; }
-  std::string codec() const { return codec_->sentence(); }
 
  private:
   struct Neighbour {

@@ -211,8 +211,6 @@ class Power final : public Aggregator {
 
 }  // namespace
 
-std::string power_suits(const AggregatorParts& /*parts*/) { return ""; }
-
 std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts) {
   return std::make_unique<Power>(read(sentence, call), std::move(parts));
 }

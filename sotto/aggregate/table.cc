@@ -31,7 +31,7 @@ constexpr MethodEntry methods[] = {
     {"power", "matrices as products of a few vectors, which are summed on the way",
      "PowerSGD: Vogels et al., NeurIPS 2019", "ef", false, false, false,
      "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
-     power_suits, make_power},
+     [](const AggregatorParts&) { return std::string(); }, make_power},
     {"fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
      "FetchSGD: Rothchild et al., ICML 2020", "", true, true, true, "an all-reduce of the sketch that follows it",
      help_fetch, canonical_fetch, fetch_suits, make_fetch},

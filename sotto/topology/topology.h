@@ -35,9 +35,6 @@ class Topology {
   // Rounds, from any one on, after which what a rank says has come to all others. REQUIRES connected().
   std::size_t spread() const;
 
-  // The same with another number of peers a round.
-  Topology with_peers(std::size_t peers) const { return {sentence_, cycle_, peers}; }
-
  private:
   std::string sentence_;
   std::vector<Graph> cycle_;

@@ -22,8 +22,8 @@ TEST(Topologies, TakeTheNextPeersInEveryRound) {
   const Topology two = make_topology("test", "directed_exponential(2)", 8);  // 1, 7, 2, 6, 4
   ASSERT_EQ(two.period(), 5U);
   EXPECT_EQ(two.round(2).out(0), (std::vector{4, 1}));
-  EXPECT_EQ(two.with_peers(5).period(), 1U);
-  EXPECT_EQ(two.with_peers(9).peers(), 5U);
+  EXPECT_EQ(make_topology("test", "directed_exponential(5)", 8).period(), 1U);
+  EXPECT_EQ(make_topology("test", "directed_exponential(9)", 8).peers(), 5U);
 }
 
 TEST(Topologies, HaveNamesAndIds) {
