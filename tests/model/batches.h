@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "sotto/core/table.h"
 #include "sotto/model/model.h"
 
 namespace sotto {
@@ -41,6 +42,14 @@ inline std::vector<float> gradient_of(Model& model, const Batch& batch, std::uin
   std::fill(model.gradient().begin(), model.gradient().end(), 0.0F);
   model.accumulate_gradient(batch, 1, random, {});
   return copy_of(model.gradient());
+}
+
+inline const ModelEntry& entry_of(std::string_view name) { return *find_entry(model_table(), name); }
+
+inline double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
 }
 
 }  // namespace sotto
