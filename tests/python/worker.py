@@ -1,4 +1,4 @@
-"""One rank of a job that a test drives: runs functions of scenarios.py by name, as lines of JSON on stdin ask for them."""
+"""One rank of a job that a test drives: runs functions of scenarios/ by name, as lines of JSON on stdin ask for them."""
 
 import json
 import os

@@ -1,0 +1,56 @@
+"""Means of single tensors."""
+
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+
+import sotto
+
+
+def aggregates():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4).t() + rank  # not contiguous
+    own = x.clone()
+    result = {"avg": sotto.aggregate(x), "sum": sotto.aggregate(x, "sum"), "min": sotto.aggregate(x, "min"),
+              "max": sotto.aggregate(x, "max"), "codec": sotto.aggregate(x, codec="f16"),
+              "sum of codec": sotto.aggregate(x, "sum", codec="int8"), "bf16": sotto.aggregate(x.bfloat16()),
+              "i64": sotto.aggregate(x.long(), "sum")}
+    assert torch.equal(x, own)
+    base = own - rank
+    mean = base + (size - 1) / 2
+    assert torch.equal(result["avg"], mean) and torch.equal(result["codec"], mean)
+    assert torch.equal(result["sum"], size * mean) and torch.equal(result["min"], base)
+    assert torch.equal(result["max"], base + size - 1) and torch.equal(result["i64"], (size * mean).long())
+    assert result["bf16"].dtype == torch.bfloat16
+    assert (result["sum of codec"] - size * mean).abs().max() < size * 0.2
+    everywhere = [torch.empty(4, 3) for _ in range(size)]
+    dist.all_gather(everywhere, result["sum of codec"].contiguous())
+    assert all(torch.equal(one, everywhere[0]) for one in everywhere)
+    group = dist.new_group([1])
+    if rank == 1:
+        assert torch.equal(sotto.aggregate(x, group=group), x)
+    else:
+        try:
+            sotto.aggregate(x, group=group)
+            raise AssertionError("a group that this rank is not in")
+        except sotto.ConfigError:
+            pass
+    return list(result["avg"].shape)
+
+
+def others_run_meanwhile(folder):
+    """Rank 1 takes part only when rank 0's main thread says so, which it can while another thread of it waits."""
+    go = f"{folder}/go"
+    if dist.get_rank() == 0:
+        results = []
+        thread = threading.Thread(target=lambda: results.append(sotto.aggregate(torch.ones(4), "sum").tolist()))
+        thread.start()
+        with open(go, "w"):
+            pass
+        thread.join()
+        return results[0]
+    while not os.path.exists(go):
+        pass
+    return sotto.aggregate(torch.ones(4), "sum").tolist()

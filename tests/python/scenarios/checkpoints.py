@@ -1,0 +1,134 @@
+"""States saved and loaded, on as many ranks and on others."""
+
+import warnings
+
+import torch
+import torch.distributed as dist
+
+import sotto
+
+from .averages import owed
+from .net import digest, make, train
+
+
+RESUMED = {"schedule": [(0, "none"), (2, "ef | topk(0.1) | qsgd(4)")], "rules": {"*.bias": "int8"}, "seed": 5}
+
+
+def resumable():
+    ddp = make()
+    return ddp, torch.optim.SGD(ddp.parameters(), 0.1, momentum=0.9)
+
+
+def straight(steps):
+    ddp, optimiser = resumable()
+    sotto.compress(ddp, **RESUMED)
+    train(ddp, steps, optimiser=optimiser)
+    return digest(ddp)
+
+
+def save(steps, folder):
+    ddp, optimiser = resumable()
+    sotto.compress(ddp, **RESUMED)
+    train(ddp, steps, optimiser=optimiser)
+    torch.save({"model": ddp.state_dict(), "optimiser": optimiser.state_dict(), "sotto": sotto.state_dict(ddp)},
+               f"{folder}/rank{dist.get_rank()}")
+
+
+def resume(first, steps, folder, rank=None):
+    ddp, optimiser = resumable()
+    sotto.compress(ddp, **RESUMED)
+    state = torch.load(f"{folder}/rank{dist.get_rank() if rank is None else rank}", weights_only=True)
+    ddp.load_state_dict(state["model"])
+    optimiser.load_state_dict(state["optimiser"])
+    sotto.load_state_dict(ddp, state["sotto"])
+    train(ddp, steps, first=first, optimiser=optimiser)
+    return digest(ddp)
+
+
+def resume_on_other_ranks(folder, old_ranks):
+    """The largest difference between the memory and the mean of the old ones; whether it was refused without a list."""
+    ddp, _ = resumable()
+    sotto.compress(ddp, **RESUMED)
+    states = [torch.load(f"{folder}/rank{rank}", weights_only=True)["sotto"] for rank in range(old_ranks)]
+    try:
+        sotto.load_state_dict(ddp, states[0])
+        refused = ""
+    except sotto.ConfigError as error:
+        refused = str(error)
+    sotto.load_state_dict(ddp, states[::-1])
+    now = sotto.state_dict(ddp)
+    name = next(name for name in now["values"] if name.endswith("memory.ef"))
+    mean = torch.stack([state["values"][name] for state in states]).mean(0)
+    assert mean.abs().max() > 0
+    train(ddp, 2, first=3)
+    return {"difference": (now["values"][name] - mean).abs().max().item(), "refused": refused, "step": now["step"]}
+
+
+def save_states(folder, steps, **options):
+    ddp = sotto.compress(make(), **options)
+    train(ddp, steps)
+    torch.save(sotto.state_dict(ddp), f"{folder}/rank{dist.get_rank()}")
+
+
+def spread_states(folder, old_ranks, **options):
+    """What the old ranks owed, each part of it, and what this rank of the new ones does."""
+    states = [torch.load(f"{folder}/rank{rank}", weights_only=True)["values"] for rank in range(old_ranks)]
+    parts = [sum(value.double().sum().item() for state in states for name, value in state.items() if name.endswith(end))
+             for end in ("/memory.ef", "/mean/error")]
+    ddp = sotto.compress(make(), **options)
+    sotto.load_state_dict(ddp, [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)])
+    values = sotto.state_dict(ddp)["values"]
+    return {"was": [parts[0] / old_ranks, parts[1]], "is": owed(values, dist.get_world_size())}
+
+
+def spread_sketches(folder, old_ranks, **options):
+    """How far the sketches are from those of the old ranks, at most; and their largest value."""
+    states = [torch.load(f"{folder}/rank{rank}", weights_only=True) for rank in range(old_ranks)]
+    ddp = sotto.compress(make(), **options)
+    sotto.load_state_dict(ddp, states)
+    values = sotto.state_dict(ddp)["values"]
+    names = [name for name in values if "fetch" in name]
+    assert len(names) == 2
+    difference = max((values[name] - state["values"][name]).abs().max().item() for name in names for state in states)
+    return difference, min(values[name].abs().max().item() for name in names)
+
+
+def tied_presets(codecs):
+    """The warnings of each."""
+    said = {}
+    for codec in codecs:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sotto.compress(make(), codec)
+        said[codec] = [str(warning.message) for warning in caught if warning.filename == __file__]
+    return said
+
+
+def damaged_states():
+    """What each of these says, and that nothing was changed by it."""
+    ddp = sotto.compress(make(), "ef | topk(0.1)", aggregator="gather")
+    train(ddp, 2)
+    good = sotto.state_dict(ddp)
+    memory = "0/memory.ef"
+    bad = {
+        "no state": {"a": 1},
+        "format": good | {"sotto": 99},
+        "rank": good | {"rank": 1 - good["rank"]},
+        "identity": good | {"identity": good["identity"].replace("0.1", "0.2")},
+        "missing": good | {"values": {}},
+        "short": good | {"values": {memory: good["values"][memory][:-1]}},
+        "kind": good | {"values": {memory: 3}},
+        "double": good | {"values": {memory: good["values"][memory].double()}},
+        "surplus": good | {"values": good["values"] | {"0/other": 1}},
+        "list": [good],
+    }
+    said = {}
+    for name, state in bad.items():
+        try:
+            sotto.load_state_dict(ddp, state)
+            said[name] = "nothing"
+        except sotto.Error as error:
+            said[name] = f"{type(error).__name__}: {error}"
+    after = sotto.state_dict(ddp)
+    assert torch.equal(after["values"][memory], good["values"][memory]) and after["step"] == good["step"] == 2
+    return said
