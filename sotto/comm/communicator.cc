@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "sotto/comm/mailbox.h"
 #include "sotto/comm/reduce.h"
 #include "sotto/core/error.h"
 
@@ -103,6 +104,22 @@ std::unique_ptr<Communicator> Communicator::clone() {
   auto copy = do_clone();
   copy->at_step(step_);
   return copy;
+}
+
+std::unique_ptr<Mailbox> Communicator::open_mailbox(std::size_t max_bytes) {
+  const std::uint64_t mine = max_bytes;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size_));
+  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const Call call(*this, "open_mailbox");
+  for (int peer = 0; peer < size_; ++peer) {
+    const std::uint64_t theirs = all[static_cast<std::size_t>(peer)];
+    if (theirs != mine) fail(operation(), peer, fmt::format("its messages may have {} bytes, ours {}", theirs, mine));
+  }
+  return do_open_mailbox(max_bytes);
+}
+
+std::unique_ptr<Mailbox> Communicator::do_open_mailbox(std::size_t /*max_bytes*/) {
+  throw ConfigError(fmt::format("messages from anybody to anybody are not there for the backend {}", name()));
 }
 
 void Communicator::give_up(const std::string& /*reason*/) {}

@@ -15,6 +15,8 @@
 
 namespace sotto {
 
+class Mailbox;
+
 // A message to a peer. The transport does not hand it on before `not_before` (its default: at once).
 struct Send {
   int peer = 0;
@@ -81,6 +83,10 @@ class Communicator {
   // The same ranks on a group of their own, for another thread. Collective: every rank calls it in the same order.
   std::unique_ptr<Communicator> clone();
 
+  // Messages of the same ranks from anybody to anybody, of `max_bytes` at most. Collective, as clone(); CommError where
+  // a rank says another `max_bytes`, ConfigError where the backend has no mailbox.
+  std::unique_ptr<Mailbox> open_mailbox(std::size_t max_bytes);
+
   // This rank gives up, because of `reason`: every operation of others that needs it fails at once, and says so, where
   // the backend can (Gloo); elsewhere at their deadline.
   virtual void give_up(const std::string& reason);
@@ -105,6 +111,7 @@ class Communicator {
   virtual void do_broadcast(std::span<std::byte> data, int root);
   virtual void do_barrier();
   virtual std::unique_ptr<Communicator> do_clone() = 0;
+  virtual std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes);
 
   // "rank 2: exchange with rank 0 at step 17: REASON"; a peer below 0 is left out.
   std::string failure(std::string_view operation, int peer, std::string_view reason) const;

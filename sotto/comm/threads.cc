@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/thread_mailbox.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -20,22 +20,33 @@ namespace {
 
 // What all ranks share: one lock for everything, one bell a rank. Data is copied outside the lock.
 struct Session {
-  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), mail(bells.size()), ended(bells.size()) {}
+  explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()) {}
 
   std::condition_variable& bell(int rank) { return bells[static_cast<std::size_t>(rank)]; }
   // These REQUIRE the lock.
   void end(int rank) {
     ended[static_cast<std::size_t>(rank)] = true;
     for (auto& each : bells) each.notify_all();
+    for (const auto& office : offices) office->end(rank, ending(rank));
   }
   std::string failure() const {
     return failed < 0 ? std::string() : fmt::format("rank {} ended with an error: {}", failed, reason);
   }
   bool has_ended(int rank) const { return ended[static_cast<std::size_t>(rank)]; }
+  std::string ending(int rank) const {
+    return failed == rank ? "it ended with an error: " + reason : "it ended without closing its mailbox";
+  }
+  std::shared_ptr<PostOffice> new_office() {
+    offices.push_back(std::make_shared<PostOffice>(static_cast<int>(bells.size())));
+    for (int rank = 0; rank < static_cast<int>(bells.size()); ++rank) {
+      if (has_ended(rank)) offices.back()->end(rank, ending(rank));
+    }
+    return offices.back();
+  }
 
   std::mutex mutex;
   std::vector<std::condition_variable> bells;
-  std::vector<std::deque<Mail>> mail;
+  std::vector<std::shared_ptr<PostOffice>> offices;
   std::vector<bool> ended;
   int failed = -1;  // the first rank that threw
   std::string reason;
@@ -62,6 +73,7 @@ struct Group {
   std::shared_ptr<Session> session;
   std::vector<std::vector<Post*>> channels;
   std::vector<std::shared_ptr<Group>> clones;  // in the order of the calls; made by the rank that comes first
+  std::vector<std::shared_ptr<PostOffice>> offices;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -102,6 +114,13 @@ class ThreadCommunicator final : public Communicator {
     auto& clones = group_->clones;
     if (clones.size() == clones_) clones.push_back(std::make_shared<Group>(group_->session));
     return std::make_unique<ThreadCommunicator>(clones[clones_++], rank(), deadline());
+  }
+
+  std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
+    const std::lock_guard lock(session_.mutex);
+    auto& offices = group_->offices;
+    if (offices.size() == mailboxes_) offices.push_back(session_.new_office());
+    return make_thread_mailbox(offices[mailboxes_++], rank(), max_bytes, deadline());
   }
 
   static double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -171,59 +190,17 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Group> group_;
   Session& session_;
   std::size_t clones_ = 0;
+  std::size_t mailboxes_ = 0;
   // Of the exchange that is going on; kept, so that a step allocates nothing.
   std::vector<Post> posts_;
   std::vector<bool> filled_;
   std::vector<bool> blocked_;  // by peer
 };
 
-class ThreadMailbox final : public Mailbox {
- public:
-  ThreadMailbox(Session& session, int rank) : session_(session), rank_(rank) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(session_.bells.size()); }
-
-  void send(int to, std::span<const std::byte> data) override {
-    if (to < 0 || to >= size()) throw std::logic_error(fmt::format("mailbox of {} ranks: no rank {}", size(), to));
-    const std::lock_guard lock(session_.mutex);
-    box(to).push_back({rank_, {data.begin(), data.end()}});
-    session_.bell(to).notify_all();
-  }
-
-  std::optional<Mail> poll(std::chrono::milliseconds wait) override {
-    const auto until = Clock::now() + wait;
-    std::unique_lock lock(session_.mutex);
-    auto& mine = box(rank_);
-    session_.bell(rank_).wait_until(lock, until, [&] { return cancelled_ || !mine.empty() || session_.failed >= 0; });
-    if (cancelled_) return std::nullopt;
-    if (!mine.empty()) {
-      std::optional<Mail> mail(std::move(mine.front()));
-      mine.pop_front();
-      return mail;
-    }
-    if (session_.failed >= 0) throw CommError(fmt::format("rank {}: mailbox: {}", rank_, session_.failure()));
-    return std::nullopt;
-  }
-
-  void cancel() override {
-    const std::lock_guard lock(session_.mutex);
-    cancelled_ = true;
-    session_.bell(rank_).notify_all();
-  }
-
- private:
-  std::deque<Mail>& box(int rank) { return session_.mail[static_cast<std::size_t>(rank)]; }
-
-  Session& session_;
-  int rank_;
-  bool cancelled_ = false;
-};
-
 }  // namespace
 
 void run_threads(int ranks, std::chrono::milliseconds deadline,
-                 const std::function<void(Communicator& communicator, Mailbox& mailbox)>& body) {
+                 const std::function<void(Communicator& communicator)>& body) {
   if (ranks < 1) throw std::logic_error("run_threads: at least one rank");
   const auto session = std::make_shared<Session>(ranks);
   const auto group = std::make_shared<Group>(session);
@@ -232,8 +209,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     std::string reason = "an unknown exception";
     try {
       ThreadCommunicator communicator(group, rank, deadline);
-      ThreadMailbox mailbox(*session, rank);
-      body(communicator, mailbox);
+      body(communicator);
     } catch (const std::exception& exception) {
       error = std::current_exception();
       reason = exception.what();

@@ -84,7 +84,7 @@ DryRun dry_run(const TrainOptions& options) {
   result.buckets = buckets.size();
   const int ranks = static_cast<int>(options.ranks);
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
-  run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator, Mailbox& /*mailbox*/) {
+  run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
                                           {last.method, last.aggregator, false, seed, 0}, buckets, communicator);

@@ -39,7 +39,7 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
   std::vector<std::vector<float>> errors(static_cast<std::size_t>(ranks));
   std::vector<std::vector<std::vector<float>>> means(static_cast<std::size_t>(ranks));
 
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
     for (int step = 0; step < steps; ++step) {
@@ -115,7 +115,7 @@ TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
       if (std::string_view(name) == "all_reduce" && !linear) continue;
       std::vector<std::vector<float>> means(3);
       for (const int threads : {1, 3}) {
-        run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+        run_threads(3, 20s, [&](Communicator& communicator) {
           const auto workers = std::make_shared<Workers>(threads, 16);
           const auto aggregator = make_aggregator("test", name, method, buckets, communicator, workers);
           auto& mean = means[static_cast<std::size_t>(communicator.rank())];
@@ -155,7 +155,7 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
         {large, "block(100, 0.25, shared) | f16", 2 * 10000 * 2 * (ranks - 1) / ranks}}) {
     const auto buckets = plan_buckets(layout, 1U << 20);
     run_threads(ranks, 20s,
-                [&, &layout = layout, &method = method, &sent = sent](Communicator& communicator, Mailbox&) {
+                [&, &layout = layout, &method = method, &sent = sent](Communicator& communicator) {
                   const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
                   EXPECT_EQ(aggregator->name(), "all_reduce");
                   std::vector<float> values(layout.size());
@@ -172,7 +172,7 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
   for (const int ranks : {1, 2, 5}) {
     std::vector<std::size_t> sizes(static_cast<std::size_t>(ranks));
     std::vector<Traffic> traffic(static_cast<std::size_t>(ranks));
-    run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(ranks, 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
       auto values = sample_gradient(layout, communicator.rank(), 0);
@@ -250,7 +250,7 @@ TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const auto& [method, value] : std::vector<std::pair<const char*, float>>{{"none", 3e38F}, {"f16", 65504.0F}}) {
-    run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(3, 20s, [&](Communicator& communicator) {
       const auto aggregator = make_aggregator("test", "all_reduce", method, buckets, communicator);
       std::vector<float> values(layout.size());
       values[layout.segments()[2].offset + 7] = value;

@@ -51,7 +51,7 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
     const auto& method = pair.first;
     const auto& name = pair.second;
     std::size_t counted = 0;
-    run_threads(3, 60s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(3, 60s, [&](Communicator& communicator) {
       const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
       auto gradients = given[static_cast<std::size_t>(communicator.rank())];
       test::average_all(*aggregator, buckets, gradients[0], 0, communicator);

@@ -35,7 +35,7 @@ struct Trial {
 using Milliseconds = std::array<double, 3>;
 std::vector<std::string> remarks(int ranks, const std::function<Milliseconds(int rank, int step)>& of) {
   std::vector<std::string> found(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     Trial trial(communicator);
     for (int step = 0; step < trials + 3; ++step) {
       auto values = sample_gradient(sample_layout(), communicator.rank(), step);
@@ -96,7 +96,7 @@ TEST(AutoCodec, OneRankSendsNothingAndMeasuresNothing) {
 }
 
 TEST(AutoCodec, SendsWithEachInTurns) {
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     Trial trial(communicator);
     for (int step = 0; step < trials; ++step) {
       auto values = sample_gradient(sample_layout(), communicator.rank(), step);
@@ -113,7 +113,7 @@ TEST(AutoCodec, SendsWithEachInTurns) {
 // In the middle of the trial, and after the choice.
 TEST(AutoCodec, GoesOnWhereItWas) {
   for (const int saved : {5, trials + 1}) {
-    run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(2, 20s, [&](Communicator& communicator) {
       Trial whole(communicator);
       Trial resumed(communicator);
       const Milliseconds ms{30, 20, 10};
@@ -142,7 +142,7 @@ TEST(AutoCodec, GoesOnWhereItWas) {
 
 TEST(AutoCodec, IsAWholeMethod) {
   EXPECT_EQ(canonical_method("--codec", "auto"), "auto");
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     const auto make = [&](const char* name, const char* method) {
       return make_aggregator("--codec", name, method, sample_buckets(), communicator);
     };

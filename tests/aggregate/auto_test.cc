@@ -22,7 +22,7 @@ struct Choice {
 // What `auto` takes in the first step, and from then on; the same on every rank.
 Choice choice(int ranks, const std::string& method) {
   std::vector<Choice> choices(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto aggregator = make_aggregator("test", "auto", method, sample_buckets(), communicator);
     Choice& mine = choices[static_cast<std::size_t>(communicator.rank())];
     mine.first = aggregator->name();
@@ -72,7 +72,7 @@ TEST(Auto, ForeseesWhatScatterReduceSends) {
     for (const int ranks : {2, 3, 5}) {
       std::vector<double> sent(static_cast<std::size_t>(ranks));
       double foreseen = 0;
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
         const auto buckets = sample_buckets();
         AggregatorParts parts;
         parts.codec = make_codec("test", method);
@@ -101,7 +101,7 @@ TEST(Auto, ForeseesWhatScatterReduceSends) {
 TEST(Auto, TheChoiceIsPartOfTheState) {
   const auto buckets = sample_buckets();
   for (const int ranks : {3, 9}) {
-    run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(ranks, 20s, [&](Communicator& communicator) {
       const auto whole = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
       const auto resumed = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
       for (int step = 0; step < 4; ++step) {
@@ -128,7 +128,7 @@ TEST(Auto, TheChoiceIsPartOfTheState) {
 // What gather had not sent when scatter_reduce took over is still there.
 TEST(Auto, TheMemoryGoesAlong) {
   const auto buckets = sample_buckets();
-  run_threads(9, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(9, 20s, [&](Communicator& communicator) {
     const auto chosen = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
     const auto gather = make_aggregator("test", "gather", "ef | int8", buckets, communicator);
     auto values = sample_gradient(sample_layout(), communicator.rank(), 0);

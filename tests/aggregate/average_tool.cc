@@ -49,7 +49,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(ranks));
   std::vector<float> state;
   if (!remembered.empty()) {
-    run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {  // how many numbers it has
+    run_threads(1, 20s, [&](Communicator& communicator) {  // how many numbers it has
       state = test::state_of(*make_aggregator("tool", "auto", method, buckets, communicator)).floats.at(remembered);
     });
     state = take(input, state.size());
@@ -57,7 +57,7 @@ int run(const std::vector<std::string>& arguments) {
   for (int step = 0; step < steps; ++step) {
     for (auto& of_rank : given) of_rank.push_back(take(input, size));
   }
-  run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 60s, [&](Communicator& communicator) {
     const auto aggregator = make_aggregator("tool", "auto", method, buckets, communicator);
     if (!remembered.empty()) {
       test::State all = test::state_of(*aggregator);

@@ -52,7 +52,7 @@ struct Outcome {
 Outcome run(bool asks, bool alone) {
   const Layout layout({{"first", 0, {2}}, {"second", 2, {2}}}, 4);
   Outcome outcome;
-  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(3, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto own = static_cast<float>(communicator.rank());
     std::vector<float> values{own, -1, 10 - own, 0};

@@ -51,7 +51,7 @@ TEST(Fetch, IsMomentumAndErrorInTheSketch) {
   for (const bool masking : {true, false}) {
     const std::string method = masking ? "fetch(0.1, 0.5)" : "fetch(ratio=0.1, momentum=0.5, masking=false)";
     for (const int ranks : {1, 2, 3}) {
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
         const auto fetch = make_aggregator("test", "auto", method, buckets, communicator);
         EXPECT_EQ(fetch->name(), "fetch");
         Reference reference;
@@ -75,7 +75,7 @@ TEST(Fetch, LeavesTheSameBitsOnEveryRank) {
   const auto buckets = sample_buckets();
   for (const char* method : {"fetch", "fetch | hadamard(8)", "fetch | dct(8)"}) {
     std::vector<std::vector<float>> ends(4);
-    run_threads(4, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(4, 20s, [&](Communicator& communicator) {
       const auto fetch = make_aggregator("test", "auto", method, buckets, communicator);
       for (int step = 0; step < 3; ++step) {
         auto values = sample_gradient(sample_layout(), communicator.rank(), step);
@@ -92,7 +92,7 @@ TEST(Fetch, LeavesTheSameBitsOnEveryRank) {
 
 TEST(Fetch, SendsAnAllReduceOfTheForm) {
   const auto buckets = sample_buckets();
-  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(3, 20s, [&](Communicator& communicator) {
     const auto fetch = make_aggregator("test", "auto", "fetch | dct(8)", buckets, communicator);
     auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
     average_all(*fetch, buckets, values, 0, communicator);

@@ -46,7 +46,7 @@ struct Ends {
 Ends gossip(const Job& job, int ranks, std::size_t rounds) {
   const auto size = static_cast<std::size_t>(ranks);
   Ends ends{std::vector<std::vector<float>>(size), std::vector<GossipNote>(size), std::vector<std::uint64_t>(size)};
-  run_threads(ranks, 30s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 30s, [&](Communicator& communicator) {
     const int rank = communicator.rank();
     const auto r = static_cast<std::size_t>(rank);
     Gossiper gossiper = make(job, rank, ranks);
@@ -166,7 +166,7 @@ TEST(Gossiping, WeightsMakeUpForUnevenNeighbours) {
 }
 
 TEST(Gossiping, MayExchangeOnAnotherThread) {
-  run_threads(4, 30s, [](Communicator& communicator, Mailbox&) {
+  run_threads(4, 30s, [](Communicator& communicator) {
     Gossiper together = make({"ring"}, communicator.rank(), 4), apart = make({"ring"}, communicator.rank(), 4);
     auto a = sample_gradient(sample_layout(), communicator.rank(), 0), b = a;
     GossipNote x, y;
@@ -182,7 +182,7 @@ TEST(Gossiping, MayExchangeOnAnotherThread) {
 }
 
 TEST(Gossiping, AFailedExchangeLosesNothing) {
-  run_threads(2, 5s, [](Communicator& communicator, Mailbox&) {
+  run_threads(2, 5s, [](Communicator& communicator) {
     const bool bad = communicator.rank() == 1;
     test::Spoilt broken(communicator, [&](int, std::span<Recv> arrived) {
       if (bad) arrived[0].buffer[40] ^= std::byte{1};
@@ -206,7 +206,7 @@ TEST(Gossiping, AFailedExchangeLosesNothing) {
 }
 
 TEST(Gossiping, RefusesAWeightThatIsNone) {
-  run_threads(2, 5s, [](Communicator& communicator, Mailbox&) {
+  run_threads(2, 5s, [](Communicator& communicator) {
     test::Spoilt broken(communicator,
                         [&](int, std::span<Recv> arrived) { std::ranges::fill(arrived[1].buffer, std::byte{0xff}); });
     Gossiper gossiper = make({"ring"}, communicator.rank(), 2);

@@ -90,7 +90,7 @@ void restore(Memory& memory, const State& state) {
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,
              const std::vector<BucketPlan>& buckets) {
   std::atomic<bool> same = true;
-  run_threads(ranks, std::chrono::seconds(20), [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, std::chrono::seconds(20), [&](Communicator& communicator) {
     const auto whole = make_aggregator("test", aggregator, method, buckets, communicator);
     const auto resumed = make_aggregator("test", aggregator, method, buckets, communicator);
     for (int step = 0; step < 5; ++step) {

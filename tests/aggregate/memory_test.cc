@@ -234,7 +234,7 @@ TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
   for (const bool nesterov : {false, true}) {
     for (const char* codec : {"f32", "f32()", "bf16"}) {
       const double tolerance = std::string(codec) == "bf16" ? 0.1 : 1e-5;
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
         const std::string memory = nesterov ? "momentum(0.7, nesterov=true) | " : "momentum(0.7) | ";
         const auto aggregator =
             make_aggregator("test", tolerance > 0.01 ? "gather" : "auto", memory + codec, buckets, communicator);

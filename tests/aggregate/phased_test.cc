@@ -28,7 +28,7 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
       const std::vector<Phase> phases{{0, std::string(memory) + " | topk(0.2)", aggregator},
                                       {2, std::string(memory) + " | topk(0.05)", aggregator},
                                       {3, std::string(memory) + " | f32", "all_reduce"}};
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
         auto phased = make(phases, buckets, communicator.rank(), ranks);
         std::vector<double> balance(layout.size());  // came minus went; of memsgd, both times the rate
         for (int step = 0; step < 4; ++step) {
@@ -58,7 +58,7 @@ TEST(Phased, TheSketchesOfFetchGoOver) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   const char* const sketch = " | count_sketch(rows=3, columns=50%)";
   const std::vector<Phase> phases{{0, std::string("fetch(0.3)") + sketch}, {2, std::string("fetch(0.05)") + sketch}};
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     auto phased = make(phases, buckets, communicator.rank(), 2);
     for (int step = 0; step < 2; ++step) {
       auto values = sample_gradient(sample_layout(), communicator.rank(), step);
@@ -106,7 +106,7 @@ TEST(Phased, AStateIsThatOfThePhaseOfTheNextStep) {
                                   {4, "momentum | topk(0.02)"}};
   for (const int at : {1, 2, 3, 4, 5}) {
     std::atomic<bool> same = true;
-    run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(2, 20s, [&](Communicator& communicator) {
       auto whole = make(phases, buckets, communicator.rank(), 2);
       auto resumed = make(phases, buckets, communicator.rank(), 2);
       for (int step = 0; step < 7; ++step) {

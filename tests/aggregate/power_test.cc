@@ -30,7 +30,7 @@ Outcome run(int ranks, const std::string& method, const Layout& layout, std::siz
   std::vector<std::vector<std::vector<float>>> means(static_cast<std::size_t>(ranks));
   Outcome outcome;
   outcome.states.resize(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
     EXPECT_EQ(aggregator->name(), "power");
@@ -242,7 +242,7 @@ TEST(Power, AFailedExchangeLosesNothing) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const int which : {0, 1}) {  // the all-reduce of P, that of Q
-    run_threads(2, 20s, [&](Communicator& group, Mailbox&) {
+    run_threads(2, 20s, [&](Communicator& group) {
       test::Spoilt communicator(group, [&](int exchange, std::span<Recv>) {
         if (exchange == 2 + which) throw CommError("the cable is out");
       });
@@ -267,7 +267,7 @@ TEST(Power, WhatIsNotFiniteIsAnErrorThatNamesTheTensor) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 3e38F}) {  // the second overflows in P
-    run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(2, 20s, [&](Communicator& communicator) {
       const auto aggregator = make_aggregator("test", "auto", "power(1)", buckets, communicator);
       std::vector<float> values(layout.size());
       for (std::size_t i = 0; i < 370; ++i) values[layout.segments()[2].offset + i] = bad;
@@ -285,7 +285,7 @@ TEST(Power, IsAMethodOfItsOwn) {
   EXPECT_EQ(canonical("powersgd"), canonical("power(1)"));
   EXPECT_EQ(canonical("power(2, min_rate=1) | f16"), "ef | power(rank=2, min_rate=1) | f16");
   EXPECT_EQ(canonical(canonical("power(3)").c_str()), canonical("power(3)"));
-  run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(1, 20s, [&](Communicator& communicator) {
     const auto buckets = plan_buckets(sample_layout(), 1200);
     const auto error = [&](const char* name, const char* method) {
       return message_of([&] { make_aggregator("--codec", name, method, buckets, communicator); });

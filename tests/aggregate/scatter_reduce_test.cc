@@ -45,7 +45,7 @@ Outcome run(int ranks, const std::string& method, int steps) {
   result.states.resize(static_cast<std::size_t>(ranks));
   result.retired.resize(static_cast<std::size_t>(ranks));
   result.traffic.resize(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto aggregator = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
     for (int step = 0; step < steps; ++step) {
@@ -184,7 +184,7 @@ TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
     SCOPED_TRACE(sentence);
     ++tried;
     std::vector<std::vector<double>> projections(directions.size());
-    run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(ranks, 60s, [&](Communicator& communicator) {
       const auto aggregator = make_aggregator("test", "scatter_reduce", sentence, buckets, communicator);
       for (int draw = 0; draw < draws; ++draw) {
         auto values = sample_gradient(layout, communicator.rank(), 0);
@@ -213,7 +213,7 @@ TEST(ScatterReduce, DrawsAnewForTheMean) {
   Layout layout;
   layout.append("w", {512});
   const auto buckets = plan_buckets(layout, 1U << 20);
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     const auto aggregator = make_aggregator("test", "scatter_reduce", "qsgd(bits=1)", buckets, communicator);
     std::vector<float> values(layout.size(), 0.5F);
     values[0] = values[256] = 1;
@@ -297,7 +297,7 @@ std::string failure(const std::string& method, int which, const std::function<vo
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   std::string text;
-  run_threads(3, 20s, [&](Communicator& group, Mailbox&) {
+  run_threads(3, 20s, [&](Communicator& group) {
     test::Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
       if (group.rank() == 1 && exchange == 2 + which) spoil(arrived);
     });
@@ -332,7 +332,7 @@ TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
   layout.append("w", {64});
   const auto buckets = plan_buckets(layout, 1U << 20);
   std::vector<std::string> said(3);
-  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(3, 20s, [&](Communicator& communicator) {
     const auto aggregator =
         make_aggregator("test", "scatter_reduce", "randomk(0.9, unbiased=true, dense=0)", buckets, communicator);
     std::vector<float> values(layout.size());
@@ -386,7 +386,7 @@ TEST(ScatterReduce, ABadMessageIsRefusedAndNamesItsRank) {
 TEST(ScatterReduce, AMeanThatIsNotFiniteIsAnErrorThatNamesTheTensor) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     const auto aggregator = make_aggregator("test", "scatter_reduce", "ef | sign", buckets, communicator);
     std::vector<float> values(layout.size());
     values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();

@@ -33,7 +33,7 @@ TEST(SharedScale, MeansOfTernaryValuesAreMultiplesOfOneScale) {
   for (const char* method : {"terngrad(clip=0, shared=true)", "terngrad(clip=0, shared=true, pack=trits)"}) {
     for (const int ranks : {1, 2, 3, 4, 7}) {
       std::vector<std::vector<float>> means(static_cast<std::size_t>(ranks));
-      run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
         auto& mean = means[static_cast<std::size_t>(communicator.rank())];
         const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
         mean = sample_gradient(layout, communicator.rank(), 0);
@@ -61,7 +61,7 @@ TEST(SharedScale, IsNotSharedUnlessAsked) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   const auto scales = scales_of(layout, 3);
-  run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(3, 20s, [&](Communicator& communicator) {
     const auto aggregator = make_aggregator("test", "gather", "terngrad(clip=0)", buckets, communicator);
     auto values = sample_gradient(layout, communicator.rank(), 0);
     average_all(*aggregator, buckets, values, 0, communicator);
@@ -85,7 +85,7 @@ TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
   for (const char* name : {"gather", "scatter_reduce", "auto"}) {
     for (const char* method : {"terngrad(shared=true)", "ef | terngrad(shared=true, pack=trits)"}) {
       std::vector<std::vector<float>> means(3);
-      run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+      run_threads(3, 20s, [&](Communicator& communicator) {
         const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
         auto& mean = means[static_cast<std::size_t>(communicator.rank())];
         for (int step = 0; step < 3; ++step) {
@@ -103,7 +103,7 @@ TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
 TEST(SharedScale, IsFiniteWhateverTheGradientIs) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
-  run_threads(2, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
     const auto codec = std::shared_ptr<Codec>(make_codec("test", "terngrad(shared=true)"));
     auto values = sample_gradient(layout, communicator.rank(), 0);
     if (communicator.rank() == 1) values[layout.segments()[2].offset + 7] = NAN;

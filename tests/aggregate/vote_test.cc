@@ -21,7 +21,7 @@ using Values = std::vector<std::vector<float>>;  // by rank
 Values vote(Values values, const std::vector<BucketPlan>& buckets, std::uint64_t seed = 5, int step = 0,
             std::vector<Traffic>* traffic = nullptr) {
   if (traffic != nullptr) traffic->resize(values.size());
-  run_threads(static_cast<int>(values.size()), 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(static_cast<int>(values.size()), 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto aggregator = make_aggregator("test", "vote", "signs", buckets, communicator);
     average_all(*aggregator, buckets, values[rank], step, communicator, seed);
@@ -123,7 +123,7 @@ TEST(Vote, RefusesWhatIsNoSign) {
 TEST(Vote, ABadMessageLeavesTheBucket) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const int which : {0, 1}) {
-    run_threads(3, 20s, [&](Communicator& group, Mailbox&) {
+    run_threads(3, 20s, [&](Communicator& group) {
       test::Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
         if (group.rank() != 1 || exchange != which) return;
         const std::size_t size = MessageView::parse(arrived.front().buffer).size();

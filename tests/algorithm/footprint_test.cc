@@ -69,7 +69,7 @@ class Noise final : public Worker {
 // Of one rank, in a group of two.
 std::size_t peak_bytes(const std::string& method) {
   const std::size_t before = allocated_bytes();
-  run_threads(2, 120s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(2, 120s, [&](Communicator& communicator) {
     Noise worker;
     const auto sync = make_algorithm("test", "sync", {.codec = method}, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 2; ++step) sync->step(worker, {step, 0.01, false});

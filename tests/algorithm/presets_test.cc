@@ -53,7 +53,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
   const double lr = rate_of(preset, optimiser);
   std::vector<std::vector<float>> ends(ranks);
   std::vector<std::vector<double>> losses(ranks);
-  run_threads(ranks, 60s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 60s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     Perceptron worker(communicator.rank(), optimiser);
     AlgorithmOptions options;

@@ -57,7 +57,7 @@ class Quadratic final : public Worker {
 
 std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
@@ -112,7 +112,7 @@ TEST(Sync, ThreadsOfTheCodecChangeNoBit) {
 }
 
 TEST(Sync, AStopRequestOfOneRankReachesAllInTheSameStep) {
-  run_threads(4, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(4, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
     EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
@@ -122,7 +122,7 @@ TEST(Sync, AStopRequestOfOneRankReachesAllInTheSameStep) {
 
 TEST(Sync, AnErrorOfTheWorkerIsTheOneThatIsReported) {
   EXPECT_THROW(run_threads(2, 20s,
-                           [&](Communicator& communicator, Mailbox&) {
+                           [&](Communicator& communicator) {
                              Quadratic worker(communicator.rank());
                              const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
                              worker.fails = communicator.rank() == 1;
@@ -132,7 +132,7 @@ TEST(Sync, AnErrorOfTheWorkerIsTheOneThatIsReported) {
 }
 
 TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
-  run_threads(1, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(1, 20s, [&](Communicator& communicator) {
     Quadratic worker(0);
     try {
       make_algorithm("--algorithm", "snyc", {}, worker.buckets(), communicator);

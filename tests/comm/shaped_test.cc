@@ -27,7 +27,7 @@ double time_of(int ranks, LinkShape shape, const std::function<void(Communicator
   std::mutex mutex;
   auto begin = Clock::time_point::max();
   auto end = Clock::time_point::min();
-  run_threads(ranks, 60s, [&](Communicator& inner, Mailbox&) {
+  run_threads(ranks, 60s, [&](Communicator& inner) {
     const auto shaped = make_shaped(inner.clone(), shape);
     inner.barrier();
     const auto begun = Clock::now();
@@ -136,7 +136,7 @@ TEST(Shaped, LatencyAloneIsPaidOnceARound) {
 }
 
 TEST(Shaped, CountsWhatTheInnerCommunicatorCounts) {
-  run_threads(3, 60s, [](Communicator& communicator, Mailbox&) {
+  run_threads(3, 60s, [](Communicator& communicator) {
     auto clone = communicator.clone();
     const Communicator& inner = *clone;
     const auto shaped = make_shaped(std::move(clone), {1e9, 0});
@@ -156,7 +156,7 @@ TEST(Shaped, CountsWhatTheInnerCommunicatorCounts) {
 
 TEST(Shaped, ALinkTooSlowForTheDeadlineIsAnError) {
   EXPECT_THROW(run_threads(2, 200ms,
-                           [](Communicator& communicator, Mailbox&) {
+                           [](Communicator& communicator) {
                              const auto shaped = make_shaped(communicator.clone(), {1000, 0});
                              std::vector<float> data(1000);
                              shaped->all_reduce(data);

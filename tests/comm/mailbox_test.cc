@@ -1,0 +1,93 @@
+// The laws of mailboxes on ranks that are threads, as they are and behind an emulated link.
+#include "sotto/comm/mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <tuple>
+
+#include "mailbox_laws.h"
+#include "sotto/comm/inbox.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MailboxLaws : public testing::TestWithParam<std::tuple<int, Law>> {};
+
+TEST_P(MailboxLaws, Hold) {
+  const auto& [ranks, law] = GetParam();
+  run_threads(ranks, 60s, law.check);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, MailboxLaws,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8), testing::ValuesIn(mailbox_laws())),
+                         [](const auto& run) {
+                           return std::to_string(std::get<0>(run.param)) + std::string(std::get<1>(run.param).name);
+                         });
+
+TEST(ThreadMailbox, AStalledPeerIsNamedAtTheDeadline) { run_threads(4, 300ms, check_stalled_peer); }
+
+TEST(ThreadMailbox, ALostPeerIsNamed) {
+  for (const int ranks : {2, 5}) {
+    try {
+      run_threads(ranks, 600s, [](Communicator& communicator) {
+        check_lost_peer(communicator, [] { throw std::runtime_error("the disk is full"); });
+      });
+      ADD_FAILURE() << "no error";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "the disk is full");
+    }
+  }
+}
+
+// A thread that ends without a word of its mailbox, or gives that up, is as lost as one that fails.
+TEST(ThreadMailbox, WhoEndsWithoutClosingItIsLost) {
+  run_threads(3, 600s, [](Communicator& communicator) { check_lost_peer(communicator, [] {}); });
+}
+
+TEST(Inbox, KeepsTheOrderOfASenderAndOtherwiseThatOfArrival) {
+  Inbox inbox(2);
+  const auto now = Clock::now();
+  const auto until = now + 60s;
+  const auto byte = [](int value) { return std::vector{static_cast<std::byte>(value)}; };
+  inbox.put({0, byte(1), now + 20ms}, until);
+  inbox.put({0, byte(2), now + 10ms}, until);  // waits for the first
+  inbox.put({1, byte(3), now + 5ms}, until);
+  std::pair<int, std::string> lost;
+  for (const int wanted : {3, 1, 2}) {
+    const auto mail = inbox.poll(until, lost);
+    ASSERT_TRUE(mail);
+    EXPECT_EQ(mail->data, byte(wanted));
+    EXPECT_LE(mail->arrived, Clock::now());
+  }
+  EXPECT_FALSE(inbox.poll(Clock::now(), lost));
+}
+
+TEST(Inbox, HasRoomForSoManyOfEachSender) {
+  Inbox inbox(2);
+  for (std::size_t i = 0; i < Mailbox::depth; ++i) EXPECT_EQ(inbox.put({0, {}, {}}, Clock::now()), Inbox::Put::taken);
+  EXPECT_EQ(inbox.put({0, {}, {}}, Clock::now() + 1ms), Inbox::Put::full);
+  EXPECT_EQ(inbox.put({1, {}, {}}, Clock::now()), Inbox::Put::taken);
+  std::pair<int, std::string> lost;
+  EXPECT_TRUE(inbox.poll(Clock::now(), lost));
+  EXPECT_EQ(inbox.put({0, {}, {}}, Clock::now()), Inbox::Put::taken);
+  inbox.close();
+  EXPECT_EQ(inbox.put({1, {}, {}}, Clock::now()), Inbox::Put::closed);
+}
+
+TEST(Inbox, GivesMemoryBack) {
+  Inbox inbox(1);
+  auto memory = inbox.buffer(1000);
+  const auto* const address = memory.data();
+  inbox.recycle(std::move(memory));
+  EXPECT_EQ(inbox.buffer(500).data(), address);
+}
+
+}  // namespace
+}  // namespace sotto
