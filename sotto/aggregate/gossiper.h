@@ -47,6 +47,7 @@ class Gossiper {
   void take_back(std::span<float> values, GossipNote& note);
 
   const Topology& topology() const { return topology_; }
+  const Mixing& mixing() const { return *mixing_; }
 
  private:
   struct Neighbour {

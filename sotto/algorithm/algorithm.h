@@ -51,6 +51,9 @@ class Algorithm {
   virtual std::string_view name() const = 0;
   virtual std::string_view aggregator() const = 0;  // the one in use
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
+  // Whether all ranks have the same parameters after each step. Otherwise what visit_state() walks over holds this
+  // rank's.
+  virtual bool replicated() const { return true; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
@@ -60,7 +63,9 @@ class Algorithm {
 struct AlgorithmOptions {
   std::string codec = "none";  // a whole method: "ef | topk(0.01)"
   std::string aggregator = "auto";
-  bool overlap = true;  // buckets travel while backward goes on
+  std::string topology = "exponential";  // of gossip: who exchanges with whom
+  std::string mixing = "uniform";        // and with what shares
+  bool overlap = true;                   // buckets travel while backward goes on
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
   int codec_threads = 1;        // that encode and decode; the result is the same with any number

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -53,7 +54,7 @@ class Sync final : public Algorithm {
     try {
       report_.loss = worker.compute_gradient(input.step, ready_);
     } catch (...) {
-      settle_quietly();
+      settle_quietly(thread_);
       throw;
     }
     while (posted_ < buckets_.size()) post(posted_);
@@ -94,14 +95,6 @@ class Sync final : public Algorithm {
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, communicator_, report_.phases);
-  }
-
-  // When computing failed, that error is the one to report: not what it does to exchanges under way.
-  void settle_quietly() noexcept {
-    try {
-      thread_.wait();
-    } catch (...) {  // NOLINT(bugprone-empty-catch)
-    }
   }
 
   AlgorithmOptions options_;

@@ -1,5 +1,7 @@
 #include "sotto/core/table.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/d_psgd.h"
+#include "sotto/algorithm/push_sum.h"
 #include "sotto/algorithm/sync.h"
 
 namespace sotto {
@@ -8,6 +10,10 @@ namespace {
 constexpr AlgorithmEntry table[] = {
     {"sync", "every rank applies the mean gradient of all ranks", "Li et al., PyTorch Distributed, VLDB 2020",
      make_sync},
+    {"push_sum", "each rank takes its own step, and mixes its model with those of neighbours",
+     "Assran et al., ICML 2019", make_push_sum},
+    {"d_psgd", "as push_sum on symmetric graphs, while the gradient is computed", "Lian et al., NeurIPS 2017",
+     make_d_psgd},
 };
 
 }  // namespace

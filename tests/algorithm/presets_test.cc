@@ -90,7 +90,8 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
   };
   const double first = mean(0, 5), last = mean(steps - 10, steps);
   // FetchSGD takes 3 in a thousand elements a step: sixty steps are not many.
-  EXPECT_LT(last, (preset.name == "fetchsgd" ? 0.95 : 0.6) * first) << "loss " << first << " at first, " << last << " at last";
+  EXPECT_LT(last, (preset.name == "fetchsgd" ? 0.95 : 0.6) * first)
+      << "loss " << first << " at first, " << last << " at last";
   RecordProperty("first_loss", std::to_string(first));
   RecordProperty("last_loss", std::to_string(last));
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/algorithm/algorithm.h"
+
+namespace sotto {
+
+// Decentralised parallel SGD (Lian et al., NeurIPS 2017): x = sum_j W_ij x_j - lr * gradient at this rank's x before
+// that, with one doubly stochastic W. Models are on their way while the gradient is computed.
+std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+                                       std::span<const BucketPlan> buckets, Communicator& communicator);
+
+}  // namespace sotto
