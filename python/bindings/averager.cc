@@ -201,7 +201,7 @@ void Averager::average(const Turn& turn) {
 }
 
 AveragerStats Averager::stats() const {
-  const Traffic& now = communicator_->traffic();
+  const Traffic now = communicator_->traffic();
   return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received,
           steps_ * dense_bytes_, phases_};
 }

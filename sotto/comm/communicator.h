@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -96,7 +97,10 @@ class Communicator {
   // backend can tell (c10d); elsewhere nothing.
   virtual void agree_on(std::uint64_t mark, std::string_view otherwise);
 
-  const Traffic& traffic() const { return traffic_; }
+  // So far; may be read while another thread is inside an operation.
+  Traffic traffic() const {
+    return {traffic_.bytes_sent, traffic_.bytes_received, traffic_.messages_sent, traffic_.seconds};
+  }
   // Put into errors from now on.
   void at_step(std::uint64_t step) { step_ = step; }
   // What an all_reduce of this many elements sends from this rank (for predictions).
@@ -118,7 +122,11 @@ class Communicator {
   [[noreturn]] void fail(std::string_view operation, int peer, std::string_view reason) const;
   std::string_view operation() const { return operation_; }  // the public call that is going on
   std::uint64_t step() const { return step_; }
-  Traffic traffic_;  // an override of a collective adds what it sends by its formula
+  struct Counters {
+    std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0, messages_sent = 0;
+    std::atomic<double> seconds = 0;
+  };
+  Counters traffic_;  // an override of a collective adds what it sends by its formula
 
  private:
   class Call;
