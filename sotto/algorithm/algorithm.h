@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,12 +52,14 @@ class Algorithm {
   virtual std::string_view name() const = 0;
   virtual std::string_view aggregator() const = 0;  // the one in use
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
-  // Whether all ranks have the same parameters after each step. Otherwise what visit_state() walks over holds this
-  // rank's.
-  virtual bool replicated() const { return true; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
+  // Waits for what is on its way. Others may use the communicator from then on, until the next step.
+  virtual void rest() {}
+  // Gives all ranks the same parameters: the exact mean of the ranks' models, with what is on its way. Collective.
+  virtual void agree(Worker& /*worker*/) {}
+  // What a resumed run needs, beside the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
@@ -77,13 +80,23 @@ struct AlgorithmEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
+  bool replicated;        // all ranks have the same parameters after each step
+  bool uses_aggregator;   // `aggregator` and `phases`
+  bool uses_topology;     // `topology` and `mixing`
+  std::string (*help)();  // one line an option
   std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
 };
 std::span<const AlgorithmEntry> algorithm_table();
 
+// One line each, and their options, for help.
+std::string algorithm_list();
+
+// The entry that the one call of this sentence names. ConfigError, which begins with `where`.
+const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view sentence);
+
 // `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication
-// thread inside step() only.
+// thread from the beginning of a step until rest().
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
                                           const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                           Communicator& communicator);

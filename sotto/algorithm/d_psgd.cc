@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
@@ -31,20 +32,19 @@ class DPsgd final : public Algorithm {
   std::string_view name() const override { return "d_psgd"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return ""; }
-  bool replicated() const override { return false; }
   void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
     StepReport report;
     communicator_.at_step(input.step);
-    if (x_.empty()) x_.assign(worker.parameters().begin(), worker.parameters().end());
-    std::ranges::copy(x_, worker.parameters().begin());
+    x_.assign(worker.parameters().begin(), worker.parameters().end());
     worker.optimiser().begin_step(input.step);
     if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
     gossiper_.begin(x_, note_, key_of(options_, communicator_, input), report.phases);
     thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
-    lap.lap();
+    if (!options_.overlap) thread_.wait();
+    report.wait = lap.lap();
     try {
       report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
     } catch (...) {
@@ -53,7 +53,7 @@ class DPsgd final : public Algorithm {
     }
     report.compute = lap.lap();
     thread_.wait();
-    report.wait = lap.lap();
+    report.wait += lap.lap();
     gossiper_.finish(x_, note_, report.phases);
     report.phases.network += std::exchange(on_the_way_, {}).network;
     worker.optimiser().apply(x_, worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
@@ -64,10 +64,8 @@ class DPsgd final : public Algorithm {
     return report;
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    visitor.visit("d_psgd.x", x_);
-    visitor.visit("d_psgd.least", note_.least);
-  }
+  void agree(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
+  void visit_state(StateVisitor& /*visitor*/) override {}
 
  private:
   AlgorithmOptions options_;
@@ -95,5 +93,7 @@ std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& cal
   }
   return std::make_unique<DPsgd>(options, std::move(gossiper), communicator);
 }
+
+std::string help_d_psgd() { return help_options(DPsgdOptions{}); }
 
 }  // namespace sotto

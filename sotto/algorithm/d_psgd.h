@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "sotto/algorithm/algorithm.h"
 
@@ -10,5 +11,6 @@ namespace sotto {
 // that, with one doubly stochastic W. Models are on their way while the gradient is computed.
 std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
+std::string help_d_psgd();
 
 }  // namespace sotto

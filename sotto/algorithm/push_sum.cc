@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
@@ -35,13 +36,11 @@ class PushSum final : public Algorithm {
   std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return ""; }
-  bool replicated() const override { return false; }
   void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
     StepReport report;
-    communicator_.at_step(input.step);
     begin(worker);
     worker.optimiser().begin_step(input.step);
     try {
@@ -59,6 +58,7 @@ class PushSum final : public Algorithm {
       if (on_its_way_ && input.step >= due_) collect(report.phases);
       if (!on_its_way_) send(key, input.step, report.phases);
     } else {
+      communicator_.at_step(input.step);
       gossiper_.mix(x_, note_, key, communicator_, report.phases);
       ++rounds_;
     }
@@ -70,10 +70,25 @@ class PushSum final : public Algorithm {
     return report;
   }
 
-  // With what is on its way waited for, but not added: a run goes on with the same bits whether it was looked at or
-  // not.
-  void visit_state(StateVisitor& visitor) override {
+  void rest() override {
     if (on_its_way_) thread_.wait();
+  }
+
+  void agree(Worker& worker) override {
+    Phases unused;
+    if (on_its_way_) collect(unused);
+    begin(worker);
+    aggregate(x_, Op::sum, communicator_);
+    communicator_.all_reduce(std::span(&note_.weight, 1));
+    const auto weights = static_cast<float>(note_.weight);
+    for (float& x : x_) x /= weights;
+    note_.weight = 1;
+    show(worker);
+  }
+
+  // What is on its way is not added yet: a run goes on with the same bits whether it was looked at or not. A wish to
+  // stop is none of a run that goes on.
+  void visit_state(StateVisitor& visitor) override {
     visitor.visit("push_sum.x", x_);
     visit(visitor, "push_sum.weight", note_);
     visitor.visit("push_sum.rounds", rounds_);
@@ -92,7 +107,6 @@ class PushSum final : public Algorithm {
     auto weight = std::bit_cast<std::uint64_t>(note.weight);
     visitor.visit(name, weight);
     note.weight = std::bit_cast<double>(weight);
-    visitor.visit(std::string(name) + ".least", note.least);
   }
 
   // z, which gradients are taken at and models are evaluated with.
@@ -111,6 +125,7 @@ class PushSum final : public Algorithm {
     gossiper_.begin(x_, note_, key, phases);
     ++rounds_;
     due_ = step + static_cast<std::uint64_t>(own_.synch_freq);
+    communicator_.at_step(step);
     on_its_way_ = true;
     thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
   }
@@ -159,5 +174,7 @@ std::unique_ptr<Algorithm> make_push_sum(const Sentence& sentence, const Call& c
   if (!own.overlap && own.synch_freq != 1) fail_at(sentence, call, call.position, "synch_freq is of overlap=true");
   return std::make_unique<PushSum>(own, options, buckets, communicator);
 }
+
+std::string help_push_sum() { return help_options(PushSumOptions{}); }
 
 }  // namespace sotto

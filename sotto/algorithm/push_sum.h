@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "sotto/algorithm/algorithm.h"
 
@@ -11,5 +12,6 @@ namespace sotto {
 // `synch_freq` steps, and what arrives is added behind them.
 std::unique_ptr<Algorithm> make_push_sum(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
+std::string help_push_sum();
 
 }  // namespace sotto

@@ -119,4 +119,6 @@ std::unique_ptr<Algorithm> make_sync(const Sentence& sentence, const Call& call,
   return std::make_unique<Sync>(options, buckets, communicator);
 }
 
+std::string help_sync() { return help_options(SyncOptions{}); }
+
 }  // namespace sotto

@@ -1,4 +1,7 @@
 #include "sotto/core/table.h"
+
+#include <fmt/format.h>
+
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/d_psgd.h"
 #include "sotto/algorithm/push_sum.h"
@@ -8,25 +11,45 @@ namespace sotto {
 namespace {
 
 constexpr AlgorithmEntry table[] = {
-    {"sync", "every rank applies the mean gradient of all ranks", "Li et al., PyTorch Distributed, VLDB 2020",
-     make_sync},
+    {"sync", "every rank applies the mean gradient of all ranks", "Li et al., PyTorch Distributed, VLDB 2020", true,
+     true, false, help_sync, make_sync},
     {"push_sum", "each rank takes its own step, and mixes its model with those of neighbours",
-     "Assran et al., ICML 2019", make_push_sum},
-    {"d_psgd", "as push_sum on symmetric graphs, while the gradient is computed", "Lian et al., NeurIPS 2017",
-     make_d_psgd},
+     "Assran et al., ICML 2019", false, false, true, help_push_sum, make_push_sum},
+    {"d_psgd", "as push_sum on symmetric graphs, while the gradient is computed", "Lian et al., NeurIPS 2017", false,
+     false, true, help_d_psgd, make_d_psgd},
 };
+
+const AlgorithmEntry& entry_of(const Sentence& sentence) {
+  const Call& call = sentence.calls.front();
+  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an algorithm is a single call");
+  return require_entry(algorithm_table(), "algorithm", sentence, call);
+}
 
 }  // namespace
 
 std::span<const AlgorithmEntry> algorithm_table() { return table; }
 
+std::string algorithm_list() {
+  std::string text = "\nAlgorithms:\n";
+  for (const AlgorithmEntry& entry : table) {
+    text += fmt::format("  {:<12} {}; {}\n", entry.name, entry.summary, entry.paper);
+  }
+  for (const AlgorithmEntry& entry : table) {
+    const std::string options = entry.help();
+    if (!options.empty()) text += fmt::format("Options of {}:\n{}", entry.name, options);
+  }
+  return text;
+}
+
+const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view sentence) {
+  return entry_of(parse_sentence(where, sentence));
+}
+
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
                                           const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                           Communicator& communicator) {
   const Sentence parsed = parse_sentence(where, sentence);
-  const Call& call = parsed.calls.front();
-  if (parsed.calls.size() > 1) fail_at(parsed, call, parsed.calls[1].position, "an algorithm is a single call");
-  return require_entry(algorithm_table(), "algorithm", parsed, call).make(parsed, call, options, buckets, communicator);
+  return entry_of(parsed).make(parsed, parsed.calls.front(), options, buckets, communicator);
 }
 
 }  // namespace sotto

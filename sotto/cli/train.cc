@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/launcher.h"
 #include "sotto/cli/run_summary.h"
@@ -87,7 +88,7 @@ int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
   Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
-              model_list() + optimiser_list() + std::string(examples));
+              model_list() + optimiser_list() + algorithm_list() + std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;

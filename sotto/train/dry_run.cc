@@ -87,7 +87,13 @@ DryRun dry_run(const TrainOptions& options) {
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
     const auto algorithm = make_algorithm("--algorithm", options.algorithm,
-                                          {last.method, last.aggregator, false, seed, 0}, buckets, communicator);
+                                          {.codec = last.method,
+                                           .aggregator = last.aggregator,
+                                           .topology = options.topology,
+                                           .mixing = options.mixing,
+                                           .overlap = false,
+                                           .seed = seed},
+                                          buckets, communicator);
     algorithm->step(worker, {.step = last.first_step, .lr = optimiser.lr});
     const std::uint64_t before = communicator.traffic().bytes_sent;
     algorithm->step(worker, {.step = last.first_step + 1, .lr = optimiser.lr});

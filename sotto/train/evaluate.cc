@@ -2,9 +2,32 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <cmath>
+
+#include "sotto/aggregate/aggregate.h"
 
 namespace sotto {
+
+namespace {
+
+// Puts values in the place of others for as long as it lives; none: leaves them.
+class Replaced {
+ public:
+  Replaced(std::span<float> place, std::span<const float> values) : place_(place) {
+    if (values.empty()) return;
+    own_.assign(place.begin(), place.end());
+    std::ranges::copy(values, place.begin());
+  }
+  ~Replaced() { std::ranges::copy(own_, place_.begin()); }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  std::span<float> place_;
+  std::vector<float> own_;
+};
+
+}  // namespace
 
 Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int rank, int ranks) {
   const std::size_t image = data.shape().size();
@@ -31,19 +54,17 @@ Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int r
   return total;
 }
 
+Score evaluate_alone(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch) {
+  const Replaced wanted(model.parameters(), parameters);
+  return evaluate_share(model, data, batch, 0, 1);
+}
+
 Score evaluate_together(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch,
                         Communicator& communicator) {
-  const std::vector<float> own(model.buffers().begin(), model.buffers().end());
-  std::vector<float> trained;
-  if (!parameters.empty()) {
-    trained.assign(model.parameters().begin(), model.parameters().end());
-    std::ranges::copy(parameters, model.parameters().begin());
-  }
-  average_buffers(model.buffers(), communicator);
+  std::vector<float> buffers(model.buffers().begin(), model.buffers().end());
+  aggregate(buffers, Op::avg, communicator);
+  const Replaced mean(model.buffers(), buffers), wanted(model.parameters(), parameters);
   const Score mine = evaluate_share(model, data, batch, communicator.rank(), communicator.size());
-  std::ranges::copy(own, model.buffers().begin());
-  std::ranges::copy(trained, model.parameters().begin());
-
   std::array<double, 4> sums = {mine.loss, static_cast<double>(mine.count), static_cast<double>(mine.top1),
                                 static_cast<double>(mine.top5)};
   communicator.all_reduce(std::span<double>(sums));
@@ -51,10 +72,16 @@ Score evaluate_together(Model& model, std::span<const float> parameters, const D
           static_cast<std::uint64_t>(sums[3])};
 }
 
-void average_buffers(std::span<float> buffers, Communicator& communicator) {
-  if (buffers.empty() || communicator.size() == 1) return;
-  communicator.all_reduce(buffers);
-  for (float& value : buffers) value /= static_cast<float>(communicator.size());
+MeanModel mean_model(std::span<const float> parameters, Communicator& communicator) {
+  MeanModel mean{{parameters.begin(), parameters.end()}};
+  aggregate(mean.parameters, Op::avg, communicator);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const double apart = static_cast<double>(parameters[i]) - static_cast<double>(mean.parameters[i]);
+    mean.distance += apart * apart;
+  }
+  communicator.all_reduce(std::span(&mean.distance, 1));
+  mean.distance = std::sqrt(mean.distance / communicator.size());
+  return mean;
 }
 
 }  // namespace sotto

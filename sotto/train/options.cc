@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
+#include "sotto/topology/mixing.h"
+#include "sotto/topology/table.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"
 
@@ -35,7 +38,12 @@ void TrainOptions::visit(OptionVisitor& v) {
            "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
-  v.option("algorithm", algorithm, "the order of a step: sync");
+  v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
+  v.option(
+      "topology", topology,
+      "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: exponential");
+  v.option("mixing", mixing, "and with what shares: see `sotto topology list`; empty: uniform");
+  v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
   v.option("epochs", epochs, "passes over the training data", count);
@@ -165,6 +173,30 @@ class TomlReader final : public OptionVisitor {
   std::vector<std::string_view> known_;
 };
 
+// Refuses what the algorithm would leave unused, and says what it uses. A bad topology is told before the ranks meet.
+void check_algorithm(TrainOptions& options) {
+  const AlgorithmEntry& entry = algorithm_entry("--algorithm", options.algorithm);
+  const auto unused = [&](bool said, std::string_view flag, std::string_view why) {
+    if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
+  };
+  if (entry.uses_topology) {
+    if (options.topology.empty()) options.topology = AlgorithmOptions{}.topology;
+    if (options.mixing.empty()) options.mixing = AlgorithmOptions{}.mixing;
+    make_mixing("--mixing", options.mixing,
+                make_topology("--topology", options.topology, static_cast<int>(options.ranks)));
+  } else {
+    unused(!options.topology.empty(), "--topology", "exchanges with no neighbours");
+    unused(!options.mixing.empty(), "--mixing", "exchanges with no neighbours");
+  }
+  if (!entry.uses_aggregator) {
+    unused(options.aggregator != "auto", "--aggregator", "has none");
+    unused(!options.codec_warmup.empty(), "--codec-warmup", "has one codec for the whole run");
+    unused(options.codec_start_after > 0, "--codec-start-after", "has one codec for the whole run");
+  }
+  unused(entry.replicated && options.final_average, "--final-average", "has the same model on all ranks as it is");
+  unused(!entry.replicated && options.check_replicas > 0, "--check-replicas", "has other models on each rank");
+}
+
 }  // namespace
 
 void resolve(TrainOptions& options) {
@@ -175,6 +207,7 @@ void resolve(TrainOptions& options) {
     throw ConfigError("--interface and --address: say one of them");
   }
   const Capture capture(options.capture);  // refuses what it cannot read
+  check_algorithm(options);
   if (options.lr_shrinkage != 1) {
     if (options.schedule != "constant") {
       throw ConfigError("--lr-shrinkage: contradicts --schedule; write it there, as step(every=" +

@@ -18,6 +18,9 @@ struct TrainOptions {
   std::string codec_warmup;
   std::string aggregator = "auto";
   std::string algorithm = "sync";
+  std::string topology;
+  std::string mixing;
+  bool final_average = false;
   std::int64_t ranks = 1;
 
   std::int64_t epochs = 3;

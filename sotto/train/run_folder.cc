@@ -11,8 +11,10 @@
 #include <cstring>
 #include <vector>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/hash.h"
 #include "sotto/core/state_file.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/optimiser.h"
@@ -79,7 +81,9 @@ std::string new_run_folder(std::string_view name) {
 }
 
 RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator)
-    : options_(options), communicator_(communicator) {
+    : options_(options),
+      communicator_(communicator),
+      replicated_(algorithm_entry("--algorithm", options.algorithm).replicated) {
   // Rank 0 decides for all, so that they agree even where clocks and folders differ. When it fails, the others learn of
   // it from an empty name and leave the message to it.
   std::array<char, 4096> name{};
@@ -164,20 +168,31 @@ void RunFolder::write_parts(const fs::path& partial, std::uint64_t steps_done, R
   Model& model = replica.model();
   StateWriter own(text);
   own.add("buffers", model.buffers());
+  if (!replicated_) own.add("parameters", model.parameters());
   replica.optimiser().visit_state(own);
   algorithm.visit_state(own);
   own.write(partial / rank_file(communicator_.rank()));
 
   std::vector<float> buffers(model.buffers().begin(), model.buffers().end());
-  average_buffers(buffers, communicator_);
+  aggregate(buffers, Op::avg, communicator_);
+  std::span<const float> parameters = model.parameters(), evaluated = replica.optimiser().to_evaluate();
+  MeanModel mean, mean_evaluated;
+  if (!replicated_) {
+    mean = mean_model(parameters, communicator_);
+    parameters = mean.parameters;
+    if (!evaluated.empty()) {
+      mean_evaluated = mean_model(evaluated, communicator_);
+      evaluated = mean_evaluated.parameters;
+    }
+  }
   if (communicator_.rank() != 0) return;
   StateWriter shared(text);
-  shared.add("parameters", model.parameters());
+  shared.add("parameters", parameters);
   shared.add("buffers", buffers);
-  const auto evaluated = replica.optimiser().to_evaluate();
   if (!evaluated.empty()) shared.add(checkpoint::evaluated_parameters, evaluated);
   shared.visit("steps", steps_done);
   shared.write(partial / "model");
+  parameters_sha256_ = sha256_hex(std::as_bytes(parameters));
 }
 
 void RunFolder::load(Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity) {
@@ -200,6 +215,7 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, const checkpoint::M
   StateReader own(own_file);
   check_identity(own_file, own.text(), identity);
   own.get("buffers", model.buffers());
+  if (!replicated_) own.get("parameters", model.parameters());
   replica.optimiser().visit_state(own);
   algorithm.visit_state(own);
   own.finish();

@@ -28,6 +28,8 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::uint64_t start_step() const { return start_step_; }
+  // Of the model that was saved last, on rank 0.
+  const std::string& parameters_sha256() const { return parameters_sha256_; }
 
   // Writes config.toml, and prepares steps.csv: once it is sure that this run goes ahead.
   void begin();
@@ -49,6 +51,8 @@ class RunFolder {
   Communicator& communicator_;
   std::filesystem::path path_;
   std::uint64_t start_step_ = 0;
+  bool replicated_;
+  std::string parameters_sha256_;
   std::optional<std::uint64_t> saved_;  // the step of the newest checkpoint
 };
 

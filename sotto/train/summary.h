@@ -7,6 +7,7 @@
 
 #include "sotto/train/options.h"
 #include "sotto/train/recorder.h"
+#include "sotto/train/test_result.h"
 
 namespace sotto {
 
@@ -23,11 +24,11 @@ struct Summary {
   std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
   std::uint64_t steps = 0;       // of the whole run
   int signal = 0;                // that ended it early, or 0
-  double test_accuracy = 0, test_top5 = 0, test_loss = 0;
+  TestResult tested;
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;
   std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank
   std::size_t parameters = 0;
-  std::string parameters_sha256;
+  std::string parameters_sha256;  // of the newest checkpoint
   double seconds = 0;
 };
 

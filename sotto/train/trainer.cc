@@ -15,7 +15,6 @@
 #include "sotto/optim/averaged.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/capture.h"
-#include "sotto/train/evaluate.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
@@ -23,6 +22,7 @@
 #include "sotto/train/run_folder.h"
 #include "sotto/train/stop_signal.h"
 #include "sotto/train/summary.h"
+#include "sotto/train/test_result.h"
 
 namespace sotto {
 namespace {
@@ -53,12 +53,19 @@ class Trainer {
         plan_(plan_run(options, loader_.steps_per_epoch(), replica_.optimiser().dense_steps())),
         schedule_(make_schedule("--schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
         method_(method()),
+        replicated_(algorithm_entry("--algorithm", options.algorithm).replicated),
         capture_(options.capture),
         progress_(world.starter),
         communicator_(connect(options, world)),
         algorithm_(make_algorithm("--algorithm", options.algorithm,
-                                  {options.codec, options.aggregator, options.overlap, seed(), 0,
-                                   static_cast<int>(options.codec_threads), plan_.phases},
+                                  {.codec = options.codec,
+                                   .aggregator = options.aggregator,
+                                   .topology = options.topology,
+                                   .mixing = options.mixing,
+                                   .overlap = options.overlap,
+                                   .seed = seed(),
+                                   .codec_threads = static_cast<int>(options.codec_threads),
+                                   .phases = plan_.phases},
                                   replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
@@ -85,11 +92,12 @@ class Trainer {
     std::uint64_t step = folder.start_step();
     for (bool stop = false; step < plan_.steps && !stop; ++step) stop = train_step(step);
     result.steps = step;
+    algorithm_->rest();
     if (step < plan_.steps) result.signal = std::max(1, agreed_signal());
     save(step);
     if (evaluated_ != step || step == 0) evaluate(step);
     recorder.flush();
-    result.test_accuracy = accuracy_;
+    result.test_accuracy = tested_.accuracy;
     if (result.steps > folder.start_step()) {
       summarise(result, folder.start_step());
     } else {
@@ -122,7 +130,9 @@ class Trainer {
   checkpoint::Metadata identity() const {
     return {{"accumulate", std::to_string(options_.accumulate)},
             {"aggregator", options_.aggregator},
-            {"algorithm", options_.algorithm},
+            {"algorithm",
+             options_.algorithm +
+                 (options_.topology.empty() ? "" : fmt::format(" on {}, {}", options_.topology, options_.mixing))},
             {"average-iterates", format_double(options_.average_iterates)},
             {"batch-size", std::to_string(options_.batch_size)},
             {"bucket-kib", std::to_string(options_.bucket_kib)},
@@ -183,6 +193,10 @@ class Trainer {
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
     const std::uint64_t done = step + 1;
+    if (options_.final_average && done == plan_.steps) {
+      algorithm_->rest();
+      algorithm_->agree(replica_);
+    }
     if (due(done, options_.check_replicas)) check_replicas(done);
     show(row, done);
     const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
@@ -210,20 +224,16 @@ class Trainer {
 
   void save(std::uint64_t done) {
     recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
+    algorithm_->rest();
     algorithm_->enter(done);
     folder_->save(done, replica_, *algorithm_, identity());
   }
 
   void evaluate(std::uint64_t done) {
-    const Score score = evaluate_together(*model_, replica_.optimiser().to_evaluate(), *test_,
-                                          size(options_.test_batch_size), *communicator_);
-    const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
-    accuracy_ = static_cast<double>(score.top1) / count;
-    top5_ = static_cast<double>(score.top5) / count;
-    test_loss_ = score.loss / count;
+    algorithm_->rest();
+    tested_ = test_together(replica_, replicated_, *test_, size(options_.test_batch_size), *communicator_);
     evaluated_ = done;
-    say(fmt::format("step {}  test loss {:.4f}  Prec@1 {:.2f}  Prec@5 {:.2f}", done, test_loss_, accuracy_ * 100,
-                    top5_ * 100));
+    say(fmt::format("step {}  {}", done, tested_.text()));
   }
 
   void show(const StepRow& row, std::uint64_t done) {
@@ -268,16 +278,14 @@ class Trainer {
     summary.first_step = first_step;
     summary.steps = result.steps;
     summary.signal = result.signal;
-    summary.test_accuracy = accuracy_;
-    summary.test_top5 = top5_;
-    summary.test_loss = test_loss_;
+    summary.tested = tested_;
     for (std::size_t rank = 0; rank < all.size() / 2; ++rank) {
       summary.bytes_sent.push_back(all[2 * rank]);
       summary.bytes_per_step.push_back(all[2 * rank + 1]);
     }
     summary.dense_bytes_per_step = communicator_->all_reduce_bytes(model_->layout().size(), DType::f32);
     summary.parameters = model_->layout().numel();
-    summary.parameters_sha256 = sha256_hex(std::as_bytes(model_->parameters()));
+    summary.parameters_sha256 = folder_->parameters_sha256();
     summary.seconds = total_.seconds();
     write_summary(folder_->path() / "summary.json", summary);
   }
@@ -293,6 +301,7 @@ class Trainer {
   RunPlan plan_;
   std::unique_ptr<Schedule> schedule_;
   std::string method_;
+  bool replicated_;
   Capture capture_;
   Progress progress_;
   std::unique_ptr<Communicator> communicator_;
@@ -302,7 +311,7 @@ class Trainer {
   Recorder* recorder_ = nullptr;
   std::string remark_;  // what was chosen, once it was said
   std::uint64_t evaluated_ = 0;
-  double accuracy_ = 0, top5_ = 0, test_loss_ = 0;
+  TestResult tested_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Job {
 
 std::vector<std::vector<float>> train(const Job& job, int ranks, int steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
-  run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     AlgorithmOptions options;
     options.topology = job.topology;
@@ -71,7 +71,7 @@ TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
   for (const Job& job :
        {Job{"push_sum", "exponential"}, {"push_sum(overlap=true, synch_freq=3)", "ring"}, {"d_psgd", "ring"}}) {
     std::vector<int> ended(static_cast<std::size_t>(ranks));
-    run_threads(ranks, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(ranks, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       AlgorithmOptions options;
       options.topology = job.topology;
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(1, 2, 3, 4, 7, 8));
 TEST(Graphs, ResumeToTheSameBits) {
   for (const Job& job :
        {Job{"push_sum", "exponential"}, {"push_sum(overlap=true, synch_freq=3)", "star"}, {"d_psgd", "ring"}}) {
-    run_threads(3, 20s, [&](Communicator& communicator, Mailbox&) {
+    run_threads(3, 20s, [&](Communicator& communicator) {
       const auto clone = communicator.clone();
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
       AlgorithmOptions options;
@@ -104,6 +104,8 @@ TEST(Graphs, ResumeToTheSameBits) {
       const auto again = make_algorithm("test", job.algorithm, options, other.buckets(), *clone);
       for (std::uint64_t step = 0; step < 20; ++step) {
         if (step == 11) {
+          algorithm->rest();
+          std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
           test::Store store;
           algorithm->visit_state(store);
@@ -124,7 +126,7 @@ TEST(Graphs, ResumeToTheSameBits) {
 }
 
 TEST(Graphs, RefuseWhatDoesNotFit) {
-  run_threads(2, 20s, [](Communicator& communicator, Mailbox&) {
+  run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const auto why = [&](const char* algorithm, const char* topology, const char* codec) {
       AlgorithmOptions options;
@@ -136,7 +138,7 @@ TEST(Graphs, RefuseWhatDoesNotFit) {
     EXPECT_NE(why("push_sum", "ring", "qsgd").find("models are exchanged"), std::string::npos);
     EXPECT_NE(why("push_sum", "rign", "none").find("did you mean `ring`"), std::string::npos);
   });
-  run_threads(3, 20s, [](Communicator& communicator, Mailbox&) {
+  run_threads(3, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     AlgorithmOptions options;
     options.topology = "star";

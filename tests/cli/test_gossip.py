@@ -1,0 +1,59 @@
+"""Ranks with models of their own: trained, tested, saved and continued."""
+
+import re
+
+import pytest
+
+from conftest import TINY, summary
+from test_resume import check
+
+
+@pytest.mark.parametrize("algorithm, topology", [("push_sum", "exponential"), ("push_sum(overlap=true, synch_freq=2)", "ring"),
+                                                 ("d_psgd", "ring")])  # fmt: skip
+def test_bits_are_the_same_after_a_resume(start, good, tmp_path, algorithm, topology):
+    check(start, good, tmp_path, [*TINY, "--algorithm", algorithm, "--topology", topology, "--ranks", 4])
+
+
+@pytest.mark.parametrize("algorithm", ["push_sum", "push_sum(overlap=true)", "d_psgd"])
+def test_the_mean_model_is_tested_and_saved(good, tmp_path, algorithm):
+    flags = ["train", *TINY, "--algorithm", algorithm, "--topology", "ring", "--ranks", 3, "--max-steps", 8]
+    line = good(*flags, "--train-dir", "apart").err
+    apart = summary(tmp_path / "apart")
+    assert len(apart["rank_accuracy"]) == 3 and apart["consensus_distance"] > 0
+    assert apart["topology"] == "ring" and apart["mixing"] == "uniform"
+    assert "of the mean model; ranks' own" in line
+    tested = good("eval", "--model-dir", "apart").out
+    loss = float(re.search(r"[Ll]oss:? *([0-9.]+)", tested)[1])
+    assert loss == pytest.approx(apart["test_loss"], abs=1e-3), tested
+
+    good(*flags, "--final-average", "--train-dir", "agreed")
+    agreed = summary(tmp_path / "agreed")
+    assert agreed["consensus_distance"] < 1e-6 and len(set(agreed["rank_accuracy"])) == 1
+    if "overlap" not in algorithm:  # what is on its way is in the mean, too
+        assert agreed["test_loss"] == pytest.approx(apart["test_loss"], abs=1e-4)
+
+
+def test_what_does_not_fit_is_refused(run):
+    for flags, words in [
+        (["--algorithm", "push_sum", "--topology", "rign"], "did you mean `ring`"),
+        (["--algorithm", "push_sum", "--codec", "qsgd"], "models are exchanged"),
+        (["--algorithm", "push_sum", "--aggregator", "gather"], "--aggregator: `push_sum` has none"),
+        (["--algorithm", "push_sum", "--codec-warmup", "exponential"], "one codec for the whole run"),
+        (["--algorithm", "push_sum", "--check-replicas", 1], "--check-replicas: `push_sum` has other models"),
+        (["--algorithm", "push_sum(synch_freq=2)"], "overlap=true"),
+        (["--algorithm", "d_psgd", "--topology", "star"], "doubly stochastic"),
+        (["--algorithm", "d_psgd", "--topology", "bipartite_linear"], "no even number"),
+        (["--topology", "ring"], "--topology: `sync` exchanges with no neighbours"),
+        (["--mixing", "metropolis"], "--mixing: `sync` exchanges with no neighbours"),
+        (["--final-average"], "--final-average: `sync` has the same model"),
+    ]:
+        job = run("train", *TINY, "--ranks", 3, "--max-steps", 2, *flags)
+        assert job.status != 0 and words in job.err, (flags, job.err)
+        job.nothing_left()
+
+
+def test_a_dry_run_says_what_gossip_sends(good):
+    flags = ["train", *TINY, "--ranks", 4, "--dry-run", "--algorithm", "push_sum"]
+    dense, half = (good(*flags, "--codec", codec).out for codec in ("none", "f16"))
+    sent = [int(re.search(r"a rank sends +(\d+)", text)[1]) for text in (dense, half)]
+    assert 1.9 < sent[0] / sent[1] < 2.1
