@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/launcher.h"
 #include "sotto/cli/run_summary.h"
@@ -20,16 +22,18 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Every flag of `sotto train` but --codec applies to all of them. The table shows medians of rank 0; compute overlaps with
-the exchange unless --no-overlap is given, so the parts of a step may add up to more than the step.
+Every flag of `sotto train` but --codec and --algorithm applies to all of them; --topology and --mixing to the algorithms
+that use them. The table shows medians of rank 0 (means where ranks have models of their own); compute overlaps with the
+exchange unless --no-overlap is given, so the parts of a step may add up to more than the step.
 
 Examples:
   sotto compare --codecs none "qsgd(bits=4)" "ef | topk(0.01)" --ranks 4 --link 100mbit --max-steps 200
+  sotto compare --algorithms sync push_sum d_psgd --topology ring --ranks 4
   sotto compare --codecs none int8 --model resnet18 --data cifar10 --data-dir DIR --markdown)text";
 
 struct Row {
-  std::string codec, folder, error;
-  std::optional<RunSummary> summary;
+  std::string algorithm, codec, folder{}, error{};
+  std::optional<RunSummary> summary{};
 };
 
 // The sentence as a part of a folder's name: "ef | topk(0.01)" is "ef-topk-0.01".
@@ -48,19 +52,42 @@ std::string folder_name(std::size_t number, std::string_view sentence) {
 
 std::string ratio(double dense, double sent) { return sent > 0 ? fmt::format("{:.1f}", dense / sent) : "-"; }
 
+// Columns that say the same of all runs, or nothing, are left out.
 TextTable to_table(std::span<const Row> rows) {
-  TextTable table({"codec", "test accuracy", "sent a rank and step", "ratio", "ms a step", "compute", "encode",
-                   "network", "decode", "seconds"});
+  const auto any = [&](auto holds) { return std::ranges::any_of(rows, holds); };
+  const bool algorithms = any([&](const Row& row) { return row.algorithm != rows[0].algorithm; });
+  const bool apart = any([](const Row& row) { return row.summary && !row.summary->rank_accuracy.empty(); });
+  std::vector<std::string> head;
+  if (algorithms) head.emplace_back("algorithm");
+  head.insert(head.end(), {"codec", "test accuracy"});
+  if (apart) head.insert(head.end(), {"of the ranks", "distance"});
+  head.insert(head.end(),
+              {"sent a rank and step", "ratio", "ms a step", "compute", "encode", "network", "decode", "seconds"});
+  TextTable table(head);
+  if (algorithms) table.left(1);
   for (const Row& row : rows) {
+    std::vector<std::string> cells;
+    if (algorithms) cells.push_back(row.algorithm);
+    cells.push_back(row.codec);
     if (!row.summary) {
-      table.add({row.codec, "failed"});
+      cells.emplace_back("failed");
+      table.add(cells);
       continue;
     }
     const RunSummary& s = *row.summary;
     const auto ms = [](double value) { return fmt::format("{:.1f}", value); };
-    table.add({row.codec, fmt::format("{:.2f} %", 100 * s.test_accuracy), bytes_text(s.bytes_per_step),
-               ratio(s.dense_bytes_per_step, s.bytes_per_step), ms(s.ms_per_step), ms(s.compute_ms), ms(s.encode_ms),
-               ms(s.network_ms), ms(s.decode_ms), fmt::format("{:.1f}", s.seconds)});
+    cells.push_back(fmt::format("{:.2f} %", 100 * s.test_accuracy));
+    if (apart && s.rank_accuracy.empty()) {
+      cells.insert(cells.end(), {"the same", "0"});
+    } else if (apart) {
+      const auto [least, most] = std::ranges::minmax(s.rank_accuracy);
+      cells.push_back(fmt::format("{:.2f} to {:.2f} %", 100 * least, 100 * most));
+      cells.push_back(fmt::format("{:.3g}", s.consensus_distance));
+    }
+    cells.insert(cells.end(), {bytes_text(s.bytes_per_step), ratio(s.dense_bytes_per_step, s.bytes_per_step),
+                               ms(s.ms_per_step), ms(s.compute_ms), ms(s.encode_ms), ms(s.network_ms), ms(s.decode_ms),
+                               fmt::format("{:.1f}", s.seconds)});
+    table.add(std::move(cells));
   }
   return table;
 }
@@ -87,35 +114,58 @@ struct OwnOptions {
 
 }  // namespace
 
-int compare_codecs(const TrainOptions& options, std::span<const std::string> codecs, TableStyle style) {
+namespace {
+
+// The same job with this algorithm and codec.
+TrainOptions job_of(TrainOptions options, const Row& row) {
+  options.algorithm = row.algorithm;
+  options.codec = row.codec;
+  options.train_dir = row.folder;
+  options.master.clear();
+  if (!algorithm_entry("--algorithms", row.algorithm).uses_topology) {
+    options.topology.clear();
+    options.mixing.clear();
+  }
+  return options;
+}
+
+// Runs it, and fills in what came of it; returns its status.
+int run_job(const TrainOptions& options, const std::string& label, Row& row) {
+  LaunchSpec spec{.arguments = {"train"},
+                  .ranks = options.ranks,
+                  .master = options.master,
+                  .threads = options.threads,
+                  .show_lines = false};
+  for (std::string& flag : to_flags(job_of(options, row))) spec.arguments.push_back(std::move(flag));
+  Console console;
+  console.label(label);
+  const LaunchResult result = launch(spec, console);
+  if (result.status == 0) {
+    row.summary = read_summary(row.folder);
+    return 0;
+  }
+  checkpoint::remove_abandoned(row.folder);
+  row.error = result.error;
+  if (!result.error.empty()) fmt::print(stderr, "sotto: {}: {}\n", row.codec, result.error);
+  return result.status;
+}
+
+}  // namespace
+
+int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
+                 std::span<const std::string> codecs, TableStyle style) {
   if (!options.capture.empty()) {
-    throw ConfigError("--capture: every codec would write the same files; capture with `sotto train`");
+    throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
   }
   std::vector<Row> rows;
+  const std::size_t count = algorithms.size() * codecs.size();
   int status = 0;
-  for (std::size_t i = 0; i < codecs.size() && status != 128 + SIGINT && status != 128 + SIGTERM; ++i) {
-    Row row{codecs[i], fmt::format("{}/{}", options.train_dir, folder_name(i + 1, codecs[i])), "", {}};
-    TrainOptions job = options;
-    job.codec = row.codec;
-    job.train_dir = row.folder;
-    job.master.clear();
-    LaunchSpec spec{.arguments = {"train"},
-                    .ranks = options.ranks,
-                    .master = options.master,
-                    .threads = options.threads,
-                    .show_lines = false};
-    for (std::string& flag : to_flags(job)) spec.arguments.push_back(std::move(flag));
-    Console console;
-    console.label(fmt::format("{}/{} {}  ", i + 1, codecs.size(), row.codec));
-    const LaunchResult result = launch(spec, console);
-    if (result.status == 0) {
-      row.summary = read_summary(row.folder);
-    } else {
-      checkpoint::remove_abandoned(row.folder);
-      row.error = result.error;
-      if (!result.error.empty()) fmt::print(stderr, "sotto: {}: {}\n", row.codec, result.error);
-      if (status == 0 || result.error.empty()) status = result.status;
-    }
+  for (std::size_t i = 0; i < count && status != 128 + SIGINT && status != 128 + SIGTERM; ++i) {
+    Row row{.algorithm = algorithms[i / codecs.size()], .codec = codecs[i % codecs.size()]};
+    const std::string name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
+    row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, name));
+    const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, name), row);
+    if (status == 0 || (ended != 0 && row.error.empty())) status = ended;
     rows.push_back(std::move(row));
   }
   switch (style) {
@@ -126,30 +176,53 @@ int compare_codecs(const TrainOptions& options, std::span<const std::string> cod
   return status;
 }
 
+namespace {
+
+// What is wrong for all of them. A codec, and what does not go with it, has a row that says so.
+void check(const TrainOptions& options, std::span<const std::string> algorithms) {
+  bool graphs = false;
+  for (const std::string& algorithm : algorithms) {
+    TrainOptions job = job_of(options, {.algorithm = algorithm, .codec = TrainOptions{}.codec});
+    resolve(job);
+    graphs = graphs || algorithm_entry("--algorithms", algorithm).uses_topology;
+  }
+  if (!graphs && !(options.topology.empty() && options.mixing.empty())) {
+    throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");
+  }
+}
+
+}  // namespace
+
 int run_compare(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
-  std::vector<std::string> codecs;
-  Flags flags("compare", "Trains the same job once with each of several codecs, and prints one table.", examples);
-  flags.alias("codecs", "codec");  // stands for the single one of `sotto train`, too
+  std::vector<std::string> algorithms, codecs;
+  Flags flags("compare", "Trains the same job once with each of several codecs or algorithms, and prints one table.",
+              examples);
+  flags.alias("algorithms", "algorithm");  // the two stand for the single ones of `sotto train`, too
+  flags.alias("codecs", "codec");
+  flags.add_list("algorithms", algorithms, "what to compare; each with every codec");
   flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");
   flags.add(own);
   add_train_flags(flags, options);
   if (!flags.parse(arguments)) return 0;
   assign_train_flags(flags, options);
   flags.assign(own);
-  if (codecs.empty()) throw ConfigError("sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\"");
+  if (codecs.empty() && algorithms.empty()) {
+    throw ConfigError(
+        "sotto compare: say what to compare, as --codecs none \"ef | topk(0.01)\", or --algorithms sync push_sum");
+  }
+  if (codecs.empty()) codecs.push_back(options.codec);
+  if (algorithms.empty()) algorithms.push_back(options.algorithm);
   if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
   if (options.ranks == 0) options.ranks = 1;
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
-  TrainOptions checked = options;        // each job fills in by itself what depends on its codec
-  checked.codec = TrainOptions{}.codec;  // a bad one has a row that says so
-  resolve(checked);
+  check(options, algorithms);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
-  return compare_codecs(options, codecs,
-                        own.json       ? TableStyle::json
-                        : own.markdown ? TableStyle::markdown
-                                       : TableStyle::plain);
+  return compare_runs(options, algorithms, codecs,
+                      own.json       ? TableStyle::json
+                      : own.markdown ? TableStyle::markdown
+                                     : TableStyle::plain);
 }
 
 }  // namespace sotto

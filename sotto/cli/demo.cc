@@ -69,7 +69,7 @@ int run_demo(std::span<const std::string> arguments) {
   fmt::print("`none` sends whole gradients; the others send a compressed form of them. Run folders: {}\n\n",
              options.train_dir);
   std::fflush(stdout);
-  const int status = compare_codecs(options, codecs, TableStyle::plain);
+  const int status = compare_runs(options, {&options.algorithm, 1}, codecs, TableStyle::plain);
   if (status != 0) return status;
   fmt::print("{}", explanation);
   return 0;

@@ -26,6 +26,8 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     RunSummary summary;
     summary.codec = json.at("codec").get<std::string>();
     summary.test_accuracy = json.at("test_accuracy").get<double>();
+    summary.rank_accuracy = json.at("rank_accuracy").get<std::vector<double>>();
+    summary.consensus_distance = json.at("consensus_distance").get<double>();
     summary.steps = json.at("steps").get<std::uint64_t>();
     summary.bytes_sent = mean(json.at("bytes_sent").get<std::vector<double>>());
     summary.bytes_per_step = mean(json.at("bytes_per_step").get<std::vector<double>>());

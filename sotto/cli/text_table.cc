@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-TextTable::TextTable(std::initializer_list<std::string_view> headings)
-    : rows_{{headings.begin(), headings.end()}}, left_(headings.size(), false) {
+TextTable::TextTable(std::vector<std::string> headings) : left_(headings.size(), false) {
+  rows_.push_back(std::move(headings));
   left_.front() = true;
 }
 

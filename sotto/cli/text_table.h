@@ -1,8 +1,6 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sotto {
@@ -10,7 +8,7 @@ namespace sotto {
 // Rows of text under headings, in columns as wide as they must be: the first one to the left, the others to the right.
 class TextTable {
  public:
-  explicit TextTable(std::initializer_list<std::string_view> headings);
+  explicit TextTable(std::vector<std::string> headings);
   void left(std::size_t column) { left_.at(column) = true; }  // align this column to the left
   // Missing cells at the end are empty.
   void add(std::vector<std::string> row);

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "sotto/core/error.h"
@@ -21,14 +21,22 @@ constexpr std::string_view header =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
-double median(const std::vector<StepRow>& rows, const std::function<double(const StepRow&)>& value) {
-  if (rows.empty()) return 0;
-  std::vector<double> values;
-  values.reserve(rows.size());
-  for (const StepRow& row : rows) values.push_back(value(row));
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+using Typical = double (*)(std::vector<double>& values);
+
+Recorder::Figures figures(const std::vector<StepRow>& rows, Typical typical) {
+  if (rows.empty()) return {};
+  std::vector<double> values(rows.size());
+  const auto of = [&](double (*value)(const StepRow&)) {
+    std::ranges::transform(rows, values.begin(), value);
+    return typical(values);
+  };
+  return {.step_ms = of([](const StepRow& r) { return r.report.seconds * 1e3; }),
+          .compute_ms = of([](const StepRow& r) { return r.report.compute * 1e3; }),
+          .encode_ms = of([](const StepRow& r) { return r.report.phases.encode * 1e3; }),
+          .network_ms = of([](const StepRow& r) { return r.report.phases.network * 1e3; }),
+          .decode_ms = of([](const StepRow& r) { return r.report.phases.decode * 1e3; }),
+          .wait_ms = of([](const StepRow& r) { return r.report.wait * 1e3; }),
+          .bytes_sent = of([](const StepRow& r) { return static_cast<double>(r.bytes_sent); })};
 }
 
 }  // namespace
@@ -87,16 +95,18 @@ void Recorder::flush() {
   pending_.clear();
 }
 
-Recorder::Medians Recorder::medians() const {
-  Medians m;
-  m.step_ms = median(rows_, [](const StepRow& r) { return r.report.seconds * 1e3; });
-  m.compute_ms = median(rows_, [](const StepRow& r) { return r.report.compute * 1e3; });
-  m.encode_ms = median(rows_, [](const StepRow& r) { return r.report.phases.encode * 1e3; });
-  m.network_ms = median(rows_, [](const StepRow& r) { return r.report.phases.network * 1e3; });
-  m.decode_ms = median(rows_, [](const StepRow& r) { return r.report.phases.decode * 1e3; });
-  m.wait_ms = median(rows_, [](const StepRow& r) { return r.report.wait * 1e3; });
-  m.bytes_sent = median(rows_, [](const StepRow& r) { return static_cast<double>(r.bytes_sent); });
-  return m;
+Recorder::Figures Recorder::medians() const {
+  return figures(rows_, [](std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+  });
+}
+
+Recorder::Figures Recorder::means() const {
+  return figures(rows_, [](std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  });
 }
 
 }  // namespace sotto

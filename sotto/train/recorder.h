@@ -36,11 +36,12 @@ class Recorder {
   void add(const StepRow& row);
   void flush();  // FileError: the disk is full
 
-  // Medians over the steps of this process, in milliseconds or bytes.
-  struct Medians {
+  // Of a step, over those of this process, in milliseconds or bytes.
+  struct Figures {
     double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, bytes_sent = 0;
   };
-  Medians medians() const;
+  Figures medians() const;
+  Figures means() const;  // where some steps do what others do not
 
  private:
   std::filesystem::path path_;

@@ -11,7 +11,8 @@
 
 namespace sotto {
 
-// What a run came to; summary.json in its folder. Times are medians of rank 0; bytes are payload handed to the
+// What a run came to; summary.json in its folder. Times are medians of rank 0 (means where ranks
+// have models of their own: not every step exchanges them); bytes are payload handed to the
 // transport since the last start, one number a rank.
 struct Summary {
   TrainOptions options;
@@ -20,7 +21,7 @@ struct Summary {
   double lr = 0;           // before the schedule
   std::string aggregator;  // the one in use
   std::string remark;      // what was chosen while it ran, and why
-  Recorder::Medians medians;
+  Recorder::Figures step;
   std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
   std::uint64_t steps = 0;       // of the whole run
   int signal = 0;                // that ended it early, or 0

@@ -260,9 +260,9 @@ class Trainer {
   }
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {
-    const Recorder::Medians medians = recorder_->medians();
+    const Recorder::Figures figures = replicated_ ? recorder_->medians() : recorder_->means();
     const std::array<std::uint64_t, 2> mine = {communicator_->traffic().bytes_sent,
-                                               static_cast<std::uint64_t>(medians.bytes_sent)};
+                                               static_cast<std::uint64_t>(figures.bytes_sent)};
     std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(communicator_->size()));
     communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     if (communicator_->rank() != 0) return;
@@ -274,7 +274,7 @@ class Trainer {
     summary.lr = optimiser_.lr;
     summary.aggregator = algorithm_->aggregator();
     summary.remark = remark_;
-    summary.medians = medians;
+    summary.step = figures;
     summary.first_step = first_step;
     summary.steps = result.steps;
     summary.signal = result.signal;

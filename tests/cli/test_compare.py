@@ -20,6 +20,22 @@ def test_a_table(good, tmp_path):
     assert "1/2 none  step " in job.err
 
 
+def test_algorithms_times_codecs(good, tmp_path):
+    job = good("compare", *SMALL, "--algorithms", "sync", "push_sum", "--codecs", "none", "f16", "--topology", "ring",
+               "--train-dir", "four")  # fmt: skip
+    lines = job.out.splitlines()
+    assert lines[0].split()[:7] == ["algorithm", "codec", "test", "accuracy", "of", "the", "ranks"]
+    assert [line.split()[:2] for line in lines[1:]] == [["sync", "none"], ["sync", "f16"], ["push_sum", "none"], ["push_sum", "f16"]]
+    assert "the same" in lines[1] and " to " in lines[3]
+    found = summary(tmp_path / "four" / "04-push-sum-f16")
+    assert found["topology"] == "ring" and len(found["rank_accuracy"]) == 2
+
+
+def test_a_topology_of_nobody(run):
+    job = run("compare", *SMALL, "--algorithms", "sync", "--topology", "ring")
+    assert job.status == 2 and "no algorithm here exchanges with neighbours" in job.err
+
+
 def test_markdown(good):
     lines = good("compare", *SMALL, "--codec", "none", "--codec", "ef | topk(0.01)", "--markdown").out.splitlines()
     assert lines[0].startswith("| codec | test accuracy |") and lines[1].startswith("| --- | ---: |")
