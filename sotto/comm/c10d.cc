@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/comm_thread.h"
+#include "sotto/comm/gloo_mailbox.h"
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
@@ -28,18 +30,6 @@ namespace sotto {
 namespace {
 
 using GlooSettings = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
-
-// What Gloo says, without its source files and stack traces.
-std::string plain_reason(std::string_view what, std::chrono::milliseconds deadline) {
-  const auto says = [what](std::string_view part) { return what.find(part) != what.npos; };
-  if (says("imed out")) return fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline).count());
-  if (says("closed by peer") || says("reset by peer") || says("roken pipe")) {
-    return "the connection was closed: the peer ended or was killed";
-  }
-  what = what.substr(0, what.find('\n'));
-  if (what.starts_with('[')) what.remove_prefix(std::min(what.find(']') + 2, what.size()));  // "[file.cc:12] "
-  return std::string(what.substr(0, 160));
-}
 
 // Messages of ours on a group of somebody else are told from theirs by this tag ("so"). Those of ranks whose marks
 // differ must not meet, since their rooms may not fit: the mark is part of the tag. MPI wants tags below 2^15; there
@@ -59,11 +49,7 @@ class C10dCommunicator final : public Communicator {
         name_("gloo"),
         tensor_(1),
         peers_(static_cast<std::size_t>(size)) {
-    try {
-      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting_->section(group_name_), rank, size, settings_);
-    } catch (const std::exception& error) {
-      fail_because("connect", -1, plain_reason(error.what(), deadline()));
-    }
+    group_ = connect(group_name_);
   }
 
   // On somebody else's, who closes it.
@@ -129,6 +115,19 @@ class C10dCommunicator final : public Communicator {
   std::unique_ptr<Communicator> do_clone() override {
     if (!meeting_) throw std::logic_error("a group that somebody else made cannot be cloned");
     return std::make_unique<C10dCommunicator>(meeting_, settings_, meeting_->next_name(group_name_), rank(), size());
+  }
+
+  std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
+    if (!meeting_) return Communicator::do_open_mailbox(max_bytes);
+    return make_gloo_mailbox(connect(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
+  }
+
+  c10::intrusive_ptr<c10d::Backend> connect(const std::string& group) {
+    try {
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(meeting_->section(group), rank(), size(), settings_);
+    } catch (const std::exception& error) {
+      fail_because("connect", -1, plain_reason(error.what(), deadline()));
+    }
   }
 
   // Gloo takes tensors; this one points at the caller's memory.

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "gloo_group.h"
 #include "laws.h"
-#include "processes.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -24,54 +24,6 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr double limit = 60;  // seconds for the processes of a test
-
-void expect_contains(const std::string& text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "`" << part << "` is not in: " << text;
-}
-
-// A store of its own for the ranks of a test, as the launcher serves one.
-class Gloo : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto threads = std::filesystem::directory_iterator("/proc/self/task");
-    ASSERT_EQ(std::distance(begin(threads), end(threads)), 1) << "forking needs a process without threads";
-    ASSERT_NE(server_.port(), 0);
-  }
-
-  World world(int rank, int size) const {
-    World world;
-    world.rank = world.local_rank = rank;
-    world.size = world.local_size = size;
-    world.port = static_cast<std::uint16_t>(server_.port());
-    world.prefix = "test";
-    return world;
-  }
-
-  // `body` on every rank of a group; what each threw.
-  std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
-                         const std::function<void(Communicator&)>& body) const {
-    return run_processes(ranks, limit, [&](int rank) {
-      GlooOptions options;
-      options.deadline = deadline;
-      const auto communicator = connect_gloo(world(rank, ranks), options);
-      communicator->at_step(17);
-      body(*communicator);
-    });
-  }
-
- private:
-  ServerProcess server_{[](const auto& ready) {
-    const StoreServer server("127.0.0.1");
-    ready(server.port());
-  }};
-};
-
-void expect_success(const std::vector<Ended>& all) {
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    EXPECT_EQ(all[rank].status, 0) << "rank " << rank << ": " << all[rank].error;
-}
 
 class GlooLaws : public Gloo, public testing::WithParamInterface<int> {};
 

@@ -1,0 +1,97 @@
+// The laws of mailboxes on ranks that are processes, over Gloo; what happens when one dies, stalls or sends nonsense.
+#include <ATen/ops/from_blob.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "gloo_group.h"
+#include "mailbox_laws.h"
+#include "sotto/comm/frame.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+class GlooMailboxLaws : public Gloo, public testing::WithParamInterface<int> {};
+
+TEST_P(GlooMailboxLaws, Hold) { expect_success(run(GetParam(), 30s, check_mailbox_laws)); }
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooMailboxLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
+
+TEST_F(Gloo, AStalledMailboxIsNamedAtTheDeadline) { expect_success(run(4, 1s, check_stalled_peer)); }
+
+class GlooDeath : public Gloo, public testing::WithParamInterface<int> {};
+
+TEST_P(GlooDeath, EndsThePollsOfOthers) {
+  const auto all = run(GetParam(), 600s,
+                       [](Communicator& communicator) { check_lost_peer(communicator, [] { ::raise(SIGKILL); }); });
+  EXPECT_EQ(all.back().status, 128 + SIGKILL);
+  expect_success({all.begin(), all.end() - 1});
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooDeath, testing::Values(2, 4), testing::PrintToStringParamName());
+
+TEST_F(Gloo, APeerThatThrowsEndsThePollsOfOthers) {
+  const auto all = run(3, 600s, [](Communicator& communicator) {
+    check_lost_peer(communicator, [] { throw std::runtime_error("the disk is full"); });
+  });
+  EXPECT_EQ(all[2].error, "the disk is full");
+  expect_success({all[0], all[1]});
+}
+
+TEST_F(Gloo, AMailboxEndsThoughItsPeersAreDeadOrStopped) {
+  const auto all = run(3, 600s, [](Communicator& communicator) {
+    const auto mailbox = communicator.open_mailbox(1 << 24);
+    communicator.barrier();
+    if (communicator.rank() == 1) ::raise(SIGKILL);
+    if (communicator.rank() == 2) {
+      std::this_thread::sleep_for(3s);  // polls nothing; then ends while messages are under way to it
+      return;
+    }
+    const std::vector<std::byte> data(1 << 24);
+    for (std::size_t i = 0; i < Mailbox::depth; ++i) mailbox->send(2, data);
+  });
+  EXPECT_EQ(all[0].status, 0) << all[0].error;
+  EXPECT_LT(all[0].seconds, 3);
+}
+
+// A rank whose messages are no messages: as an old or damaged program would be.
+TEST_F(Gloo, ARankThatAnnouncesTooMuchIsNamed) {
+  const auto all = run_processes(2, limit, [&](int rank) {
+    GlooOptions options;
+    options.deadline = 30s;
+    const auto communicator = connect_gloo(world(rank, 2), options);
+    if (rank == 0) {
+      const auto mailbox = communicator->open_mailbox(1000);
+      mailbox->poll(600s);
+      return;
+    }
+    std::array<std::uint64_t, 1> most{1000};
+    std::array<std::uint64_t, 2> both{};
+    communicator->all_gather(std::as_bytes(std::span(most)), std::as_writable_bytes(std::span(both)));
+    c10d::TCPStoreOptions where;
+    where.port = world(1, 2).port;
+    auto store = c10::make_intrusive<c10d::PrefixStore>(
+        "mail.0",
+        c10::make_intrusive<c10d::PrefixStore>("test", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", where)));
+    auto settings = c10d::ProcessGroupGloo::Options::create(30s);
+    settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    const auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, 1, 2, settings);
+    std::array<std::byte, Frame::bytes> frame{};
+    write_frame({Frame::Kind::mail, 1001}, frame);
+    std::vector<at::Tensor> tensor{at::from_blob(frame.data(), {Frame::bytes}, at::kByte)};
+    group->send(tensor, 0, 0)->wait();
+    communicator->barrier();
+  });
+  EXPECT_EQ(all[0].status, 1);
+  expect_contains(all[0].error,
+                  "rank 0: mailbox with rank 1: a message of 1001 bytes is announced, and 1000 may come at most");
+}
+
+}  // namespace
+}  // namespace sotto
