@@ -104,15 +104,28 @@ World from_torchrun(const std::string& master) {
   return world;
 }
 
-World from_open_mpi(const std::string& master) {
+void require_meeting_point(const World& world, const std::string& master) {
+  if (world.size == 1 || !master.empty()) return;
+  throw ConfigError(
+      "the ranks that mpirun started do not know where to meet: pass --master HOST:PORT, HOST being that of rank 0");
+}
+
+World from_open_mpi(const std::string& master, bool meets) {
   World world = numbered("openmpi", {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                                      "OMPI_COMM_WORLD_LOCAL_SIZE"});
   const auto job = variable("PMIX_NAMESPACE");
-  if (world.size > 1 && master.empty() && (world.local_size != world.size || !job)) {
-    throw ConfigError(
-        "the ranks that mpirun started do not know where to meet: pass --master HOST:PORT, HOST being that of rank 0");
-  }
+  if (!meets) return world;
+  if (world.local_size != world.size || !job) require_meeting_point(world, master);
   meet_at_rank_0(world, master, "127.0.0.1", job.value_or("openmpi"));
+  return world;
+}
+
+// MPICH's mpirun (Hydra), whose jobs have no name that all ranks know.
+World from_mpich(const std::string& master, bool meets) {
+  World world = numbered("mpich", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
+  if (!meets) return world;
+  require_meeting_point(world, master);
+  meet_at_rank_0(world, master, "127.0.0.1", "mpich");
   return world;
 }
 
@@ -167,10 +180,12 @@ World from_slurm(const std::string& master) {
 }  // namespace
 
 // What is started last is asked first: torchrun or our launcher may run below srun, and mpirun in a batch script.
-World find_world(const std::string& master) {
+World find_world(const std::string& master, bool meets) {
   if (variable("SOTTO_RANK") || variable("SOTTO_RANKS")) return from_sotto();
   if (variable("RANK") || variable("WORLD_SIZE")) return from_torchrun(master);
-  if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(master);
+  if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(master, meets);
+  if (variable("PMI_RANK") && variable("MPI_LOCALNRANKS"))
+    return from_mpich(master, meets);  // srun sets the first, too
   // Without SLURM_STEP_ID this is the shell of a batch script: srun did not start us.
   if (variable("SLURM_STEP_ID") && variable("SLURM_PROCID")) return from_slurm(master);
   return {};

@@ -13,16 +13,17 @@ namespace sotto {
 struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of this host
-  std::string starter = "single";      // "sotto", "torchrun", "openmpi", "slurm", "single"
+  std::string starter = "single";      // "sotto", "torchrun", "openmpi", "mpich", "slurm", "single"
   std::string host = "127.0.0.1";      // of the TCPStore where ranks meet
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
   std::string prefix;       // of keys in the store: a restarted job must not read an old one's
 };
 
-// Reads SOTTO_* (our launcher), torchrun's, Open MPI's or SLURM's variables. ConfigError when they contradict each
-// other or are malformed. `master` is "host:port", from a flag, or empty.
-World find_world(const std::string& master);
+// Reads SOTTO_* (our launcher), torchrun's, Open MPI's, MPICH's or SLURM's variables. ConfigError when they contradict
+// each other or are malformed. `master` is "host:port", from a flag, or empty. Not `meets`: nobody needs a store, since
+// MPI itself connects the ranks.
+World find_world(const std::string& master, bool meets = true);
 
 struct GlooOptions {
   std::string interface;  // network interface ("eth0"); empty: by address

@@ -15,7 +15,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 // find_world() in a process that has these variables, and none else that it reads.
-World world_of(const Variables& variables, const std::string& master = "") {
+World world_of(const Variables& variables, const std::string& master = "", bool meets = true) {
   for (const char* name : {"SOTTO_RANK",
                            "SOTTO_RANKS",
                            "SOTTO_LOCAL_RANK",
@@ -35,6 +35,10 @@ World world_of(const Variables& variables, const std::string& master = "") {
                            "OMPI_COMM_WORLD_LOCAL_RANK",
                            "OMPI_COMM_WORLD_LOCAL_SIZE",
                            "PMIX_NAMESPACE",
+                           "PMI_RANK",
+                           "PMI_SIZE",
+                           "MPI_LOCALRANKID",
+                           "MPI_LOCALNRANKS",
                            "SLURM_PROCID",
                            "SLURM_NTASKS",
                            "SLURM_LOCALID",
@@ -47,7 +51,7 @@ World world_of(const Variables& variables, const std::string& master = "") {
     ::unsetenv(name);
   }
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  return find_world(master);
+  return find_world(master, meets);
 }
 
 Variables with(Variables base, const Variables& changes) {
@@ -89,6 +93,7 @@ const Variables open_mpi{{"OMPI_COMM_WORLD_RANK", "1"},
                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                          {"PMIX_NAMESPACE", "1234567"}};
+const Variables mpich{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
 const Variables slurm{{"SLURM_PROCID", "4"},
                       {"SLURM_NTASKS", "5"},
                       {"SLURM_LOCALID", "0"},
@@ -159,6 +164,21 @@ TEST(FindWorld, ReadsOpenMpi) {
   EXPECT_EQ(world_of(far, "node1:4000").host, "node1");
   EXPECT_EQ(world_of(far, "node1:4000").port, 4000);
   expect_error(far, "pass --master HOST:PORT");
+  EXPECT_EQ(world_of(far, "", false).rank, 1) << "MPI needs no meeting point";
+}
+
+TEST(FindWorld, ReadsMpich) {
+  const World world = world_of(mpich, "node1:4000");
+  EXPECT_EQ(world.starter, "mpich");
+  EXPECT_EQ(world.rank, 3);
+  EXPECT_EQ(world.size, 4);
+  EXPECT_EQ(world.local_rank, 1);
+  EXPECT_EQ(world.local_size, 2);
+  EXPECT_EQ(world.host, "node1");
+  EXPECT_EQ(world.port, 4000);
+  expect_error(mpich, "pass --master HOST:PORT");
+  EXPECT_EQ(world_of(mpich, "", false).rank, 3) << "MPI needs no meeting point";
+  EXPECT_EQ(world_of(with(slurm, {{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}})).starter, "slurm") << "srun sets them, too";
 }
 
 TEST(FindWorld, ReadsSlurm) {

@@ -1,0 +1,254 @@
+#include "sotto/comm/mpi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/mpi_session.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr int tag = 0x736F;  // "so"; each communicator has its own group of MPI, so one is enough
+
+// A number of bytes as MPI wants to be told: its counts are ints, so what is longer is one element of a type of its
+// own.
+class Extent {
+ public:
+  explicit Extent(std::size_t bytes) {
+    if (bytes <= most) {
+      count_ = static_cast<int>(bytes);
+      return;
+    }
+    MPI_Datatype chunk = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(most, MPI_BYTE, &chunk);
+    const std::array<int, 2> counts{static_cast<int>(bytes / most), static_cast<int>(bytes % most)};
+    const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(bytes / most * most)};
+    const std::array<MPI_Datatype, 2> types{chunk, MPI_BYTE};
+    MPI_Type_create_struct(2, counts.data(), places.data(), types.data(), &type_);
+    MPI_Type_commit(&type_);
+    MPI_Type_free(&chunk);
+  }
+  ~Extent() {
+    if (type_ != MPI_BYTE) MPI_Type_free(&type_);  // a message that is under way keeps it
+  }
+  Extent(const Extent&) = delete;
+  Extent& operator=(const Extent&) = delete;
+
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  static constexpr int most = 1 << 30;
+  int count_ = 1;
+  MPI_Datatype type_ = MPI_BYTE;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm group, std::chrono::milliseconds deadline)
+      : Communicator(session->rank(), session->size(), deadline), session_(std::move(session)), group_(group) {}
+  ~MpiCommunicator() override { session_->release(group_); }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  std::string_view name() const override { return "mpi"; }
+
+  void give_up(const std::string& reason) override {
+    const std::string error = fmt::format("rank {}: {}", rank(), reason);
+    session_->tell(-1, error);
+    session_->fail(error);
+  }
+
+ private:
+  struct Pending {
+    int peer = 0;
+    Recv* recv = nullptr;  // what a receive fills; null: a send
+  };
+  struct Failure {
+    int peer = -1;
+    std::string reason;
+    bool peers_fault = false;  // it may have said why
+  };
+
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    requests_.clear();
+    pending_.clear();
+    statuses_.resize(std::max(statuses_.size(), sends.size() + recvs.size()));
+    done_.resize(statuses_.size());
+    if (const auto failure = carry_out(sends, recvs)) {
+      take_back();
+      fail_because(*failure);
+    }
+  }
+
+  std::optional<Failure> carry_out(std::span<const Send> sends, std::span<Recv> recvs) {
+    const auto until = Clock::now() + deadline();
+    std::optional<Failure> failure;
+    for (std::size_t i = 0; i < recvs.size() && !failure; ++i) failure = start(recvs[i]);
+    std::size_t started = 0;
+    std::size_t left = recvs.size() + sends.size();
+    for (MpiPatience patience; !failure;) {
+      while (started < sends.size() && sends[started].not_before <= Clock::now() && !failure)
+        failure = start(sends[started++]);
+      if (failure) break;
+      const std::size_t before = left;
+      failure = test(left);
+      if (left == 0 || failure) break;
+      if (left != before) {
+        patience.progress();
+        continue;
+      }
+      if (Clock::now() >= until) return late(started < sends.size() ? &sends[started] : nullptr);
+      if (patience.is_long()) failure = hear();
+      patience.pause(started < sends.size() ? std::min(until, sends[started].not_before) : until);
+    }
+    return failure;
+  }
+
+  std::optional<Failure> start(Recv& recv) {
+    return start(recv.peer, &recv, "MPI_Irecv", [&](MPI_Request& request) {
+      const Extent extent(recv.buffer.size());
+      return MPI_Irecv(recv.buffer.data(), extent.count(), extent.type(), recv.peer, tag, group_, &request);
+    });
+  }
+
+  std::optional<Failure> start(const Send& send) {
+    return start(send.peer, nullptr, "MPI_Isend", [&](MPI_Request& request) {
+      const Extent extent(send.data.size());
+      return MPI_Isend(send.data.data(), extent.count(), extent.type(), send.peer, tag, group_, &request);
+    });
+  }
+
+  template <class Call>
+  std::optional<Failure> start(int peer, Recv* recv, const char* name, Call call) {
+    const auto lock = session_->enter();
+    if (!lock) return failed_before();
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (const int code = call(request); code != MPI_SUCCESS) return Failure{peer, mpi_reason(name, code)};
+    requests_.push_back(request);
+    pending_.push_back({peer, recv});
+    return std::nullopt;
+  }
+
+  // Looks which messages are complete.
+  std::optional<Failure> test(std::size_t& left) {
+    const auto lock = session_->enter();
+    if (!lock) return failed_before();
+    int count = 0;
+    const int code =
+        MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, done_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return Failure{-1, mpi_reason("MPI_Testsome", code)};
+    for (int i = 0; i < count; ++i) {  // MPI_UNDEFINED, where there is none, is negative
+      const Pending& message = pending_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])];
+      if (code == MPI_ERR_IN_STATUS) {
+        const int error = statuses_[static_cast<std::size_t>(i)].MPI_ERROR;
+        if (error != MPI_SUCCESS && error != MPI_ERR_PENDING) return Failure{message.peer, reason_of(error, message)};
+      }
+      if (message.recv != nullptr) message.recv->arrived = Clock::now();
+      --left;
+    }
+    return std::nullopt;
+  }
+
+  static std::string reason_of(int error, const Pending& message) {
+    int kind = MPI_SUCCESS;
+    MPI_Error_class(error, &kind);
+    if (kind == MPI_ERR_TRUNCATE && message.recv != nullptr)
+      return fmt::format("a message that is larger than its room of {} bytes", message.recv->buffer.size());
+    return mpi_reason("MPI_Testsome", error);
+  }
+
+  // Whether another rank has failed, and said so.
+  std::optional<Failure> hear() {
+    const auto lock = session_->enter();
+    if (!lock) return failed_before();
+    const int peer = session_->listen();
+    return peer < 0 ? std::nullopt : std::optional(Failure{peer, "it gave up", true});
+  }
+
+  Failure failed_before() const { return {-1, "an operation failed before: " + session_->failure()}; }
+
+  Failure late(const Send* held_back) const {
+    const auto reason = fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline()).count());
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] != MPI_REQUEST_NULL) return {pending_[i].peer, reason, true};
+    }
+    return {held_back == nullptr ? -1 : held_back->peer, reason, true};
+  }
+
+  // Receives that nothing has come for. MPI keeps the rest, so it must not be called again once the caller frees it.
+  void take_back() {
+    const auto lock = session_->enter();
+    if (!lock) return;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL || pending_[i].recv == nullptr) continue;
+      int gone = 0;
+      MPI_Cancel(&requests_[i]);
+      MPI_Test(&requests_[i], &gone, MPI_STATUS_IGNORE);
+    }
+  }
+
+  [[noreturn]] void fail_because(const Failure& found) {
+    const auto& [peer, reason, peers_fault] = found;
+    const std::string error = failure(operation(), peer, reason);
+    const std::string cause = session_->tell(peers_fault ? peer : -1, error);
+    session_->fail(error);
+    fail(operation(), peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
+  }
+
+  std::unique_ptr<Communicator> do_clone() override {
+    if (size() > 1) do_barrier();  // names who does not come
+    return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadline());
+  }
+
+  std::shared_ptr<MpiSession> session_;
+  MPI_Comm group_;
+  // Of the exchange that is going on; kept, so that a step allocates nothing.
+  std::vector<MPI_Request> requests_;
+  std::vector<Pending> pending_;
+  std::vector<int> done_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  std::string_view name(text.data());
+  name = name.substr(0, name.find_first_of(",\n"));  // "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..."
+  std::string one_line(name);
+  std::ranges::replace(one_line, '\t', ' ');
+  return one_line;
+}
+
+void require_mpi(std::string_view starter, std::int64_t ranks) {
+  if (starter != "single" && starter != "sotto" && starter != "torchrun") return;
+  throw ConfigError(
+      fmt::format("--backend mpi: MPI wants ranks that mpirun or srun started{}; start them with `mpirun -n {} sotto "
+                  "train --backend mpi ...`, or leave --backend mpi out",
+                  starter == "single" ? "" : fmt::format(", not {}", starter), ranks));
+}
+
+std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milliseconds deadline) {
+  require_mpi(world.starter, world.size);
+  auto session = std::make_shared<MpiSession>(deadline);
+  if (session->rank() != world.rank || session->size() != world.size) {
+    throw ConfigError(fmt::format(
+        "--backend mpi: {} says that this is rank {} of {}, and the MPI that this program was built with ({}) that it "
+        "is rank {} of {}: start it with the mpirun of that MPI; with srun, see `srun --mpi=list`",
+        world.starter, world.rank, world.size, mpi_library(), session->rank(), session->size()));
+  }
+  MPI_Comm group = session->duplicate(MPI_COMM_WORLD);
+  return std::make_unique<MpiCommunicator>(std::move(session), group, deadline);
+}
+
+}  // namespace sotto

@@ -1,0 +1,20 @@
+// What stands in for the MPI backend where no MPI was found.
+#include "sotto/comm/mpi.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+std::string mpi_library() { return {}; }
+
+void require_mpi(std::string_view /*starter*/, std::int64_t /*ranks*/) {
+  throw ConfigError(
+      "--backend mpi: this program was built without MPI; install an MPI with its headers (Debian: libopenmpi-dev "
+      "openmpi-bin), and build with -DSOTTO_BUILD_MPI=ON");
+}
+
+std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milliseconds /*deadline*/) {
+  require_mpi(world.starter, world.size);
+  return nullptr;
+}
+
+}  // namespace sotto

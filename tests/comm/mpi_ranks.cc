@@ -1,0 +1,216 @@
+// One rank of a test over MPI: `mpirun -n N comm_mpi_ranks SCENARIO [FOLDER]`. What a rank has to tell it writes into a
+// file of its own in the folder, since a failure ends the whole job.
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "laws.h"
+#include "sotto/comm/mpi.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+struct Rank {
+  Communicator& communicator;
+  fs::path folder;
+
+  int number() const { return communicator.rank(); }
+  fs::path file(int rank) const { return folder / std::to_string(rank); }
+  void tell(const std::string& text) const {
+    const fs::path partial = folder / (std::to_string(number()) + ".tmp");
+    std::ofstream(partial) << text;
+    fs::rename(partial, file(number()));
+  }
+  // Until that rank has told.
+  void await(int rank) const {
+    while (!fs::exists(file(rank))) std::this_thread::sleep_for(2ms);
+  }
+  void await_all() const {
+    for (int rank = 0; rank < communicator.size(); ++rank) await(rank);
+  }
+  // Tells what is thrown, and leaves time for the others to tell theirs.
+  template <class Function>
+  void tell_error(Function function) const {
+    try {
+      function();
+      tell("no error");
+    } catch (const CommError& error) {
+      tell(error.what());
+      await_all();
+      throw;
+    }
+    await_all();
+  }
+};
+
+void laws_hold(const Rank& rank) {
+  check_laws(rank.communicator);
+  const auto clone = rank.communicator.clone();
+  check_laws(*clone);
+}
+
+// Rank 1 does not take part; the vector is large, so that others wait for neighbours that wait themselves.
+void stall(const Rank& rank) {
+  std::vector<float> data(100000);
+  rank.communicator.barrier();
+  if (rank.number() == 1) {
+    for (int other = 0; other < rank.communicator.size(); ++other) {
+      if (other != 1) rank.await(other);
+    }
+    rank.tell("stalled");
+    return rank.await_all();
+  }
+  rank.tell_error([&] { rank.communicator.all_reduce(data); });
+}
+
+void overflow_a_room(const Rank& rank, std::size_t length) {
+  std::vector<std::byte> data(length);
+  const Send send{1, data};
+  Recv recv{0, std::span(data).first(length - 1)};
+  rank.tell_error([&] {
+    if (rank.number() == 0) rank.communicator.exchange({&send, 1}, {});
+    if (rank.number() == 1) rank.communicator.exchange({}, {&recv, 1});
+    rank.communicator.barrier();
+  });
+}
+void overflow(const Rank& rank) { overflow_a_room(rank, 10); }
+void overflow_large(const Rank& rank) { overflow_a_room(rank, 10'000'000); }
+
+// Every operation after a failure fails, and no clone can be made.
+void fail_again(const Rank& rank) {
+  const auto clone = rank.communicator.clone();
+  if (rank.number() == 1) {
+    rank.await(0);
+    rank.tell("stalled");
+    return rank.await_all();
+  }
+  std::string all;
+  for (const auto& operation :
+       std::vector<std::function<void()>>{[&] { rank.communicator.barrier(); }, [&] { rank.communicator.barrier(); },
+                                          [&] { clone->barrier(); }, [&] { rank.communicator.clone(); }}) {
+    try {
+      operation();
+      all += "no error\n";
+    } catch (const CommError& error) {
+      all += std::string(error.what()) + "\n";
+    }
+  }
+  rank.tell(all);
+  rank.await_all();
+}
+
+// Rank 2 gives up, and stays.
+void give_up(const Rank& rank) {
+  std::vector<float> data(100);
+  if (rank.number() == 2) {
+    rank.communicator.barrier();
+    rank.communicator.give_up("the disk is full");
+    rank.tell("gave up");
+    return rank.await_all();
+  }
+  rank.tell_error([&] {
+    rank.communicator.barrier();
+    rank.communicator.all_reduce(data);
+  });
+}
+
+// Rank 1 throws while the others wait for it, without a deadline that would help.
+void leave(const Rank& rank) {
+  rank.communicator.barrier();
+  if (rank.number() == 1) throw NumericError("rank 1: the loss is nan");
+  rank.communicator.barrier();
+}
+
+void leave_without_an_error(const Rank& rank) {
+  if (rank.number() == 1) std::exit(0);
+  rank.communicator.barrier();
+}
+
+// All other ranks reach the end; rank 1 never does.
+void never_end(const Rank& rank) {
+  rank.communicator.barrier();
+  while (rank.number() == 1) std::this_thread::sleep_for(1s);
+}
+
+// More bytes in one message than an MPI_BYTE is counted for, and a short one in as large a room.
+void huge(const Rank& rank) {
+  const std::size_t length = (std::size_t{1} << 30) + 12345;
+  std::vector<std::byte> data(length);
+  const auto at = [](std::size_t i) { return static_cast<std::byte>((i * 2654435761U) >> 13); };
+  if (rank.number() == 0) {
+    for (std::size_t i = 0; i < length; ++i) data[i] = at(i);
+    const std::array<Send, 2> sends{Send{1, data}, Send{1, std::span(data).first(1000)}};
+    for (const Send& send : sends) rank.communicator.exchange({&send, 1}, {});
+  } else {
+    const auto check = [&](std::size_t count, std::size_t step) {
+      for (std::size_t i = 0; i < count; i += step) {
+        if (data[i] != at(i)) throw std::runtime_error("byte " + std::to_string(i) + " is another");
+      }
+    };
+    Recv recv{0, data};
+    rank.communicator.exchange({}, {&recv, 1});
+    check(length, 1);
+    std::fill(data.begin(), data.end(), std::byte{0xEE});
+    rank.communicator.exchange({}, {&recv, 1});
+    check(1000, 1);
+    for (std::size_t i = 1000; i < length; ++i) {
+      if (data[i] != std::byte{0xEE}) throw std::runtime_error("byte " + std::to_string(i) + " was touched");
+    }
+  }
+  rank.communicator.barrier();
+}
+
+struct Scenario {
+  std::string_view name;
+  void (*play)(const Rank& rank);
+  std::chrono::milliseconds deadline = 240s;
+};
+constexpr std::array scenarios{
+    Scenario{"laws", laws_hold},
+    Scenario{"stall", stall, 2s},
+    Scenario{"overflow", overflow},
+    Scenario{"overflow-large", overflow_large},
+    Scenario{"fail-again", fail_again, 1s},
+    Scenario{"give-up", give_up},
+    Scenario{"leave", leave},
+    Scenario{"leave-without-an-error", leave_without_an_error},
+    Scenario{"never-end", never_end, 2s},
+    Scenario{"huge", huge},
+};
+
+int play(std::string_view name, const std::string& folder) {
+  for (const Scenario& scenario : scenarios) {
+    if (scenario.name != name) continue;
+    const auto communicator = connect_mpi(find_world("", false), scenario.deadline);
+    communicator->at_step(17);
+    scenario.play({*communicator, folder});
+    return 0;
+  }
+  throw std::runtime_error("there is no such scenario");
+}
+
+}  // namespace
+}  // namespace sotto
+
+int main(int argc, char** argv) {
+  try {
+    return sotto::play(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : ".");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+  }
+}
