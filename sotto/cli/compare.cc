@@ -216,6 +216,9 @@ int run_compare(std::span<const std::string> arguments) {
   if (algorithms.empty()) algorithms.push_back(options.algorithm);
   if (own.markdown && own.json) throw ConfigError("--markdown: contradicts --json");
   if (options.ranks == 0) options.ranks = 1;
+  if (options.backend != TrainOptions{}.backend)
+    throw ConfigError(
+        "--backend: sotto compare starts its ranks by itself, and over Gloo; run `sotto train` under mpirun");
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
   check(options, algorithms);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");

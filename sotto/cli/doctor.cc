@@ -19,6 +19,7 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
+#include "sotto/comm/mpi.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -170,6 +171,13 @@ void check_gloo(Report& report, const std::string& interface) {
                          interface.empty() ? "the loopback" : interface, seconds * 1e3));
 }
 
+void check_mpi(Report& report) {
+  const std::string library = mpi_library();
+  report.say(Verdict::ok, "mpi",
+             library.empty() ? "this program was built without, so there is no --backend mpi"
+                             : library + "; its mpirun, or srun, starts `sotto train --backend mpi`");
+}
+
 void check_space(Report& report) {
   constexpr double wanted_memory = 1e9, wanted_disk = 1e9;
   const double memory = static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -206,6 +214,7 @@ int run_doctor(std::span<const std::string> arguments) {
                 [&] { check_interfaces(report, options.interface); });
   report.try_to("gloo", "training on several ranks is going to fail like this",
                 [&] { check_gloo(report, options.interface); });
+  check_mpi(report);
   check_space(report);
   return report.failed() ? 1 : 0;
 }

@@ -10,6 +10,7 @@
 #include "sotto/cli/run_summary.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/cli/train_flags.h"
+#include "sotto/comm/mpi.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
@@ -95,7 +96,7 @@ int run_train(std::span<const std::string> arguments) {
   assign_train_flags(flags, options);
   flags.assign(own);
 
-  const World world = find_world(options.master);
+  const World world = find_world(options.master, options.backend != "mpi");
   const bool started = world.starter != "single";
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
@@ -104,6 +105,7 @@ int run_train(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = world.size;
   resolve(options);
   if (own.dry_run) return print_dry_run(options);
+  if (options.backend == "mpi") require_mpi(world.starter, options.ranks);
   // One rank is launched, too: OpenMP reads its variables before main().
   return started ? run_rank(options, world) : run_job(options);
 }

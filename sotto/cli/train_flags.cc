@@ -15,7 +15,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "algorithm", "overlap", "bucket-kib",
         "codec-threads"}},
-      {"Ranks and network", {"ranks", "master", "interface", "address", "deadline", "link", "threads"}},
+      {"Ranks and network", {"ranks", "backend", "master", "interface", "address", "deadline", "link", "threads"}},
       {"Training",
        {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "momentum", "nesterov",
         "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <limits>
 #include <optional>
@@ -71,6 +72,7 @@ void TrainOptions::visit(OptionVisitor& v) {
 
   v.option("overlap", overlap, "send buckets while backward goes on");
   v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
+  v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
   v.option("link", link, "emulate a link: 100mbit or 1gbit,5ms; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
@@ -197,15 +199,31 @@ void check_algorithm(TrainOptions& options) {
   unused(!entry.replicated && options.check_replicas > 0, "--check-replicas", "has other models on each rank");
 }
 
+void check_backend(const TrainOptions& options) {
+  constexpr std::array<std::string_view, 2> backends{"gloo", "mpi"};
+  if (std::ranges::find(backends, options.backend) == backends.end()) {
+    throw ConfigError("--backend: " + unknown_name("backend", options.backend, backends));
+  }
+  if (!options.interface.empty() && !options.address.empty()) {
+    throw ConfigError("--interface and --address: say one of them");
+  }
+  if (options.backend == "gloo") return;
+  const auto refuse = [](const std::string& value, std::string_view flag, std::string_view instead) {
+    if (!value.empty()) throw ConfigError(fmt::format("{}: only Gloo has it; with --backend mpi {}", flag, instead));
+  };
+  const std::string_view choose = "it is mpirun that chooses networks (Open MPI: --mca btl_tcp_if_include eth0)";
+  refuse(options.interface, "--interface", choose);
+  refuse(options.address, "--address", choose);
+  refuse(options.master, "--master", "the ranks find each other by themselves");
+}
+
 }  // namespace
 
 void resolve(TrainOptions& options) {
   lower(options.model);
   lower(options.data.data);
   chosen_optimiser(options);  // for its errors
-  if (!options.interface.empty() && !options.address.empty()) {
-    throw ConfigError("--interface and --address: say one of them");
-  }
+  check_backend(options);
   const Capture capture(options.capture);  // refuses what it cannot read
   check_algorithm(options);
   if (options.lr_shrinkage != 1) {

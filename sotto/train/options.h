@@ -42,6 +42,7 @@ struct TrainOptions {
 
   bool overlap = true;
   std::int64_t bucket_kib = 1024;
+  std::string backend = "gloo";
   std::string link;
   std::int64_t deadline = 60;
   std::int64_t threads = 0;

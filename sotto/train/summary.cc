@@ -21,6 +21,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["algorithm"] = s.options.algorithm;
   json["topology"] = s.options.topology;
   json["mixing"] = s.options.mixing;
+  json["backend"] = s.options.backend;
   json["ranks"] = s.bytes_sent.size();
   json["seed"] = s.options.seed;
   json["link"] = s.options.link;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/comm/mpi.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -28,12 +29,12 @@ namespace sotto {
 namespace {
 
 std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world) {
-  GlooOptions gloo;
-  gloo.interface = options.interface;
-  gloo.address = options.address;
-  gloo.deadline = std::chrono::seconds(options.deadline);
-  gloo.connect_deadline = std::chrono::seconds(options.deadline);
-  auto communicator = connect_gloo(world, gloo);
+  const std::chrono::seconds deadline(options.deadline);
+  auto communicator = options.backend == "mpi" ? connect_mpi(world, deadline)
+                                               : connect_gloo(world, {.interface = options.interface,
+                                                                      .address = options.address,
+                                                                      .deadline = deadline,
+                                                                      .connect_deadline = deadline});
   if (options.link.empty()) return communicator;
   return make_shaped(std::move(communicator), parse_link("--link", options.link));
 }

@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import pathlib
@@ -44,11 +45,11 @@ class Job:
     def ranks(self):
         return [p for p in processes(self.session) if p != self.process.pid]
 
-    def rank(self, number):
-        """The process of a rank."""
+    def rank(self, number, variable="SOTTO_RANK"):
+        """The process of a rank, which its starter numbered in that variable."""
         for pid in self.ranks():
             try:
-                if f"SOTTO_RANK={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                if f"{variable}={number}\0".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
                     return pid
             except (FileNotFoundError, ProcessLookupError):
                 pass
@@ -72,18 +73,25 @@ class Job:
 
 
 @pytest.fixture
-def start(sotto, tmp_path):
-    """Starts the program with arguments, in a folder of the test's own."""
+def start_other(tmp_path):
+    """Starts any program with arguments, in a folder of the test's own."""
     jobs = []
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_"))}
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_", "PMIX_", "PMI_"))}
 
-    def start(*arguments, **variables):
-        jobs.append(Job(sotto, [str(a) for a in arguments], tmp_path, environment | variables))
+    def start(program, *arguments, **variables):
+        jobs.append(Job(program, [str(a) for a in arguments], tmp_path, environment | variables))
         return jobs[-1]
 
     yield start
     for job in jobs:
         job.kill()
+
+
+@pytest.fixture
+def start(start_other, sotto):
+    """Starts the program with arguments, in a folder of the test's own."""
+    return functools.partial(start_other, sotto)
 
 
 @pytest.fixture
