@@ -228,7 +228,9 @@ std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spre
   return values;
 }
 
-std::vector<Input> all_inputs() {
+namespace {
+
+std::vector<Input> make_inputs() {
   std::vector<Input> inputs;
   inputs.push_back({"empty", {}, {}});
   inputs.push_back({"one element", {{{"w", 0, {1}}}, 1}, {-0.3F}});
@@ -252,6 +254,13 @@ std::vector<Input> all_inputs() {
     add("equal magnitudes", [](std::size_t i) { return i % 2 == 0 ? 0.25F : -0.25F; });
     add("heavy tails", [&](std::size_t i) { return normal[i] * normal[i] * normal[i] * 1000.0F; });
   }
+  return inputs;
+}
+
+}  // namespace
+
+const std::vector<Input>& all_inputs() {
+  static const auto inputs = make_inputs();
   return inputs;
 }
 

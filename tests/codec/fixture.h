@@ -32,7 +32,7 @@ Layout mixed_layout();     // our own: padded, 4-d, equal shapes, a scalar, an e
 Layout borrowed_layout();  // unpadded, as another framework lays it out
 std::vector<float> gaussian(const Layout& layout, std::uint64_t seed, float spread = 1);  // padding is zero
 // Empty, one element, all zero, one spike, both zeros, denormals, 1e30, equal magnitudes, heavy tails; both layouts.
-std::vector<Input> all_inputs();
+const std::vector<Input>& all_inputs();
 
 // With the numbers that it proposes itself, as of one rank alone.
 std::vector<Message> encode_parts(Codec& codec, const Input& input, std::span<const Range> parts, const Key& key = {},

@@ -42,8 +42,8 @@ void expect_the_same(const std::string& sentence, const Input& input, std::span<
 TEST(Threads, MakeTheSameMessages) {
   const auto workers = all_workers(8);
   std::vector<Input> inputs;
-  for (Input& input : all_inputs()) {
-    if (input.values.size() > 1 && input.name != "largest") inputs.push_back(std::move(input));
+  for (const Input& input : all_inputs()) {
+    if (input.values.size() > 1 && input.name != "largest") inputs.push_back(input);
   }
   const auto sentences = all_sentences();
   // All sentences with some input each, so that neighbours, which differ in one stage, have different ones.
