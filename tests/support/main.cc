@@ -1,0 +1,48 @@
+// The main of all test programs. With --no-threads a test that starts one fails: the thread sanitizer's short run takes
+// only those that are said to start some (THREADS in CMake), and so cannot miss one.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <string_view>
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have a pthread_create of their own
+#define COUNTS_THREADS
+#endif
+
+namespace {
+
+std::atomic<int> started{0};
+
+class NoThreads final : public testing::EmptyTestEventListener {
+ public:
+  void OnTestStart(const testing::TestInfo&) override { before_ = started; }
+  void OnTestEnd(const testing::TestInfo&) override {
+    EXPECT_EQ(started - before_, 0) << "threads; list it under THREADS in the CMakeLists.txt beside it";
+  }
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace
+
+#ifdef COUNTS_THREADS
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) noexcept {
+  static const auto create = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  ++started;
+  return create(thread, attributes, run, argument);
+}
+#endif
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+#ifdef COUNTS_THREADS
+  if (argc > 1 && argv[1] == std::string_view("--no-threads")) {
+    testing::UnitTest::GetInstance()->listeners().Append(new NoThreads);  // which deletes it
+  }
+#endif
+  return RUN_ALL_TESTS();
+}
