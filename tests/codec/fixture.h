@@ -15,8 +15,10 @@ struct Input {
   std::vector<float> values;
 };
 
+// Whether the build takes a sample of the sentences (SOTTO_TEST_SAMPLE), since its sanitizer makes each of them slow.
+extern const bool is_sample;
 // Every select x quantise x code, and transforms and random selections with some of each, out of a list that has every
-// stage of the table, in more than one form where it has options.
+// stage of the table, in more than one form where it has options. A sample has each form in four of them.
 std::vector<std::string> listed_sentences();
 // And as many again that are made of the table itself (generated.h), so that a new stage is in them.
 const std::vector<std::string>& all_sentences();
