@@ -14,15 +14,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// LeNet's shapes in several buckets, through memory, codec, aggregator and a transport that keeps its buffers.
+// LeNet's shapes, with a smaller matrix, in several buckets, through memory, codec, aggregator and a transport that
+// keeps its buffers.
 TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
   Layout layout;
   layout.append("conv1.weight", {20, 1, 5, 5});
   layout.append("conv1.bias", {20});
   layout.append("conv2.weight", {50, 20, 5, 5});
   layout.append("conv2.bias", {50});
-  layout.append("fc1.weight", {500, 800});
-  layout.append("fc1.bias", {500});
+  layout.append("fc1.weight", {125, 800});
+  layout.append("fc1.bias", {125});
   const auto buckets = plan_buckets(layout, 1U << 17);
   ASSERT_GT(buckets.size(), 1U);
 
