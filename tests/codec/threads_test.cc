@@ -17,7 +17,8 @@ namespace {
 // Every thread count, with tasks of `grain` elements. Workers are shared by codecs, as a rank's are.
 std::vector<std::shared_ptr<Workers>> all_workers(std::size_t grain) {
   std::vector<std::shared_ptr<Workers>> workers;
-  for (const int threads : {1, 2, 3, 5}) workers.push_back(std::make_shared<Workers>(threads, grain));
+  for (const int threads : is_sample ? std::vector{3} : std::vector{1, 2, 3, 5})
+    workers.push_back(std::make_shared<Workers>(threads, grain));
   return workers;
 }
 
