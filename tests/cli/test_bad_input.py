@@ -83,7 +83,7 @@ def refused(job, *parts, status=2):
     (["train", "--codec-threads", "257"], ["--codec-threads 257: must be in"]),
     (["data", "get", "mnits", "--data-dir", "d"], ["did you mean `mnist`?"]),
     (["data", "get", "mnist"], ["--data-dir"]),
-    (["compare", "--codecs", "none", "int8", "--capture", "every=1,dir=d"], ["--capture: every codec would write"]),
+    (["compare", "--codecs", "none", "int8", "--capture", "every=1,dir=d"], ["--capture: every run would write"]),
     (["data", "show", "digits"], ["--out"]),
 ], ids=lambda value: " ".join(value)[:50] if value and value[0].islower() else "")
 def test_refused(run, arguments, parts):
