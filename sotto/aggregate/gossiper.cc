@@ -23,18 +23,21 @@ std::unique_ptr<Codec> codec_of(std::string_view where, std::string_view sentenc
 }  // namespace
 
 Gossiper::Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
-                   Layout layout, int rank, std::shared_ptr<Workers> workers)
+                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input)
     : codec_(codec_of(where, codec, std::move(workers))),
+      encoder_(codec_),
       topology_(std::move(topology)),
       mixing_(std::move(mixing)),
       layout_(std::move(layout)),
       rank_(rank),
       room_(codec_->max_bytes(layout_, {0, layout_.size()})) {
-  if (codec_->contract(layout_).input != Contract::Input::model) {
-    throw ConfigError(std::string(where) + " " + std::string(codec) +
-                      ": models are exchanged, of which only none, f16 and bf16 leave enough; an algorithm that "
-                      "exchanges differences takes any codec");
-  }
+  if (contract().input >= input) return;
+  throw ConfigError(
+      std::string(where) + " " + std::string(codec) +
+      (input == Contract::Input::model
+           ? ": models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
+             "differences, takes other codecs, too"
+           : ": differences of models are exchanged, and it is for gradients alone"));
 }
 
 void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
@@ -49,25 +52,52 @@ void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Co
   }
 }
 
-void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases) {
-  Timer timer;
+double Gossiper::share_of(const Graph& graph, int peer) const {
+  const auto& out = graph.out(peer);
+  const auto place = static_cast<std::size_t>(std::ranges::find(out, rank_) - out.begin());
+  return mixing_->shares(graph, peer).sent.at(place);
+}
+
+double Gossiper::received_share() const {
+  const Graph& graph = topology_.round(0);
+  double sum = mixing_->shares(graph, rank_).kept;
+  for (const int peer : graph.in(rank_)) sum += share_of(graph, peer);
+  return sum;
+}
+
+double Gossiper::prepare(const GossipNote& note, const Key& key) {
   key_ = key;
   said_ = note;
   const Shares shares = mixing_->shares(graph(), rank_);
   sent_ = std::accumulate(shares.sent.begin(), shares.sent.end(), 0.0);
   in_.clear();
-  for (const int peer : graph().in(rank_)) {
-    const auto& out = graph().out(peer);
-    const auto place = static_cast<std::size_t>(std::ranges::find(out, rank_) - out.begin());
-    in_.push_back({peer, mixing_->shares(graph(), peer).sent.at(place), {}});
-  }
+  for (const int peer : graph().in(rank_)) in_.push_back({peer, share_of(graph(), peer), {}});
   std::ranges::sort(in_, {}, &Neighbour::rank);  // sums of floats depend on the order
-  if (shares.sent.empty()) return;
+  return shares.kept;
+}
+
+void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases) {
+  Timer timer;
+  const double kept = prepare(note, key);
+  if (graph().out(rank_).empty()) return;
   const Range whole{0, layout_.size()};
   Bucket held = bucket(values);
-  codec_->encode(held, key, {}, {&whole, 1}, {&own_, 1});
+  encoder_.encode_alone(held, key, {&whole, 1}, {&own_, 1});
   codec_->add_decoded(own_.view(), whole, static_cast<float>(-sent_), held);
-  note.weight = shares.kept * note.weight;
+  note.weight = kept * note.weight;
+  phases.encode += timer.lap();
+}
+
+void Gossiper::begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum,
+                                GossipNote& note, const Key& key, Phases& phases) {
+  Timer timer;
+  const double kept = prepare(note, key);
+  const Range whole{0, layout_.size()};
+  encoder_.encode_alone(bucket(difference), key, {&whole, 1}, {&own_, 1});
+  Bucket to_known = bucket(known), to_sum = bucket(sum);
+  codec_->add_decoded(own_.view(), whole, 1, to_known);
+  codec_->add_decoded(own_.view(), whole, static_cast<float>(kept), to_sum);
+  note.weight = kept * note.weight;
   phases.encode += timer.lap();
 }
 

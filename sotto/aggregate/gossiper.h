@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/topology.h"
@@ -26,12 +27,14 @@ struct GossipNote {
 // doubly stochastic all weights stay 1.
 //
 // What a codec rounds off stays with the sender, so that nothing is lost of the sum either. Models are not gradients:
-// only codecs that may be used on a model are taken.
+// only codecs that may be used on a model are taken, unless only differences to what receivers know are exchanged.
 class Gossiper {
  public:
-  // `codec` is a sentence without memory, or a preset of one. ConfigError, which begins with `where`.
+  // `codec` is a sentence without memory, or a preset of one. ConfigError, which begins with `where`, when it may not
+  // be used on such an input.
   Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
-           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr);
+           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
+           Contract::Input input = Contract::Input::model);
 
   // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
   // what they were, up to rounding.
@@ -39,6 +42,10 @@ class Gossiper {
 
   // Takes off what is going to be sent.
   void begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases);
+  // In place of begin(), for differences: adds what is going to be decoded to what receivers know of this rank, and its
+  // own share of that to the sum that finish() goes on with.
+  void begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum, GossipNote& note,
+                        const Key& key, Phases& phases);
   // Between the other two; for another thread, which has the communicator for its own meanwhile.
   void exchange(Communicator& communicator, Phases& phases);
   // Adds what arrived. WireError names the sender.
@@ -48,6 +55,11 @@ class Gossiper {
 
   const Topology& topology() const { return topology_; }
   const Mixing& mixing() const { return *mixing_; }
+  // The shares that add up at this rank, its own and those of its neighbours: 1 where the mixing is doubly stochastic.
+  // REQUIRES a static topology.
+  double received_share() const;
+  Contract contract() const { return codec_->contract(layout_); }
+  void visit_state(StateVisitor& visitor) { codec_->visit_state(visitor); }
 
  private:
   struct Neighbour {
@@ -56,9 +68,13 @@ class Gossiper {
     GossipNote note;
   };
   const Graph& graph() const { return topology_.round(key_.step); }
+  double share_of(const Graph& graph, int peer) const;  // that it sends to this rank
+  // Who sends what in this round; the share that this rank keeps.
+  double prepare(const GossipNote& note, const Key& key);
   Bucket bucket(std::span<float> values) const { return {values, &layout_, 0}; }
 
-  std::unique_ptr<Codec> codec_;
+  std::shared_ptr<Codec> codec_;
+  Encoder encoder_;
   Topology topology_;
   std::unique_ptr<Mixing> mixing_;
   Layout layout_;

@@ -65,7 +65,7 @@ class DPsgd final : public Algorithm {
   }
 
   void agree(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
-  void visit_state(StateVisitor& /*visitor*/) override {}
+  void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
 
  private:
   AlgorithmOptions options_;

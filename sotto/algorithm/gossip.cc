@@ -1,12 +1,16 @@
 #include "sotto/algorithm/gossip.h"
 
+#include <algorithm>
+#include <bit>
+
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/whole_layout.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
 
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator) {
+                       const Communicator& communicator, Contract::Input input) {
   Topology topology = make_topology("--topology", options.topology, communicator.size());
   auto mixing = make_mixing("--mixing", options.mixing, topology);
   return {"--codec",
@@ -15,7 +19,26 @@ Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPl
           std::move(mixing),
           whole_layout(buckets),
           communicator.rank(),
-          std::make_shared<Workers>(options.codec_threads)};
+          std::make_shared<Workers>(options.codec_threads),
+          input};
+}
+
+void divide(std::span<const float> x, double weight, std::span<float> quotient) {
+  const auto by = static_cast<float>(weight);
+  std::ranges::transform(x, quotient.begin(), [&](float value) { return value / by; });
+}
+
+void agree_on(std::span<float> x, double& weight, Communicator& communicator) {
+  aggregate(x, Op::sum, communicator);
+  communicator.all_reduce(std::span(&weight, 1));
+  divide(x, weight, x);
+  weight = 1;
+}
+
+void visit_weight(StateVisitor& visitor, std::string_view name, double& weight) {
+  auto bits = std::bit_cast<std::uint64_t>(weight);
+  visitor.visit(name, bits);
+  weight = std::bit_cast<double>(bits);
 }
 
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {

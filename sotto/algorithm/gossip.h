@@ -10,7 +10,13 @@ namespace sotto {
 
 // For whole vectors, as the options say. ConfigError.
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator);
+                       const Communicator& communicator, Contract::Input input = Contract::Input::model);
+// x / weight.
+void divide(std::span<const float> x, double weight, std::span<float> quotient);
+// x = the sum of all ranks' x over that of their weights, on every rank; weight = 1.
+void agree_on(std::span<float> x, double& weight, Communicator& communicator);
+// A weight is kept as a double, bit for bit.
+void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input);
 // When computing failed, that error is the one to report: not what it does to exchanges under way.
 void settle_quietly(CommThread& thread) noexcept;

@@ -1,10 +1,8 @@
 #include "sotto/algorithm/push_sum.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
@@ -78,24 +76,21 @@ class PushSum final : public Algorithm {
     Phases unused;
     if (on_its_way_) collect(unused);
     begin(worker);
-    aggregate(x_, Op::sum, communicator_);
-    communicator_.all_reduce(std::span(&note_.weight, 1));
-    const auto weights = static_cast<float>(note_.weight);
-    for (float& x : x_) x /= weights;
-    note_.weight = 1;
+    agree_on(x_, note_.weight, communicator_);
     show(worker);
   }
 
   // What is on its way is not added yet: a run goes on with the same bits whether it was looked at or not. A wish to
   // stop is none of a run that goes on.
   void visit_state(StateVisitor& visitor) override {
+    gossiper_.visit_state(visitor);
     visitor.visit("push_sum.x", x_);
-    visit(visitor, "push_sum.weight", note_);
+    visit_weight(visitor, "push_sum.weight", note_.weight);
     visitor.visit("push_sum.rounds", rounds_);
     if (!own_.overlap) return;
     arrive();
     visitor.visit("push_sum.arriving", arriving_);
-    visit(visitor, "push_sum.arriving_weight", arriving_note_);
+    visit_weight(visitor, "push_sum.arriving_weight", arriving_note_.weight);
     visitor.visit("push_sum.due", due_);
     on_its_way_ = has_arrived_ = due_ != 0;
   }
@@ -103,17 +98,8 @@ class PushSum final : public Algorithm {
  private:
   std::size_t steps_of_a_round() const { return own_.overlap ? static_cast<std::size_t>(own_.synch_freq) : 1; }
 
-  static void visit(StateVisitor& visitor, std::string_view name, GossipNote& note) {
-    auto weight = std::bit_cast<std::uint64_t>(note.weight);
-    visitor.visit(name, weight);
-    note.weight = std::bit_cast<double>(weight);
-  }
-
   // z, which gradients are taken at and models are evaluated with.
-  void show(Worker& worker) {
-    const auto weight = static_cast<float>(note_.weight);
-    std::ranges::transform(x_, worker.parameters().begin(), [&](float x) { return x / weight; });
-  }
+  void show(Worker& worker) { divide(x_, note_.weight, worker.parameters()); }
   void begin(Worker& worker) {
     if (x_.empty()) x_.assign(worker.parameters().begin(), worker.parameters().end());
     if (own_.overlap && arriving_.empty()) arriving_.resize(x_.size());

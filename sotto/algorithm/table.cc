@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/choco.h"
 #include "sotto/algorithm/d_psgd.h"
 #include "sotto/algorithm/push_sum.h"
 #include "sotto/algorithm/sync.h"
@@ -17,6 +18,8 @@ constexpr AlgorithmEntry table[] = {
      "Assran et al., ICML 2019", false, false, true, help_push_sum, make_push_sum},
     {"d_psgd", "as push_sum on symmetric graphs, while the gradient is computed", "Lian et al., NeurIPS 2017", false,
      false, true, help_d_psgd, make_d_psgd},
+    {"choco", "each rank takes its own step, and sends the coded difference to what neighbours know of its model",
+     "Koloskova et al., ICML 2019; Taheri et al., ICML 2020", false, false, true, help_choco, make_choco},
 };
 
 const AlgorithmEntry& entry_of(const Sentence& sentence) {

@@ -7,6 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
+#include "sotto/topology/table.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
@@ -24,16 +25,22 @@ struct Job {
   const char* algorithm;
   const char* topology;
   const char* mixing = "uniform";
+  const char* codec = "none";
+
+  AlgorithmOptions options() const {
+    AlgorithmOptions options;
+    options.topology = topology;
+    options.mixing = mixing;
+    options.codec = codec;
+    return options;
+  }
 };
 
 std::vector<std::vector<float>> train(const Job& job, int ranks, int steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    AlgorithmOptions options;
-    options.topology = job.topology;
-    options.mixing = job.mixing;
-    const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+    const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
       algorithm->step(worker, {static_cast<std::uint64_t>(step), lr, false});
     }
@@ -53,7 +60,11 @@ TEST_P(Graphs, ComeNearTheLeastSum) {
                          {"push_sum(overlap=true)", "exponential"},
                          {"push_sum(overlap=true, synch_freq=2)", "ring"},
                          {"d_psgd", "ring"},
-                         {"d_psgd", "star", "metropolis"}}) {
+                         {"d_psgd", "star", "metropolis"},
+                         {"choco", "ring"},
+                         {"choco", "static_exponential", "uniform", "qsgd(bits=4)"},
+                         {"choco", "star", "metropolis", "topk(0.6)"},
+                         {"choco(gamma=0.3)", "ring", "uniform", "sign"}}) {
     const auto ends = train(job, ranks, 1500, 0.002);
     const double target = (ranks + 1) / 2.0;
     double mean = 0;
@@ -66,10 +77,50 @@ TEST_P(Graphs, ComeNearTheLeastSum) {
   }
 }
 
+// Known as they are, and moved all the way to what is known, models are mixed.
+TEST_P(Graphs, WithoutLossChocoIsPushSum) {
+  for (const char* topology : {"ring", "static_exponential", "star"}) {
+    const auto wanted = train({"push_sum", topology}, GetParam(), 60, 0.05);
+    const auto found = train({"choco", topology}, GetParam(), 60, 0.05);
+    for (std::size_t r = 0; r < wanted.size(); ++r) {
+      for (std::size_t i = 0; i < 20; ++i) EXPECT_NEAR(found[r][i], wanted[r][i], 1e-4) << topology << ", rank " << r;
+    }
+  }
+}
+
+// p (m + 16), as docs/algorithms.md says.
+TEST(Graphs, SendWhatTheFormulaSays) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (const Job& job : {Job{"push_sum", "exponential"},
+                           {"push_sum", "star", "uniform", "f16"},
+                           {"push_sum(overlap=true)", "ring"},
+                           {"d_psgd", "complete", "uniform", "bf16"},
+                           {"choco", "ring", "uniform", "qsgd(bits=4)"}}) {
+      const Topology topology = make_topology("test", job.topology, ranks);
+      run_threads(ranks, 20s, [&](Communicator& communicator) {
+        Perceptron worker(communicator.rank(), "sgd");
+        const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+        const std::size_t message = make_codec("test", read_method("test", job.codec).codec)
+                                        ->max_bytes(worker.layout(), {0, worker.layout().size()});
+        for (std::size_t step = 0; step < 4; ++step) {
+          const std::uint64_t before = communicator.traffic().bytes_sent;
+          algorithm->step(worker, {step, 0.01, false});
+          algorithm->rest();
+          const std::size_t peers = topology.round(step).out(communicator.rank()).size();
+          EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * (message + 16))
+              << job.algorithm << ", " << job.topology << ", " << ranks;
+        }
+      });
+    }
+  }
+}
+
 TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
   const int ranks = GetParam();
-  for (const Job& job :
-       {Job{"push_sum", "exponential"}, {"push_sum(overlap=true, synch_freq=3)", "ring"}, {"d_psgd", "ring"}}) {
+  for (const Job& job : {Job{"push_sum", "exponential"},
+                         {"push_sum(overlap=true, synch_freq=3)", "ring"},
+                         {"d_psgd", "ring"},
+                         {"choco", "ring"}}) {
     std::vector<int> ended(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
@@ -93,13 +144,15 @@ TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(1, 2, 3, 4, 7, 8));
 
 TEST(Graphs, ResumeToTheSameBits) {
-  for (const Job& job :
-       {Job{"push_sum", "exponential"}, {"push_sum(overlap=true, synch_freq=3)", "star"}, {"d_psgd", "ring"}}) {
+  for (const Job& job : {Job{"push_sum", "exponential"},
+                         {"push_sum(overlap=true, synch_freq=3)", "star"},
+                         {"d_psgd", "ring"},
+                         {"choco", "ring", "uniform", "topk(0.05) | qsgd(bits=4)"},
+                         {"choco", "star", "uniform", "svd | topk(0.5)"}}) {
     run_threads(3, 20s, [&](Communicator& communicator) {
       const auto clone = communicator.clone();
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
-      AlgorithmOptions options;
-      options.topology = job.topology;
+      const AlgorithmOptions options = job.options();
       const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
       const auto again = make_algorithm("test", job.algorithm, options, other.buckets(), *clone);
       for (std::uint64_t step = 0; step < 20; ++step) {
@@ -137,6 +190,16 @@ TEST(Graphs, RefuseWhatDoesNotFit) {
     EXPECT_NE(why("push_sum(synch_freq=2)", "ring", "none").find("overlap=true"), std::string::npos);
     EXPECT_NE(why("push_sum", "ring", "qsgd").find("models are exchanged"), std::string::npos);
     EXPECT_NE(why("push_sum", "rign", "none").find("did you mean `ring`"), std::string::npos);
+    EXPECT_NE(why("choco", "ring", "signs").find("--codec signs"), std::string::npos);
+    EXPECT_NE(why("choco", "ring", "ef | topk(0.1)").find("no memory"), std::string::npos);
+  });
+  run_threads(8, 20s, [](Communicator& communicator) {
+    Quadratic worker(communicator.rank());
+    AlgorithmOptions options;
+    EXPECT_NE(message_of([&] {
+                make_algorithm("--algorithm", "choco", options, worker.buckets(), communicator);
+              }).find("changes them from round to round"),
+              std::string::npos);
   });
   run_threads(3, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
