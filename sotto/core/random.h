@@ -20,7 +20,8 @@ enum class Purpose : std::uint32_t {
   init,
   dropout,
   test,
-  select_within  // the rows of what was selected
+  select_within,  // the rows of what was selected
+  jitter          // of emulated links
 };
 
 // A sequential generator over Philox, for everything that is not a kernel: shuffles, made data, seeds.

@@ -74,7 +74,7 @@ DryRun dry_run(const TrainOptions& options) {
   // For their errors: what a run would refuse is refused here.
   make_schedule("--schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases("--codec", plan.phases, buckets);
-  if (!options.link.empty()) parse_link("--link", options.link);
+  if (!options.link.empty()) parse_links("--link", options.link, static_cast<int>(options.ranks));
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more

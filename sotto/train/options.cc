@@ -73,7 +73,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("overlap", overlap, "send buckets while backward goes on");
   v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
   v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
-  v.option("link", link, "emulate a link: 100mbit or 1gbit,5ms; empty: none");
+  v.option("link", link,
+           "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});

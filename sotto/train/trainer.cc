@@ -28,7 +28,7 @@
 namespace sotto {
 namespace {
 
-std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world) {
+std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world, const Links& links) {
   const std::chrono::seconds deadline(options.deadline);
   auto communicator = options.backend == "mpi" ? connect_mpi(world, deadline)
                                                : connect_gloo(world, {.interface = options.interface,
@@ -36,7 +36,7 @@ std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& 
                                                                       .deadline = deadline,
                                                                       .connect_deadline = deadline});
   if (options.link.empty()) return communicator;
-  return make_shaped(std::move(communicator), parse_link("--link", options.link));
+  return make_shaped(std::move(communicator), links);
 }
 
 // One run, from the meeting of the ranks to the summary; train() below gives the order.
@@ -57,7 +57,8 @@ class Trainer {
         replicated_(algorithm_entry("--algorithm", options.algorithm).replicated),
         capture_(options.capture),
         progress_(world.starter),
-        communicator_(connect(options, world)),
+        links_(options.link.empty() ? Links{} : parse_links("--link", options.link, world.size)),
+        communicator_(connect(options, world, links_)),
         algorithm_(make_algorithm("--algorithm", options.algorithm,
                                   {.codec = options.codec,
                                    .aggregator = options.aggregator,
@@ -81,6 +82,9 @@ class Trainer {
       say("no checkpoint yet: starting at step 0");
     }
     folder.begin();
+    if (communicator_->rank() == 0 && !links_.file.empty()) {
+      write_file_atomic(folder.path() / "link.toml", links_.file);
+    }
     if (plan_.only_dense()) {
       say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it is dense",
                       plan_.phases.back().first_step, plan_.steps));
@@ -157,10 +161,12 @@ class Trainer {
     shared.data.data_dir.clear();
     shared.train_dir.clear();  // rank 0's counts
     shared.capture.clear();
+    if (!links_.file.empty()) shared.link.clear();  // what it says counts
     shared.threads = 0;
     shared.codec_threads = 1;
     Hash hash;
     hash.add(to_toml(shared));
+    hash.add(links_.file);
     hash.add(std::uint64_t{train_->size()});
     hash.add(std::uint64_t{test_->size()});
     hash.add(sha256_hex(std::as_bytes(model_->parameters())));
@@ -305,6 +311,7 @@ class Trainer {
   bool replicated_;
   Capture capture_;
   Progress progress_;
+  Links links_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
 

@@ -12,6 +12,7 @@
 #include "gloo_group.h"
 #include "mailbox_laws.h"
 #include "sotto/comm/frame.h"
+#include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -23,6 +24,12 @@ class GlooMailboxLaws : public Gloo, public testing::WithParamInterface<int> {};
 
 TEST_P(GlooMailboxLaws, Hold) { expect_success(run(GetParam(), 30s, check_mailbox_laws)); }
 INSTANTIATE_TEST_SUITE_P(Ranks, GlooMailboxLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
+
+TEST_F(Gloo, MailboxLawsHoldBehindAnEmulatedLink) {
+  expect_success(run(3, 30s, [](Communicator& communicator) {
+    check_mailbox_laws(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
+  }));
+}
 
 TEST_F(Gloo, AStalledMailboxIsNamedAtTheDeadline) { expect_success(run(4, 1s, check_stalled_peer)); }
 

@@ -10,6 +10,7 @@
 
 #include "mailbox_laws.h"
 #include "sotto/comm/inbox.h"
+#include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 
@@ -18,17 +19,25 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class MailboxLaws : public testing::TestWithParam<std::tuple<int, Law>> {};
+class MailboxLaws : public testing::TestWithParam<std::tuple<bool, int, Law>> {};
 
 TEST_P(MailboxLaws, Hold) {
-  const auto& [ranks, law] = GetParam();
-  run_threads(ranks, 60s, law.check);
+  const auto& [shaped, ranks, law] = GetParam();
+  run_threads(ranks, 60s, [&](Communicator& communicator) {
+    if (shaped) {
+      law.check(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
+    } else {
+      law.check(communicator);
+    }
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, MailboxLaws,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7, 8), testing::ValuesIn(mailbox_laws())),
+INSTANTIATE_TEST_SUITE_P(All, MailboxLaws,
+                         testing::Combine(testing::Bool(), testing::Values(1, 2, 3, 4, 7, 8),
+                                          testing::ValuesIn(mailbox_laws())),
                          [](const auto& run) {
-                           return std::to_string(std::get<0>(run.param)) + std::string(std::get<1>(run.param).name);
+                           return std::string(std::get<0>(run.param) ? "shaped" : "threads") +
+                                  std::to_string(std::get<1>(run.param)) + std::string(std::get<2>(run.param).name);
                          });
 
 TEST(ThreadMailbox, AStalledPeerIsNamedAtTheDeadline) { run_threads(4, 300ms, check_stalled_peer); }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "sotto/comm/mailbox.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 
@@ -28,7 +29,7 @@ double time_of(int ranks, LinkShape shape, const std::function<void(Communicator
   auto begin = Clock::time_point::max();
   auto end = Clock::time_point::min();
   run_threads(ranks, 60s, [&](Communicator& inner) {
-    const auto shaped = make_shaped(inner.clone(), shape);
+    const auto shaped = make_shaped(inner.clone(), Links{shape});
     inner.barrier();
     const auto begun = Clock::now();
     work(*shaped);
@@ -151,6 +152,39 @@ TEST(Shaped, CountsWhatTheInnerCommunicatorCounts) {
     EXPECT_EQ(shaped->traffic().bytes_received, inner.traffic().bytes_received);
     EXPECT_EQ(shaped->traffic().messages_sent, inner.traffic().messages_sent);
     EXPECT_EQ(shaped->name(), "shaped");
+  });
+}
+
+// A mailbox shares the link with its communicator, and is held back as well: the last of three messages has waited for
+// the other two, at both ends.
+TEST(Shaped, MailIsHeldBack) {
+  const double seconds = time_of(2, link, [](Communicator& communicator) {
+    const auto mailbox = communicator.open_mailbox(30000);
+    const std::vector<std::byte> data(20000);
+    const Timer timer;
+    if (communicator.rank() == 0) {
+      for (int i = 0; i < 3; ++i) mailbox->send(1, data);
+      EXPECT_LT(timer.seconds(), slack);
+    } else {
+      for (int i = 0; i < 3; ++i) EXPECT_TRUE(mailbox->poll(60s));
+    }
+    communicator.barrier();
+  });
+  expect_time(seconds, 3 * 0.02 + 0.02);
+}
+
+TEST(Shaped, PollGivesUpInTime) {
+  run_threads(2, 60s, [](Communicator& inner) {
+    const auto shaped = make_shaped(inner.clone(), {0, 0.3});
+    const auto mailbox = shaped->open_mailbox(10);
+    const Timer timer;
+    if (inner.rank() == 0) {
+      mailbox->send(1, {});
+    } else {
+      EXPECT_FALSE(mailbox->poll(1ms) && timer.seconds() < 0.3);
+      EXPECT_TRUE(mailbox->poll(60s));
+    }
+    inner.barrier();
   });
 }
 
