@@ -28,6 +28,7 @@ Replica::Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loa
 
 double Replica::compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) {
   static const Model::GradientReady not_yet;
+  slowdown_.begin();
   std::ranges::fill(model_.gradient(), 0.0F);
   for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].last - buckets_[b].first;
   next_ = 0;
@@ -63,6 +64,7 @@ void Replica::segment_ready(std::size_t segment) {
 }
 
 void Replica::report_next() {
+  slowdown_.hold();
   const Range range = buckets_[next_].range;
   if (!copy_.empty()) {
     std::ranges::copy(model_.gradient().subspan(range.begin, range.size()),

@@ -7,6 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/data/loader.h"
 #include "sotto/model/model.h"
+#include "sotto/train/slowdown.h"
 
 namespace sotto {
 
@@ -25,6 +26,9 @@ class Replica final : public Worker {
   // The next gradient is copied there, each bucket before anybody may change it. REQUIRES room for all parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
+  // From now on computing is as slow as that says. Gradients become ready later, too.
+  void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
+
   Model& model() { return model_; }
   double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
 
@@ -41,6 +45,7 @@ class Replica final : public Worker {
   std::uint64_t seed_;
   int rank_;
   double data_seconds_ = 0;
+  Slowdown slowdown_;
 
   // During a backward pass:
   std::vector<std::size_t> missing_;  // segments of each bucket that are not finished

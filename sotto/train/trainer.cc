@@ -85,6 +85,8 @@ class Trainer {
     if (communicator_->rank() == 0 && !links_.file.empty()) {
       write_file_atomic(folder.path() / "link.toml", links_.file);
     }
+    const Links::Rank link = links_.rank(communicator_->rank());
+    replica_.slow_down({link.compute, link.delay});
     if (plan_.only_dense()) {
       say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it is dense",
                       plan_.phases.back().first_step, plan_.steps));
