@@ -45,6 +45,11 @@ struct StepReport {
   Phases phases;
 };
 
+// From step `first` on, what an algorithm sends repeats itself every `period` steps.
+struct Rhythm {
+  std::uint64_t first = 0, period = 1;
+};
+
 // Owns the order of one step of training, and reads like the paper that it comes from.
 class Algorithm {
  public:
@@ -52,6 +57,8 @@ class Algorithm {
   virtual std::string_view name() const = 0;
   virtual std::string_view aggregator() const = 0;  // the one in use
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
+  virtual Rhythm rhythm() const { return {}; }
+  virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
@@ -68,11 +75,13 @@ struct AlgorithmOptions {
   std::string aggregator = "auto";
   std::string topology = "exponential";  // of gossip: who exchanges with whom
   std::string mixing = "uniform";        // and with what shares
-  bool overlap = true;                   // buckets travel while backward goes on
+  bool overlap = true;                   // what is sent travels while this rank computes
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
   int codec_threads = 1;        // that encode and decode; the result is the same with any number
   std::vector<Phase> phases{};  // where method or aggregator change on the way, in place of `codec` and `aggregator`
+
+  std::vector<Phase> all_phases() const { return phases.empty() ? std::vector<Phase>{{0, codec, aggregator}} : phases; }
 };
 
 // A line of the table of algorithms.
@@ -86,6 +95,7 @@ struct AlgorithmEntry {
   std::string (*help)();  // one line an option
   std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
+  std::string_view optimiser = "auto";  // that it is published with; "auto": any
 };
 std::span<const AlgorithmEntry> algorithm_table();
 

@@ -15,18 +15,13 @@ struct SyncOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-std::vector<Phase> phases_of(const AlgorithmOptions& options) {
-  if (!options.phases.empty()) return options.phases;
-  return {{0, options.codec, options.aggregator}};
-}
-
 class Sync final : public Algorithm {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
       : options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        aggregator_("--codec", phases_of(options), buckets_, communicator.rank(), communicator.size(),
+        aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
         ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
 

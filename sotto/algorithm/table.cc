@@ -5,6 +5,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/choco.h"
 #include "sotto/algorithm/d_psgd.h"
+#include "sotto/algorithm/local.h"
 #include "sotto/algorithm/push_sum.h"
 #include "sotto/algorithm/sync.h"
 
@@ -20,6 +21,12 @@ constexpr AlgorithmEntry table[] = {
      false, true, help_d_psgd, make_d_psgd},
     {"choco", "each rank takes its own step, and sends the coded difference to what neighbours know of its model",
      "Koloskova et al., ICML 2019; Taheri et al., ICML 2020", false, false, true, help_choco, make_choco},
+    {"local", "each rank takes h steps of its own; then all go to the mean of their models", "Lin et al., ICLR 2020",
+     false, true, false, help_local, make_local},
+    {"slowmo", "as local, with a momentum of how far ranks went on average", "Wang et al., ICLR 2020", false, true,
+     false, help_slowmo, make_slowmo},
+    {"diloco", "as local, with AdamW inside and a Nesterov step outside, of parts of the model in turn",
+     "Douillard et al., 2023 and 2025", false, true, false, help_diloco, make_diloco, "adamw"},
 };
 
 const AlgorithmEntry& entry_of(const Sentence& sentence) {

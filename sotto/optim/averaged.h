@@ -23,6 +23,8 @@ class Averaged final : public Optimiser {
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override;
   std::span<const float> to_evaluate() const override { return mean_; }
   void visit_state(StateVisitor& visitor) override;
+  void visit_buffers(StateVisitor& visitor) override { inner_->visit_buffers(visitor); }
+  bool may_forget() const override { return inner_->may_forget(); }
 
  private:
   std::unique_ptr<Optimiser> inner_;

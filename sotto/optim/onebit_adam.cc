@@ -54,6 +54,7 @@ class OneBitAdam final : public Optimiser {
     visit_vector(visitor, "mean", mean_);
     visit_vector(visitor, "variance", variance_);
   }
+  bool may_forget() const override { return false; }
 
  private:
   bool frozen() const { return step_ >= dense_steps(); }

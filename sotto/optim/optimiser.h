@@ -29,6 +29,11 @@ class Optimiser {
   // The parameters to evaluate, in place of those that are trained; empty: those. Valid until the next step.
   virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
+  // What of that are running means of gradients or of their squares, which an algorithm may average over ranks, or set
+  // to zero.
+  virtual void visit_buffers(StateVisitor& visitor) { visit_state(visitor); }
+  // Whether steps may go on after they were set to zero; not where they are corrected by the number of steps.
+  virtual bool may_forget() const { return true; }
 };
 
 // A line of the table of optimisers.

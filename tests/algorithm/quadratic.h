@@ -2,25 +2,27 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
-#include "sotto/optim/sgd.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto::test {
 
-// f_r(x) = |x - a_r|^2 / 2 with a_r = r + 1 in every coordinate, in three segments.
+// f_r(x) = c_r |x - a_r|^2 / 2 with a_r = r + 1 in every coordinate, in three segments, each a bucket.
 class Quadratic final : public Worker {
  public:
-  explicit Quadratic(int rank) : target_(static_cast<float>(rank + 1)) {
+  explicit Quadratic(int rank, const std::string& optimiser = "sgd(momentum=0.5)", float curvature = 1)
+      : target_(static_cast<float>(rank + 1)), curvature_(curvature) {
     layout_.append("first", {20});
     layout_.append("second", {3, 5});
     layout_.append("third", {7});
     buckets_ = plan_buckets(layout_, 64);
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
-    optimiser_ = make_sgd({0.5, false, 0}, layout_.size());
+    optimiser_ = make_optimiser("test", optimiser, layout_.size());
   }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
@@ -32,8 +34,9 @@ class Quadratic final : public Worker {
       for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
         const Segment& segment = layout_.segments()[s];
         for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
-          gradient_[i] = parameters_[i] - target_;
-          loss += 0.5 * static_cast<double>(gradient_[i]) * static_cast<double>(gradient_[i]);
+          const float away = parameters_[i] - target_;
+          gradient_[i] = curvature_ * away;
+          loss += 0.5 * static_cast<double>(gradient_[i]) * static_cast<double>(away);
         }
       }
       if (fails) throw NumericError("the loss is not finite");
@@ -44,7 +47,7 @@ class Quadratic final : public Worker {
   bool fails = false;
 
  private:
-  float target_;
+  float target_, curvature_;
   Layout layout_;
   std::vector<BucketPlan> buckets_;
   std::vector<float> parameters_, gradient_;

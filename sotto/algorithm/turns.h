@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sotto {
+
+// Which buckets ranks exchange behind which of their own steps. Buckets are dealt to shards in turn (the strided
+// pattern of Streaming DiLoCo), and each shard goes once in h steps, all of them spread evenly; in the first `after`
+// steps every shard goes behind each one.
+class Turns {
+ public:
+  // REQUIRES h >= 1 and 1 <= shards <= buckets.
+  Turns(std::uint64_t h, std::uint64_t after, std::size_t shards, std::size_t buckets)
+      : h_(h), after_(after), shards_(shards), buckets_(buckets) {}
+
+  std::size_t shards() const { return shards_; }
+  std::uint64_t h() const { return h_; }
+  std::uint64_t after() const { return after_; }
+  // The last bucket is in the last shard, so that all have had their turn when that one had.
+  std::size_t shard_of(std::size_t bucket) const { return shards_ - 1 - (buckets_ - 1 - bucket) % shards_; }
+  bool due(std::uint64_t step, std::size_t shard) const {
+    if (step < after_) return true;
+    const std::uint64_t turn = (shard + 1) * h_ / shards_;  // of the last one: h
+    return (step - after_ + 1) % h_ == turn % h_;
+  }
+  bool any_due(std::uint64_t step) const {
+    for (std::size_t shard = 0; shard < shards_; ++shard) {
+      if (due(step, shard)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::uint64_t h_, after_;
+  std::size_t shards_, buckets_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,206 @@
+// What a run asks of local steps: equal replicas, bytes, resumes and stops.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/threads.h"
+#include "tests/algorithm/perceptron.h"
+#include "tests/algorithm/quadratic.h"
+#include "tests/support/store.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Perceptron;
+using test::Quadratic;
+
+constexpr double rate = 0.02;
+const char* const codecs[] = {"none", "qsgd(bits=4)", "ef | topk(0.1)"};
+
+class LocalRuns : public testing::TestWithParam<int> {};
+
+TEST_P(LocalRuns, LearnAndAgreeToTheLastBitBehindEachExchange) {
+  const auto ranks = static_cast<std::size_t>(GetParam());
+  for (const char* algorithm : {"local(h=4)", "slowmo(h=4, momentum=0.5, buffers=average)", "diloco(h=4)",
+                                "diloco(h=4, shards=2)", "diloco(h=4, overlap=2, alpha=0)"}) {
+    for (const char* codec : codecs) {
+      std::vector<std::map<std::pair<std::size_t, std::size_t>, std::vector<float>>> found(
+          ranks);  // by bucket and step
+      std::vector<double> first(ranks), last(ranks);
+      run_threads(GetParam(), 60s, [&](Communicator& communicator) {
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        Perceptron worker(communicator.rank(), "sgd");
+        AlgorithmOptions options;
+        options.codec = codec;
+        const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+        const std::size_t count = worker.buckets().size();
+        for (std::size_t step = 0; step < 48; ++step) {
+          const double loss = made->step(worker, {step, rate, false}).loss;
+          if (step < 4) first[rank] += loss;
+          if (step >= 44) last[rank] += loss;
+          for (std::size_t b = 0; b < count; ++b) {
+            const bool two = std::string_view(algorithm).find("shards") != std::string_view::npos;
+            const bool late = std::string_view(algorithm).find("overlap") != std::string_view::npos;
+            const std::size_t phase = (step + (late ? 2 : 0)) % 4;
+            const bool here = two && (count - 1 - b) % 2 == 1 ? phase == 1 : phase == 3;
+            if (!here || (late && step < 4)) continue;
+            const auto x =
+                worker.parameters().subspan(worker.buckets()[b].range.begin, worker.buckets()[b].range.size());
+            found[rank][{b, step}].assign(x.begin(), x.end());
+          }
+        }
+      });
+      for (const auto& of_rank : found) EXPECT_EQ(of_rank, found[0]) << algorithm << ", " << codec;
+      EXPECT_GE(found[0].size(), 22U);
+      for (std::size_t r = 0; r < ranks; ++r) EXPECT_LT(last[r], 0.8 * first[r]) << algorithm << ", " << codec;
+    }
+  }
+}
+
+TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
+  for (const auto& [algorithm, last] : {std::pair{"local(h=6)", 11},
+                                        {"local(h=6, after=9)", 7},
+                                        {"slowmo(h=6)", 11},
+                                        {"diloco(h=6, shards=3)", 7},
+                                        {"diloco(h=6, overlap=4)", 15}}) {
+    std::vector<int> ended(static_cast<std::size_t>(GetParam()));
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
+      int step = 0;
+      const auto go = [&] {
+        return !made->step(worker, {static_cast<std::uint64_t>(step), 0.01, step == 7 && communicator.rank() == 0})
+                    .stop;
+      };
+      while (go()) ++step;
+      ended[static_cast<std::size_t>(communicator.rank())] = step;
+    });
+    for (const int step : ended) EXPECT_EQ(step, last) << algorithm;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LocalRuns, testing::Values(1, 2, 3, 4, 7, 8));
+
+// Those of an aggregator, and 4 to each other rank that say whether anybody was asked to stop; as sync sends.
+TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (const auto& [codec, aggregator] : {std::pair{"none", "all_reduce"},
+                                            {"f16", "auto"},
+                                            {"qsgd(bits=4)", "gather"},
+                                            {"qsgd(bits=2)", "scatter_reduce"},
+                                            {"power(1)", "auto"}}) {
+      run_threads(ranks, 60s, [&](Communicator& communicator) {
+        AlgorithmOptions options;
+        options.codec = codec;
+        options.aggregator = aggregator;
+        const auto sent_by = [&](const char* algorithm, std::vector<std::uint64_t> steps) {
+          Perceptron worker(communicator.rank(), "sgd");
+          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          std::vector<std::uint64_t> sent;
+          for (const std::uint64_t step : steps) {
+            const std::uint64_t before = communicator.traffic().bytes_sent;
+            made->step(worker, {step, rate, false});
+            made->rest();
+            sent.push_back(communicator.traffic().bytes_sent - before);
+            EXPECT_TRUE(made->exchanges(step) || sent.back() == 0);
+          }
+          return sent;
+        };
+        const std::uint64_t once = sent_by("sync", {2, 5})[1];
+        const std::vector<std::uint64_t> six = {0, 1, 2, 3, 4, 5};
+        EXPECT_EQ(sent_by("local(h=3)", six), (std::vector<std::uint64_t>{0, 0, once, 0, 0, once})) << codec << ranks;
+        EXPECT_EQ(sent_by("slowmo(h=3)", six), (std::vector<std::uint64_t>{0, 0, once, 0, 0, once})) << codec << ranks;
+        EXPECT_EQ(sent_by("diloco(h=3, overlap=1)", six), (std::vector<std::uint64_t>{0, 0, once, 0, 0, once}));
+        const auto parts = sent_by("diloco(h=3, shards=2)", six);
+        EXPECT_EQ(parts[0] + parts[1] + parts[2], once + 4 * static_cast<std::uint64_t>(ranks - 1)) << codec << ranks;
+        EXPECT_EQ(parts[1], 0U);
+        if (std::string_view(codec) != "none") return;
+        Perceptron worker(0, "sgd");
+        std::uint64_t formula = 4 * static_cast<std::uint64_t>(ranks - 1);
+        for (const BucketPlan& plan : worker.buckets()) {
+          formula += communicator.all_reduce_bytes(plan.range.size(), DType::f32);
+        }
+        EXPECT_EQ(once, formula);
+        EXPECT_EQ(sent_by("slowmo(h=3, buffers=average)", {0, 1, 2})[2],
+                  formula + communicator.all_reduce_bytes(worker.layout().size(), DType::f32));
+      });
+    }
+  }
+}
+
+TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
+  for (const char* algorithm :
+       {"local(h=4, after=9)", "slowmo(h=4, buffers=reset)", "slowmo(h=4)", "diloco(h=4, shards=2, overlap=3)"}) {
+    for (const char* codec : codecs) {
+      run_threads(3, 60s, [&](Communicator& communicator) {
+        AlgorithmOptions options;
+        options.codec = codec;
+        constexpr std::uint64_t first = 7, last = 14, end = 20;
+        const auto run = [&](std::map<std::uint64_t, test::Store>* stores) {
+          std::vector<std::vector<float>> path;
+          Perceptron worker(communicator.rank(), "sgd");
+          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          for (std::uint64_t step = 0; step < end; ++step) {
+            if (stores != nullptr && step >= first && step < last) {
+              made->rest();
+              made->enter(step);
+              test::Store& store = (*stores)[step];
+              made->visit_state(store);
+              worker.optimiser().visit_state(store);
+            }
+            made->step(worker, {step, rate, false});
+            path.emplace_back(worker.parameters().begin(), worker.parameters().end());
+          }
+          made->rest();
+          return path;
+        };
+        std::map<std::uint64_t, test::Store> stores;
+        const auto path = run(&stores);
+        ASSERT_EQ(path, run(nullptr)) << "looking changes nothing";
+        for (auto& [from, store] : stores) {
+          Perceptron worker(communicator.rank(), "sgd");
+          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          std::ranges::copy(path[from - 1], worker.parameters().begin());
+          made->enter(from);
+          store.reading = true;
+          made->visit_state(store);
+          worker.optimiser().visit_state(store);
+          for (std::uint64_t step = from; step < end; ++step) {
+            made->step(worker, {step, rate, false});
+            ASSERT_TRUE(std::ranges::equal(worker.parameters(), path[step]))
+                << algorithm << codec << from << "," << step;
+          }
+          made->rest();
+        }
+      });
+    }
+  }
+}
+
+// With an exchange on its way, too: agree() applies it, and it is not applied again.
+TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
+  for (const char* algorithm : {"local(h=5)", "diloco(h=5, overlap=3)"}) {
+    std::vector<std::vector<float>> before(3), after(3);
+    run_threads(3, 20s, [&](Communicator& communicator) {
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      Quadratic worker(communicator.rank());
+      const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step < 7; ++step) made->step(worker, {step, 0.1, false});
+      made->agree(worker);
+      after[rank].assign(worker.parameters().begin(), worker.parameters().end());
+      test::Store store;
+      made->visit_state(store);
+      if (rank == 0 && store.numbers.contains("diloco/due/0")) {
+        EXPECT_EQ(store.numbers["diloco/due/0"], 0U);
+      }
+    });
+    EXPECT_EQ(after[0], after[1]);
+    EXPECT_EQ(after[0], after[2]);
+    EXPECT_NE(after[0][3], 0.0F);
+  }
+}
+
+}  // namespace
+}  // namespace sotto
