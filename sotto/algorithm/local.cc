@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-constexpr Bounds steps_between{1, 1e9};
+constexpr Bounds steps_between{1, 1e6};
 constexpr Bounds momenta{0, 1, false, true};
 
 struct LocalOptions {
@@ -46,7 +46,7 @@ struct DilocoOptions {
     v.option("lr", lr, "of the outer step; 1 goes to the mean of the models", Bounds::positive());
     v.option("momentum", momentum, "Nesterov's, of the outer step", momenta);
     v.option("shards", shards, "groups of buckets that are exchanged in turn", {1, 65535});
-    v.option("overlap", overlap, "steps during which an exchange is on its way, below h", {0, 1e9});
+    v.option("overlap", overlap, "steps during which an exchange is on its way, below h", {0, 1e6});
     v.option("alpha", alpha, "with overlap: the share of a rank's own model that stays", {0, 1, false, true});
   }
 };

@@ -46,11 +46,15 @@ int print_dry_run(const TrainOptions& options) {
                run.only_dense ? ": the run ends before, and never sends so" : "");
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
-  fmt::print("a rank sends  {} bytes a step{}\n", most,
-             least == most ? "" : fmt::format(" at most, {} at least", least));
+  const bool often = run.period == 1;
+  fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
+             least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
+  if (!often) {
+    fmt::print("exchanges     behind {} of {} steps: {} bytes a step\n", run.exchanges, run.period, most / run.period);
+  }
   fmt::print("dense         {} bytes a step\n", run.dense_bytes);
-  fmt::print("ratio         {}\n",
-             most == 0 ? "-" : fmt::format("{:.1f}", static_cast<double>(run.dense_bytes) / static_cast<double>(most)));
+  const double dense = static_cast<double>(run.dense_bytes) * static_cast<double>(run.period);
+  fmt::print("ratio         {}\n", most == 0 ? "-" : fmt::format("{:.1f}", dense / static_cast<double>(most)));
   return 0;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -78,7 +79,6 @@ DryRun dry_run(const TrainOptions& options) {
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
-  result.first_step = last.first_step;
   result.only_dense = plan.only_dense();
   result.parameters = layout.numel();
   result.buckets = buckets.size();
@@ -94,11 +94,23 @@ DryRun dry_run(const TrainOptions& options) {
                                            .overlap = false,
                                            .seed = seed},
                                           buckets, communicator);
-    algorithm->step(worker, {.step = last.first_step, .lr = optimiser.lr});
-    const std::uint64_t before = communicator.traffic().bytes_sent;
-    algorithm->step(worker, {.step = last.first_step + 1, .lr = optimiser.lr});
+    // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
+    const Rhythm rhythm = algorithm->rhythm();
+    const std::uint64_t first = std::max(last.first_step, rhythm.first);
+    std::uint64_t before = 0, exchanges = 0;
+    for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
+      if (step == first + rhythm.period) before = communicator.traffic().bytes_sent;
+      if (!algorithm->exchanges(step)) continue;
+      algorithm->step(worker, {.step = step, .lr = optimiser.lr});
+      algorithm->rest();
+      ++exchanges;
+    }
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
     if (communicator.rank() == 0) {
+      result.first_step = first;
+      result.only_dense = result.only_dense || first >= plan.steps;
+      result.period = rhythm.period;
+      result.exchanges = exchanges / 2;
       result.aggregator = algorithm->aggregator();
       result.remark = algorithm->remark();
       result.dense_bytes = communicator.all_reduce_bytes(layout.size(), DType::f32);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
@@ -15,9 +16,10 @@
 namespace sotto {
 namespace {
 
-// The sentence of --optimiser or of a preset.
+// The sentence of --optimiser, or of a preset, or of the algorithm.
 Sentence sentence_of(const TrainOptions& options) {
-  const std::string chosen = choose_optimiser("--optimiser", read_method("--codec", options.codec), options.optimiser);
+  std::string chosen = choose_optimiser("--optimiser", read_method("--codec", options.codec), options.optimiser);
+  if (chosen == "auto") chosen = algorithm_entry("--algorithm", options.algorithm).optimiser;
   return parse_sentence("--optimiser", chosen == "auto" ? "sgd" : chosen);
 }
 

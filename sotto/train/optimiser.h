@@ -11,10 +11,10 @@ struct ChosenOptimiser {
   double lr = 0;
 };
 
-// The optimiser that the options say: --optimiser, or that of the codec's preset, or sgd; with --momentum, --nesterov
-// and --weight-decay as options of it, and --codec-start-after where it wants dense steps. Learning rate and momentum
-// are its own or the model's where nobody said them. ConfigError when it has no such option, or says it itself, and
-// when the momentum is made before gradients are sent already.
+// The optimiser that the options say: --optimiser, or that of the codec's preset, or the algorithm's, or sgd; with
+// --momentum, --nesterov and --weight-decay as options of it, and --codec-start-after where it wants dense steps.
+// Learning rate and momentum are its own or the model's where nobody said them. ConfigError when it has no such option,
+// or says it itself, and when the momentum is made before gradients are sent already.
 ChosenOptimiser chosen_optimiser(const TrainOptions& options);
 
 // What of it a checkpoint belongs to: all but the weight decay, which may change on the way, as the rate may.

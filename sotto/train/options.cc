@@ -52,7 +52,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
-  v.option("optimiser", optimiser, "what makes a step of the mean; auto: the preset's own, or sgd; see the list below");
+  v.option("optimiser", optimiser,
+           "what makes a step of the mean; auto: that of the preset or algorithm, or sgd; see the list below");
   v.option("lr", lr, "learning rate; 0: the optimiser's or the model's own", Bounds::at_least(0));
   v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own, or none where the codec makes it",
            {-1, 1, false, true});
@@ -70,7 +71,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
   v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
 
-  v.option("overlap", overlap, "send buckets while backward goes on");
+  v.option("overlap", overlap, "send while this rank computes: buckets while backward goes on; no bit depends on it");
   v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
   v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
   v.option("link", link,

@@ -23,18 +23,21 @@ struct TrainResult {
 // fit), else as plain lines every few seconds.
 TrainResult train(const TrainOptions& options, const World& world);
 
-// What one step would send from each rank: made gradients of the model's layout go through the whole method (twice,
-// since a first step may measure), between threads of this process; nothing is estimated, and what a run would refuse
+// What one step would send from each rank, or the period of an algorithm that exchanges now and then: made gradients of
+// the model's layout go through the whole method (twice, since a first step may measure), between threads of this
+// process; nothing is estimated, and what a run would refuse
 // is refused. At most 64 ranks. For `sotto train --dry-run`.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
   std::string aggregator;
   std::string remark;                     // why that one
-  std::vector<std::uint64_t> bytes_sent;  // a rank
-  std::uint64_t dense_bytes = 0;          // of an uncompressed all-reduce, a rank
-  std::uint64_t first_step = 0;           // that sends so: before it come dense ones, or those of a warm-up
-  bool only_dense = false;                // the run ends before that
+  std::vector<std::uint64_t> bytes_sent;  // a rank, in so many steps:
+  std::uint64_t period = 1;
+  std::uint64_t exchanges = 1;    // steps of these that send anything
+  std::uint64_t dense_bytes = 0;  // of an uncompressed all-reduce, a rank
+  std::uint64_t first_step = 0;   // that sends so: before it come dense ones, or those of a warm-up
+  bool only_dense = false;        // the run ends before that
 };
 DryRun dry_run(const TrainOptions& options);
 

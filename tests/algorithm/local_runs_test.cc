@@ -96,7 +96,7 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
         options.codec = codec;
         options.aggregator = aggregator;
         const auto sent_by = [&](const char* algorithm, std::vector<std::uint64_t> steps) {
-          Perceptron worker(communicator.rank(), "sgd");
+          Quadratic worker(communicator.rank(), "sgd");
           const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
           std::vector<std::uint64_t> sent;
           for (const std::uint64_t step : steps) {
@@ -117,14 +117,14 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
         EXPECT_EQ(parts[0] + parts[1] + parts[2], once + 4 * static_cast<std::uint64_t>(ranks - 1)) << codec << ranks;
         EXPECT_EQ(parts[1], 0U);
         if (std::string_view(codec) != "none") return;
-        Perceptron worker(0, "sgd");
+        Quadratic worker(0, "sgd");
         std::uint64_t formula = 4 * static_cast<std::uint64_t>(ranks - 1);
         for (const BucketPlan& plan : worker.buckets()) {
           formula += communicator.all_reduce_bytes(plan.range.size(), DType::f32);
         }
         EXPECT_EQ(once, formula);
         EXPECT_EQ(sent_by("slowmo(h=3, buffers=average)", {0, 1, 2})[2],
-                  formula + communicator.all_reduce_bytes(worker.layout().size(), DType::f32));
+                  formula + communicator.all_reduce_bytes(worker.parameters().size(), DType::f32));
       });
     }
   }
