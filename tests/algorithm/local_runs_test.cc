@@ -1,6 +1,7 @@
 // What a run asks of local steps: equal replicas, bytes, resumes and stops.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "sotto/algorithm/algorithm.h"
@@ -188,6 +189,7 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
       Quadratic worker(communicator.rank());
       const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 7; ++step) made->step(worker, {step, 0.1, false});
+      before[rank].assign(worker.parameters().begin(), worker.parameters().end());
       made->agree(worker);
       after[rank].assign(worker.parameters().begin(), worker.parameters().end());
       test::Store store;
@@ -198,7 +200,13 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
     });
     EXPECT_EQ(after[0], after[1]);
     EXPECT_EQ(after[0], after[2]);
-    EXPECT_NE(after[0][3], 0.0F);
+    const float mean = (before[0][3] + before[1][3] + before[2][3]) / 3;
+    EXPECT_NE(before[0], before[1]);
+    if (std::string_view(algorithm) == "local(h=5)") {
+      EXPECT_NEAR(after[0][3], mean, 1e-6);
+    } else {
+      EXPECT_GT(std::abs(after[0][3] - mean), 0.01) << "what was on its way is in it";
+    }
   }
 }
 
