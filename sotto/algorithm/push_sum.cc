@@ -129,7 +129,9 @@ class PushSum final : public Algorithm {
     std::ranges::transform(x_, arriving_, x_.begin(), std::plus<>());
     note_.weight += arriving_note_.weight;
     note_.least = std::min(note_.least, arriving_note_.least);
-    phases.encode += std::exchange(on_the_way_, {}).encode;
+    const Phases spent = std::exchange(on_the_way_, {});
+    phases.network += spent.network;
+    phases.decode += spent.decode;
     on_its_way_ = has_arrived_ = false;
     due_ = 0;
   }
