@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"

@@ -7,6 +7,7 @@
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/error.h"
@@ -45,12 +46,7 @@ class DPsgd final : public Algorithm {
     thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
     if (!options_.overlap) thread_.wait();
     report.wait = lap.lap();
-    try {
-      report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
-    } catch (...) {
-      settle_quietly(thread_);
-      throw;
-    }
+    report.loss = compute_beside(thread_, worker, input.step);
     report.compute = lap.lap();
     thread_.wait();
     report.wait += lap.lap();

@@ -41,16 +41,4 @@ void visit_weight(StateVisitor& visitor, std::string_view name, double& weight) 
   weight = std::bit_cast<double>(bits);
 }
 
-Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
-  return {options.seed, static_cast<std::uint16_t>(communicator.rank()), options.generation,
-          static_cast<std::uint32_t>(input.step), input.lr};
-}
-
-void settle_quietly(CommThread& thread) noexcept {
-  try {
-    thread.wait();
-  } catch (...) {  // NOLINT(bugprone-empty-catch)
-  }
-}
-
 }  // namespace sotto

@@ -2,7 +2,6 @@
 
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/comm_thread.h"
 
 namespace sotto {
 
@@ -17,8 +16,5 @@ void divide(std::span<const float> x, double weight, std::span<float> quotient);
 void agree_on(std::span<float> x, double& weight, Communicator& communicator);
 // A weight is kept as a double, bit for bit.
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
-Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input);
-// When computing failed, that error is the one to report: not what it does to exchanges under way.
-void settle_quietly(CommThread& thread) noexcept;
 
 }  // namespace sotto

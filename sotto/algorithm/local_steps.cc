@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/differences.h"
-#include "sotto/algorithm/gossip.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/stretch.h"
@@ -68,12 +68,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   Timer total, lap;
   StepReport report;
   prepare(worker, input);
-  try {
-    report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
-  } catch (...) {
-    settle_quietly(thread_);
-    throw;
-  }
+  report.loss = compute_beside(thread_, worker, input.step);
   report.compute = lap.lap();
   collect(input.step, report);
   report.wait = lap.lap();

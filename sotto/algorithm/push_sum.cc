@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
@@ -41,12 +42,7 @@ class PushSum final : public Algorithm {
     StepReport report;
     begin(worker);
     worker.optimiser().begin_step(input.step);
-    try {
-      report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
-    } catch (...) {
-      settle_quietly(thread_);
-      throw;
-    }
+    report.loss = compute_beside(thread_, worker, input.step);
     worker.optimiser().apply(x_, offered(worker), 0, input.lr);
     if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
     report.compute = lap.lap();

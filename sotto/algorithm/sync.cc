@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sotto/algorithm/gossip.h"
+#include "sotto/algorithm/compute.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -37,8 +37,7 @@ class Sync final : public Algorithm {
     report_ = {};
     worker_ = &worker;
     posted_ = 0;
-    key_ = {options_.seed, static_cast<std::uint16_t>(communicator_.rank()), options_.generation,
-            static_cast<std::uint32_t>(input.step), input.lr};
+    key_ = key_of(options_, communicator_, input);
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     stop_ = input.stop ? 1.0F : 0.0F;
@@ -46,12 +45,7 @@ class Sync final : public Algorithm {
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
 
     Timer lap;
-    try {
-      report_.loss = worker.compute_gradient(input.step, ready_);
-    } catch (...) {
-      settle_quietly(thread_);
-      throw;
-    }
+    report_.loss = compute_beside(thread_, worker, input.step, ready_);
     while (posted_ < buckets_.size()) post(posted_);
     report_.compute = lap.lap();
     thread_.wait();

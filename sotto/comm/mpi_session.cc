@@ -39,8 +39,7 @@ void require_threads(int provided) {
   if (provided >= MPI_THREAD_MULTIPLE) return;
   throw ConfigError(
       "--backend mpi: this MPI gives no MPI_THREAD_MULTIPLE, which communication beside computation needs; use one "
-      "that "
-      "was built with it, or --backend gloo");
+      "that was built with it, or --backend gloo");
 }
 
 }  // namespace

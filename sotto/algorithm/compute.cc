@@ -1,0 +1,23 @@
+#include "sotto/algorithm/compute.h"
+
+namespace sotto {
+
+Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
+  return {options.seed, static_cast<std::uint16_t>(communicator.rank()), options.generation,
+          static_cast<std::uint32_t>(input.step), input.lr};
+}
+
+double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step,
+                      const std::function<void(std::size_t bucket)>& ready) {
+  try {
+    return worker.compute_gradient(step, ready);
+  } catch (...) {
+    try {
+      thread.wait();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+    throw;
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/comm_thread.h"
+
+namespace sotto {
+
+// What all algorithms have in common.
+
+// The key of this rank's messages of this step.
+Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input);
+
+// Computes the gradient of a step, and returns its loss, while the thread goes on with what is on its way. When that
+// fails, its error is the one to report: not what it does to those exchanges, which are waited for.
+double compute_beside(
+    CommThread& thread, Worker& worker, std::uint64_t step,
+    const std::function<void(std::size_t bucket)>& ready = [](std::size_t) {});
+
+}  // namespace sotto
