@@ -53,6 +53,7 @@ class Gossiper {
   // In place of finish(), when the exchange failed: adds what was taken off.
   void take_back(std::span<float> values, GossipNote& note);
 
+  std::size_t size() const { return layout_.size(); }  // of the vector
   const Topology& topology() const { return topology_; }
   const Mixing& mixing() const { return *mixing_; }
   // The shares that add up at this rank, its own and those of its neighbours: 1 where the mixing is doubly stochastic.

@@ -59,6 +59,8 @@ class Algorithm {
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
   virtual Rhythm rhythm() const { return {}; }
   virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
+  // Whether step() sends before it has the gradient computed, so that the sooner it begins the more is hidden.
+  virtual bool starts_early() const { return false; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;

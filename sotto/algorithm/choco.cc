@@ -12,6 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
+#include "sotto/optim/stretch.h"
 
 namespace sotto {
 namespace {
@@ -85,9 +86,11 @@ class Choco final : public Algorithm {
 
   void visit_state(StateVisitor& visitor) override {
     gossiper_.visit_state(visitor);
-    visitor.visit("choco.x", x_);
-    visitor.visit("choco.known", known_);
-    visitor.visit("choco.sum", sum_);
+    visit_model(visitor, "choco.x", x_, gossiper_.size());
+    known_.resize(x_.size());
+    sum_.resize(x_.size());
+    visit_vector(visitor, "choco.known", known_);
+    visit_vector(visitor, "choco.sum", sum_);
     visit_weight(visitor, "choco.weight", note_.weight);
     difference_.resize(x_.size());
   }

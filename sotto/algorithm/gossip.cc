@@ -1,10 +1,14 @@
 #include "sotto/algorithm/gossip.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/whole_layout.h"
+#include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
@@ -33,6 +37,13 @@ void agree_on(std::span<float> x, double& weight, Communicator& communicator) {
   communicator.all_reduce(std::span(&weight, 1));
   divide(x, weight, x);
   weight = 1;
+}
+
+void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size) {
+  visitor.visit(name, values);
+  if (values.empty() || values.size() == size) return;
+  const std::size_t read = std::exchange(values, {}).size();
+  throw FileError(fmt::format("{} has {} values, and should have {}: another model", name, read, size));
 }
 
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight) {

@@ -14,6 +14,8 @@ Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPl
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
 // x = the sum of all ranks' x over that of their weights, on every rank; weight = 1.
 void agree_on(std::span<float> x, double& weight, Communicator& communicator);
+// A rank's vector of that size, which is empty before the first step; FileError when another was read.
+void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size);
 // A weight is kept as a double, bit for bit.
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
 

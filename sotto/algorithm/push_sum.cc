@@ -9,6 +9,7 @@
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
+#include "sotto/optim/stretch.h"
 
 namespace sotto {
 namespace {
@@ -80,12 +81,13 @@ class PushSum final : public Algorithm {
   // stop is none of a run that goes on.
   void visit_state(StateVisitor& visitor) override {
     gossiper_.visit_state(visitor);
-    visitor.visit("push_sum.x", x_);
+    visit_model(visitor, "push_sum.x", x_, gossiper_.size());
     visit_weight(visitor, "push_sum.weight", note_.weight);
     visitor.visit("push_sum.rounds", rounds_);
     if (!own_.overlap) return;
     arrive();
-    visitor.visit("push_sum.arriving", arriving_);
+    arriving_.resize(x_.size());
+    visit_vector(visitor, "push_sum.arriving", arriving_);
     visit_weight(visitor, "push_sum.arriving_weight", arriving_note_.weight);
     visitor.visit("push_sum.due", due_);
     on_its_way_ = has_arrived_ = due_ != 0;

@@ -178,6 +178,31 @@ TEST(Graphs, ResumeToTheSameBits) {
   }
 }
 
+TEST(Graphs, RefuseAStateOfAnotherLength) {
+  for (const char* name : {"push_sum", "push_sum(overlap=true)", "choco"}) {
+    run_threads(2, 20s, [&](Communicator& communicator) {
+      Perceptron worker(communicator.rank(), "sgd");
+      AlgorithmOptions options;
+      options.topology = "ring";
+      const auto make = [&] { return make_algorithm("test", name, options, worker.buckets(), communicator); };
+      const auto algorithm = make();
+      algorithm->step(worker, {0, 0.02, false});
+      algorithm->rest();
+      test::Store good;
+      algorithm->visit_state(good);
+      good.reading = true;
+      for (const auto& [vector, values] : good.floats) {
+        for (const std::size_t size : {std::size_t{0}, values.size() - 1}) {
+          if (size == 0 && vector.ends_with(".x")) continue;
+          test::Store bad = good;
+          bad.floats[vector].resize(size);
+          EXPECT_THROW(make()->visit_state(bad), FileError) << name << ": " << vector << " of " << size;
+        }
+      }
+    });
+  }
+}
+
 TEST(Graphs, RefuseWhatDoesNotFit) {
   run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
