@@ -64,12 +64,15 @@ class Algorithm {
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
-  // Waits for what is on its way. Others may use the communicator from then on, until the next step.
+  // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
+  // behind the same of their steps.
   virtual void rest() {}
   // Gives all ranks the same parameters: the exact mean of the ranks' models, with what is on its way. Collective.
   virtual void agree(Worker& /*worker*/) {}
   // What a resumed run needs, beside the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
+  // Of what it opened beside the communicator: its mailboxes.
+  virtual Traffic traffic() const { return {}; }
 };
 
 struct AlgorithmOptions {
@@ -91,13 +94,15 @@ struct AlgorithmEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool replicated;        // all ranks have the same parameters after each step
+  bool replicated;        // all ranks have the same parameters after each step and rest()
   bool uses_aggregator;   // `aggregator` and `phases`
   bool uses_topology;     // `topology` and `mixing`
   std::string (*help)();  // one line an option
   std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
   std::string_view optimiser = "auto";  // that it is published with; "auto": any
+  // Of so many ranks, the first so many compute no gradients; null: none. ConfigError where there are too few.
+  int (*idle)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
 };
 std::span<const AlgorithmEntry> algorithm_table();
 
@@ -106,6 +111,9 @@ std::string algorithm_list();
 
 // The entry that the one call of this sentence names. ConfigError, which begins with `where`.
 const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view sentence);
+
+// How many ranks, the first ones, compute no gradients; the others share out the data among themselves.
+int idle_ranks(std::string_view where, std::string_view sentence, int ranks);
 
 // `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication
 // thread from the beginning of a step until rest().

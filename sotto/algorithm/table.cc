@@ -55,6 +55,12 @@ const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view s
   return entry_of(parse_sentence(where, sentence));
 }
 
+int idle_ranks(std::string_view where, std::string_view sentence, int ranks) {
+  const Sentence parsed = parse_sentence(where, sentence);
+  const AlgorithmEntry& entry = entry_of(parsed);
+  return entry.idle == nullptr ? 0 : entry.idle(parsed, parsed.calls.front(), ranks);
+}
+
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
                                           const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                           Communicator& communicator) {

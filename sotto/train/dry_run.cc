@@ -64,8 +64,9 @@ DryRun dry_run(const TrainOptions& options) {
   }
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto data = open_dataset(options.data, Split::train);
-  const Loader loader(*data,
-                      {seed, 0, static_cast<int>(options.ranks), static_cast<std::size_t>(options.batch_size), 0});
+  const int ranks = static_cast<int>(options.ranks);
+  const int trained = ranks - idle_ranks("--algorithm", options.algorithm, ranks);
+  const Loader loader(*data, {seed, 0, trained, static_cast<std::size_t>(options.batch_size), 0});
   const auto model = make_model("--model", options.model, data->shape(), data->classes(), seed);
   const Layout& layout = model->layout();
   const auto buckets = plan_buckets(layout, static_cast<std::size_t>(options.bucket_kib) * 1024);
@@ -75,14 +76,13 @@ DryRun dry_run(const TrainOptions& options) {
   // For their errors: what a run would refuse is refused here.
   make_schedule("--schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases("--codec", plan.phases, buckets);
-  if (!options.link.empty()) parse_links("--link", options.link, static_cast<int>(options.ranks));
+  if (!options.link.empty()) parse_links("--link", options.link, ranks);
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
   result.only_dense = plan.only_dense();
   result.parameters = layout.numel();
   result.buckets = buckets.size();
-  const int ranks = static_cast<int>(options.ranks);
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
@@ -97,15 +97,19 @@ DryRun dry_run(const TrainOptions& options) {
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->rhythm();
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
+    const auto sent = [&] { return communicator.traffic().bytes_sent + algorithm->traffic().bytes_sent; };
     std::uint64_t before = 0, exchanges = 0;
     for (std::uint64_t step = first; step < first + 2 * rhythm.period; ++step) {
-      if (step == first + rhythm.period) before = communicator.traffic().bytes_sent;
+      if (step == first + rhythm.period) before = sent();
       if (!algorithm->exchanges(step)) continue;
       algorithm->step(worker, {.step = step, .lr = optimiser.lr});
       algorithm->rest();
       ++exchanges;
     }
-    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] = communicator.traffic().bytes_sent - before;
+    const std::uint64_t after = sent();
+    algorithm->rest();  // once more, to see what resting sends: a run does not rest behind each step
+    result.bytes_sent[static_cast<std::size_t>(communicator.rank())] =
+        after - before - exchanges / 2 * (sent() - after);
     if (communicator.rank() == 0) {
       result.first_step = first;
       result.only_dense = result.only_dense || first >= plan.steps;

@@ -88,7 +88,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
   v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
-  v.option("capture", capture, "every=N,dir=DIR: rank 0 writes its gradient to DIR at every N-th step; empty: none");
+  v.option("capture", capture,
+           "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; empty: none");
 }
 
 namespace {
@@ -180,6 +181,7 @@ class TomlReader final : public OptionVisitor {
 // Refuses what the algorithm would leave unused, and says what it uses. A bad topology is told before the ranks meet.
 void check_algorithm(TrainOptions& options) {
   const AlgorithmEntry& entry = algorithm_entry("--algorithm", options.algorithm);
+  idle_ranks("--algorithm", options.algorithm, static_cast<int>(options.ranks));  // for its errors
   const auto unused = [&](bool said, std::string_view flag, std::string_view why) {
     if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
   };

@@ -47,7 +47,8 @@ class Trainer {
         train_(open_dataset(options.data, Split::train)),
         test_(open_dataset(options.data, Split::test)),
         model_(make_model("--model", options.model, train_->shape(), train_->classes(), seed())),
-        loader_(*train_, {seed(), world.rank, world.size, size(options.batch_size), 2}),
+        idle_(idle_ranks("--algorithm", options.algorithm, world.size)),
+        loader_(*train_, {seed(), std::max(0, world.rank - idle_), world.size - idle_, size(options.batch_size), 2}),
         optimiser_(chosen_optimiser(options)),
         replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024),
                  accumulate(), seed(), world.rank),
@@ -185,17 +186,18 @@ class Trainer {
 
   // Returns whether training ends here.
   bool train_step(std::uint64_t step) {
-    const Traffic before = communicator_->traffic();
+    const Traffic before = traffic();
     StepRow row;
     row.step = step;
     row.epoch = epochs_at(step);
     row.lr = optimiser_.lr * schedule_->factor(step);
-    const bool captured = communicator_->rank() == 0 && capture_.due(step);
+    const bool captured = communicator_->rank() == idle_ && capture_.due(step);
     if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
     row.data_seconds = replica_.data_seconds();
-    row.bytes_sent = communicator_->traffic().bytes_sent - before.bytes_sent;
-    row.bytes_received = communicator_->traffic().bytes_received - before.bytes_received;
+    const Traffic after = traffic();
+    row.bytes_sent = after.bytes_sent - before.bytes_sent;
+    row.bytes_received = after.bytes_received - before.bytes_received;
     recorder_->add(row);
     if (captured) capture_.write(step, model_->layout());
     announce_phase(step);
@@ -225,7 +227,16 @@ class Trainer {
     return every > 0 && done % static_cast<std::uint64_t>(every) == 0;
   }
 
+  Traffic traffic() const {
+    Traffic all = communicator_->traffic();
+    const Traffic own = algorithm_->traffic();
+    all.bytes_sent += own.bytes_sent;
+    all.bytes_received += own.bytes_received;
+    return all;
+  }
+
   void check_replicas(std::uint64_t done) {
+    algorithm_->rest();
     Hash hash;
     hash.add(sha256_hex(std::as_bytes(model_->parameters())));
     compare_over_ranks(hash.value(), fmt::format("has other parameters than rank 0 after step {}", done));
@@ -235,14 +246,29 @@ class Trainer {
     recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
     algorithm_->rest();
     algorithm_->enter(done);
+    lend_buffers();
     folder_->save(done, replica_, *algorithm_, identity());
   }
 
   void evaluate(std::uint64_t done) {
     algorithm_->rest();
+    lend_buffers();
     tested_ = test_together(replica_, replicated_, *test_, size(options_.test_batch_size), *communicator_);
     evaluated_ = done;
     say(fmt::format("step {}  {}", done, tested_.text()));
+  }
+
+  // Ranks that train nothing have no batch-norm statistics: they take the mean of the others', which that of all is
+  // then.
+  void lend_buffers() {
+    if (idle_ == 0) return;
+    const auto own = model_->buffers();
+    std::vector<float> mean(own.begin(), own.end());
+    const bool idle = communicator_->rank() < idle_;
+    if (idle) std::ranges::fill(mean, 0.0F);
+    communicator_->all_reduce(mean);
+    const auto trained = static_cast<float>(communicator_->size() - idle_);
+    if (idle) std::ranges::transform(mean, own.begin(), [&](float sum) { return sum / trained; });
   }
 
   void show(const StepRow& row, std::uint64_t done) {
@@ -270,8 +296,7 @@ class Trainer {
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {
     const Recorder::Figures figures = replicated_ ? recorder_->medians() : recorder_->means();
-    const std::array<std::uint64_t, 2> mine = {communicator_->traffic().bytes_sent,
-                                               static_cast<std::uint64_t>(figures.bytes_sent)};
+    const std::array<std::uint64_t, 2> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent)};
     std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(communicator_->size()));
     communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     if (communicator_->rank() != 0) return;
@@ -304,6 +329,7 @@ class Trainer {
   TrainOptions options_;
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<Model> model_;
+  int idle_;  // so many ranks, the first ones, train nothing
   Loader loader_;
   ChosenOptimiser optimiser_;
   Replica replica_;
