@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -160,7 +159,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
   std::vector<Row> rows;
   const std::size_t count = algorithms.size() * codecs.size();
   int status = 0;
-  for (std::size_t i = 0; i < count && status != 128 + SIGINT && status != 128 + SIGTERM; ++i) {
+  for (std::size_t i = 0; i < count && !is_stop_status(status); ++i) {
     Row row{.algorithm = algorithms[i / codecs.size()], .codec = codecs[i % codecs.size()]};
     const std::string name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
     row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, name));

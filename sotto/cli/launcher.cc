@@ -35,7 +35,7 @@ constexpr std::size_t longest_line = 1 << 16;
 constexpr std::size_t held_lines = 20;
 constexpr const char* report_variable = "SOTTO_REPORT";
 
-// SIGINT, SIGTERM and SIGCHLD as a descriptor, while it lives.
+// SIGINT, SIGTERM, SIGUSR1 and SIGCHLD as a descriptor, while it lives.
 class Signals {
  public:
   Signals() {
@@ -44,7 +44,7 @@ class Signals {
     sigaction(SIGCHLD, &action, nullptr);
     sigset_t set;
     sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, number);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&set, number);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!descriptor_.open()) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
@@ -207,12 +207,14 @@ void Job::wait_for_news() {
 }
 
 void Job::pass_on(int number) {
-  if (stop_ != 0 || killing_ != 0) {
+  if (number == SIGUSR1 && (stop_ != 0 || killing_ != 0)) return;
+  if ((stop_ != 0 && stop_ != SIGUSR1) || killing_ != 0) {
     kill_all(SIGKILL);
     return;
   }
   stop_ = number;
-  console_.line(stderr, "sotto: stopping: the ranks finish their step; once more to kill them");
+  console_.line(stderr, number == SIGUSR1 ? "sotto: stopping for SIGUSR1: the ranks finish their step"
+                                          : "sotto: stopping: the ranks finish their step; once more to kill them");
   for (const Rank& rank : ranks_) {
     if (!rank.ended) kill(rank.process.pid, number);
   }
@@ -298,7 +300,7 @@ void Job::kill_all(int number) {
 // Ended because somebody asked for it, not because something failed.
 bool Job::is_stop(const Rank& rank) const {
   if (WIFSIGNALED(*rank.ended)) return WTERMSIG(*rank.ended) == stop_;
-  return WEXITSTATUS(*rank.ended) == 128 + SIGINT || WEXITSTATUS(*rank.ended) == 128 + SIGTERM;
+  return is_stop_status(WEXITSTATUS(*rank.ended));
 }
 
 std::string Job::explain(std::size_t r) const {
@@ -335,6 +337,8 @@ LaunchResult Job::decide() const {
 }
 
 }  // namespace
+
+bool is_stop_status(int status) { return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGUSR1; }
 
 LaunchResult launch(const LaunchSpec& spec, Console& console) { return Job(spec, console).run(); }
 

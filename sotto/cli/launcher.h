@@ -20,7 +20,7 @@ struct LaunchSpec {
 };
 
 struct LaunchResult {
-  int status = 0;     // 0; that of the rank that failed first; 130 or 143 after SIGINT or SIGTERM
+  int status = 0;     // 0; that of the rank that failed first; 130, 143 or 138 after SIGINT, SIGTERM or SIGUSR1
   std::string error;  // why, in the words of the rank that failed first; empty when nothing failed
 };
 
@@ -28,9 +28,12 @@ struct LaunchResult {
 // lines as
 // "[2] text" (a single rank's as they are), and text that ends in '\r' as progress. The first failure ends all of them
 // within two seconds: those that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks
-// once; the second one kills them. The ranks die with this process. ConfigError for a malformed master, CommError when
-// its port is in use.
+// once; the second one kills them. So is SIGUSR1, which asks for the same, and is no first one of them. The ranks die
+// with this process. ConfigError for a malformed master, CommError when its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
+
+// Whether a process that ends with this status was asked to by a signal.
+bool is_stop_status(int status);
 
 // In a rank that a launcher started: hands the error over that ends this process, so that one of them is printed, once.
 // `lost_peer`: it may be only the echo of another rank's failure. False when there is no launcher.

@@ -36,7 +36,7 @@ void print_help() {
       "  sotto compare --ranks 2 --max-steps 200 --codecs none \"qsgd(bits=4)\" int8\n"
       "  sotto codec list\n"
       "\n"
-      "Exit status: 0; 2 for what cannot be asked for; 130 and 143 after SIGINT and SIGTERM; else 1.\n");
+      "Exit status: 0; 2 for what cannot be asked for; 130, 143 and 138 after SIGINT, SIGTERM and SIGUSR1; else 1.\n");
 }
 
 int run(std::span<const std::string> arguments) {

@@ -50,7 +50,7 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
   if (getppid() != parent) _exit(127);  // it died before it could take us with it
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  for (const int number : {SIGINT, SIGTERM, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE}) sigaction(number, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

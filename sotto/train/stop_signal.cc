@@ -20,8 +20,10 @@ std::sig_atomic_t now() {
 
 // A starter often passes on a signal that the whole process group got already: only a later one means "now".
 void note(int signal) {
-  if (caught_signal != 0 && now() - caught_at >= 2) _exit(128 + signal);
-  if (caught_signal != 0) return;
+  if (caught_signal != 0 && signal == SIGUSR1) return;
+  const bool before = caught_signal != 0 && caught_signal != SIGUSR1;
+  if (before && now() - caught_at >= 2) _exit(128 + signal);
+  if (before) return;
   caught_at = now();
   caught_signal = signal;
 }
@@ -36,11 +38,13 @@ StopSignal::StopSignal() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &old_int_);
   sigaction(SIGTERM, &action, &old_term_);
+  sigaction(SIGUSR1, &action, &old_usr1_);
 }
 
 StopSignal::~StopSignal() {
   sigaction(SIGINT, &old_int_, nullptr);
   sigaction(SIGTERM, &old_term_, nullptr);
+  sigaction(SIGUSR1, &old_usr1_, nullptr);
 }
 
 int StopSignal::caught() { return caught_signal; }

@@ -289,9 +289,9 @@ class Trainer {
 
   // The signal that ended the run, on whichever rank it arrived.
   int agreed_signal() {
-    auto signal = static_cast<double>(StopSignal::caught());
-    communicator_->all_reduce(std::span(&signal, 1), ReduceOp::max);
-    return static_cast<int>(signal);
+    auto urgency = static_cast<double>(StopSignal::urgency(StopSignal::caught()));
+    communicator_->all_reduce(std::span(&urgency, 1), ReduceOp::max);
+    return StopSignal::of_urgency(static_cast<int>(urgency));
   }
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {

@@ -11,7 +11,7 @@ namespace sotto {
 
 // How a run ended, on any rank; the same numbers stand in summary.json.
 struct TrainResult {
-  int signal = 0;  // SIGINT or SIGTERM when that ended it early (after a checkpoint), else 0
+  int signal = 0;  // SIGINT, SIGTERM or SIGUSR1 when that ended it early (after a checkpoint), else 0
   std::uint64_t steps = 0;
   double test_accuracy = 0;  // 0..1
   std::string train_dir;

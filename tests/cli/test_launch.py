@@ -61,7 +61,7 @@ def test_a_rank_that_is_killed_ends_all(start, tmp_path, number):
     assert checkpoints(tmp_path / "run")
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_signal_ends_after_a_checkpoint(start, tmp_path, number, status, ranks):
     job = running(start, tmp_path / "run", "--ranks", ranks)
@@ -74,6 +74,19 @@ def test_a_signal_ends_after_a_checkpoint(start, tmp_path, number, status, ranks
     resumed = start("train", *TINY, "--ranks", ranks, "--epochs", 1000000, "--max-steps", step + 3, "--train-dir", "run", "--resume").finish()
     assert resumed.status == 0, resumed.err
     assert summary(tmp_path / "run")["steps"] == step + 3
+
+
+def test_what_is_asked_for_after_sigusr1_counts(start, tmp_path):
+    """Nobody takes SIGUSR1 for the first of two signals that kill."""
+    job = running(start, tmp_path / "run", "--ranks", 2)
+    os.kill(job.rank(1), signal.SIGSTOP)  # so that no step can be finished
+    for number, said in [(signal.SIGUSR1, "stopping for SIGUSR1"), (signal.SIGTERM, "once more to kill")]:
+        os.kill(job.process.pid, number)
+        assert any(said in line for line in iter(job.process.stderr.readline, ""))
+    os.kill(job.rank(1), signal.SIGCONT)
+    assert job.finish().status == 143
+    job.nothing_left()
+    assert checkpoints(tmp_path / "run") == [summary(tmp_path / "run")["steps"]]
 
 
 def test_the_second_signal_kills(start, tmp_path):
