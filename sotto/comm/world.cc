@@ -129,16 +129,22 @@ World from_mpich(const std::string& master, bool meets) {
   return world;
 }
 
-// The first host of "node[01-03,07],other": "node01".
+// The first host of "node[01-03,07],other": "node01"; there may be several brackets in a name.
 std::string first_host(const std::string& list) {
-  const auto open = list.find_first_of("[,");
-  if (open == std::string::npos || list[open] == ',') return list.substr(0, open);
-  const auto close = list.find(']', open);
-  if (close == std::string::npos)
-    throw ConfigError(fmt::format("SLURM_STEP_NODELIST={}: a bracket is not closed", list));
-  const std::string number = list.substr(open + 1, list.find_first_of("-,]", open) - open - 1);
-  const std::string tail = list.substr(close + 1, list.find(',', close) - close - 1);
-  return list.substr(0, open) + number + tail;
+  std::string host;
+  for (std::size_t at = 0; at < list.size() && list[at] != ',';) {
+    if (list[at] != '[') {
+      host += list[at++];
+      continue;
+    }
+    const auto close = list.find(']', at);
+    if (close == std::string::npos)
+      throw ConfigError(fmt::format("SLURM_STEP_NODELIST={}: a bracket is not closed", list));
+    host += list.substr(at + 1, list.find_first_of("-,]", at) - at - 1);
+    at = close + 1;
+  }
+  if (host.empty()) throw ConfigError(fmt::format("SLURM_STEP_NODELIST={}: no host stands first", list));
+  return host;
 }
 
 // Entry `node` of "2(x3),1", which means 2, 2, 2, 1.

@@ -197,6 +197,7 @@ TEST(FindWorld, ReadsSlurm) {
   EXPECT_NE(world_of(with(slurm, {{"SLURM_STEP_ID", "1"}})).port, world.port);
   EXPECT_EQ(world_of(with(slurm, {{"SLURM_STEP_NODELIST", "a,b"}})).host, "a");
   EXPECT_EQ(world_of(with(slurm, {{"SLURM_STEP_NODELIST", "rack[7,9]-x,b[1-2]"}})).host, "rack7-x");
+  EXPECT_EQ(world_of(with(slurm, {{"SLURM_STEP_NODELIST", "rack[2-3]node[05,9],x"}})).host, "rack2node05");
   EXPECT_EQ(world_of(slurm, "head:4000").port, 4000);
   const Variables one_node =
       with(slurm, {{"SLURM_NODEID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "5"}, {"SLURM_LOCALID", "4"}});
@@ -238,6 +239,7 @@ TEST(FindWorld, NamesTheVariableThatCannotBe) {
   expect_error(with(slurm, {{"SLURM_NODEID", "3"}}), "SLURM_NODEID=3: ");
   expect_error(with(slurm, {{"SLURM_LOCALID", "1"}}), "SLURM_LOCALID=1: ");
   expect_error(with(slurm, {{"SLURM_STEP_NODELIST", "node[03"}}), "SLURM_STEP_NODELIST=node[03: ");
+  expect_error(with(slurm, {{"SLURM_STEP_NODELIST", ",node1"}}), "no host stands first");
   for (const char* text : {"2(x2", "x", "(x2)", "2(y2),1", "2(x0),1", ",1"}) {
     expect_error(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", text}}), "SLURM_STEP_TASKS_PER_NODE=");
   }
