@@ -1,0 +1,124 @@
+"""A Slurm of this machine's own, for one test session: munged, slurmctld and a slurmd a node, on loopback, with ports,
+keys and folders that nobody else has. Nothing of it needs systemd, cgroups or a configuration in /etc."""
+
+import contextlib
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+
+PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "sinfo", "squeue"]
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where Debian keeps daemons
+DEADLINE = 60  # seconds
+
+
+class SlurmError(Exception):
+    """There can be no cluster here, and why."""
+
+
+def missing():
+    """What is wanted to set one up, in words; empty when all is there."""
+    absent = [program for program in PROGRAMS if shutil.which(program, path=PATH) is None]
+    if absent:
+        return f"{', '.join(absent)}: not installed (Debian: apt-get install slurmctld slurmd slurm-client munge)"
+    return "" if os.geteuid() == 0 else "slurmd runs jobs as their users, which wants root"
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [s.getsockname()[1] for s in sockets]
+
+
+class SlurmCluster:
+    """Nodes whose names are addresses, 127.0.0.1 on, since ranks look them up to meet there."""
+
+    def __init__(self, folder, nodes, cores):
+        self.folder = pathlib.Path(folder)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
+        self.environment |= {"PATH": PATH, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        self.nodes = nodes
+        self.daemons = []
+        for sub in ("munge", "state", "spool", "log"):
+            (self.folder / sub).mkdir(mode=0o700, exist_ok=True)
+        os.chmod(self.folder, 0o755)
+        try:
+            self._start(cores)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, cores):
+        munge = self.folder / "munge"
+        (munge / "key").write_bytes(secrets.token_bytes(1024))
+        (munge / "key").chmod(0o400)
+        self._daemon("munged", "--foreground", "--force", f"--key-file={munge / 'key'}", f"--socket={munge / 'socket'}",
+                     f"--pid-file={munge / 'pid'}", f"--seed-file={munge / 'seed'}", f"--log-file={self.folder / 'log' / 'munged'}")
+        self._wait_until(lambda: (munge / "socket").exists(), "munged")
+        self._configure(cores)
+        self._daemon("slurmctld", "-D")
+        for node in range(1, self.nodes + 1):
+            (self.folder / "spool" / f"127.0.0.{node}").mkdir()
+            self._daemon("slurmd", "-D", "-N", f"127.0.0.{node}")
+        self._wait_until(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == str(self.nodes), "idle nodes")
+
+    def _configure(self, cores):
+        control, *ports = free_ports(1 + self.nodes)
+        host = socket.gethostname().split(".")[0]
+        lines = [
+            "ClusterName=sotto", f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldPort={control}", "SlurmUser=root", "SlurmdUser=root",
+            "AuthType=auth/munge", "CredType=cred/munge",
+            # A requeued job waits as long as a credential lives: two minutes, if nothing is said.
+            f"AuthInfo=socket={self.folder / 'munge' / 'socket'},cred_expire=5",
+            f"StateSaveLocation={self.folder / 'state'}", f"SlurmdSpoolDir={self.folder / 'spool' / '%n'}",
+            f"SlurmctldPidFile={self.folder / 'slurmctld.pid'}", f"SlurmdPidFile={self.folder / 'spool' / '%n.pid'}",
+            f"SlurmctldLogFile={self.folder / 'log' / 'slurmctld'}", f"SlurmdLogFile={self.folder / 'log' / '%n'}",
+            "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "JobAcctGatherType=jobacct_gather/none",
+            "SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU", "MpiDefault=none", "MailProg=/bin/true",
+            "ReturnToService=2", "KillWait=2", "SlurmdParameters=config_overrides",
+            "SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0",
+            f"FirstJobId={1 + secrets.randbelow(1000000)}",  # ranks meet at a port that follows from it
+        ]
+        for node, port in enumerate(ports, 1):
+            lines.append(f"NodeName=127.0.0.{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cores} RealMemory=1000")
+        lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
+        (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n")
+
+    def _daemon(self, *command):
+        with open(self.folder / "log" / "output", "ab") as log:
+            self.daemons.append(subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def _wait_until(self, condition, what):
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            dead = [d.args[0] for d in self.daemons if d.poll() is not None]
+            if dead or time.monotonic() > end:
+                raise SlurmError(f"no {what}{', as these have ended: ' + ', '.join(dead) if dead else ''}; {self.last_words()}")
+            time.sleep(0.05)
+
+    def last_words(self):
+        return "\n".join(f"{log.name}: {line}" for log in sorted((self.folder / "log").iterdir()) for line in log.read_text().splitlines()[-5:])
+
+    def run(self, *command, cwd=None, **variables):
+        """A command of Slurm to its end, with what it printed."""
+        return subprocess.run([str(c) for c in command], cwd=cwd, env=self.environment | variables, stdin=subprocess.DEVNULL,
+                              text=True, capture_output=True, timeout=DEADLINE)
+
+    def close(self):
+        """Ends every job, then the daemons."""
+        if (self.folder / "slurm.conf").exists():
+            self.run("scancel", "--user=root")
+            end = time.monotonic() + DEADLINE
+            while self.run("squeue", "-h", "-t", "R,CG").stdout.strip() and time.monotonic() < end:
+                time.sleep(0.05)
+        for daemon in reversed(self.daemons):
+            daemon.terminate()
+        for daemon in reversed(self.daemons):
+            try:
+                daemon.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()

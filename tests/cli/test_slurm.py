@@ -1,0 +1,139 @@
+"""Ranks that srun starts, the job scripts of launch/slurm, and jobs that go back into the queue, on a Slurm of the
+tests' own (slurm_cluster.py). Where there is none, all of this is skipped, and pytest -rs says why."""
+
+import pathlib
+import re
+
+import pytest
+
+import slurm_cluster
+from conftest import TINY, has_step, summary, wait_until
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
+THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+LENET = "--model lenet --train-size 64 --test-size 20 --batch-size 2 --max-steps 4 --deadline 60".split()
+ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd"}
+TWO_NODES = ["--nodes=2", "--ntasks-per-node=2"]
+ONE_NODE = ["--nodes=1", "--ntasks-per-node=4"]  # Open MPI believes that nodes of one host name share their memory
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two nodes of four cores, whatever there really is."""
+    if reason := slurm_cluster.missing():
+        pytest.skip(f"Slurm: {reason}")
+    try:
+        cluster = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"), nodes=2, cores=4)
+    except slurm_cluster.SlurmError as error:
+        pytest.skip(f"Slurm: {error}")
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def with_mpi(build_dir):
+    if not (build_dir / "bin" / "comm_mpi_ranks").exists():
+        pytest.skip("the MPI backend was not built (Debian: apt-get install openmpi-bin libopenmpi-dev)")
+
+
+@pytest.fixture
+def submit(cluster, sotto, tmp_path):
+    """Submits a script of launch/slurm; its job's number."""
+
+    def submit(script, *arguments, **variables):
+        variables |= {"SOTTO": str(sotto), "SOTTO_LAUNCH": str(SCRIPTS), "TRAIN_DIR": "run"}
+        options = [a for a in arguments if a in (*TWO_NODES, *ONE_NODE)]
+        flags = [a for a in arguments if a not in options]
+        job = cluster.run("sbatch", "--parsable", "--output=log", *options, SCRIPTS / f"{script}.sbatch", *flags, cwd=tmp_path, **variables)
+        assert job.returncode == 0, job.stderr
+        return job.stdout.strip()
+
+    return submit
+
+
+def ended(cluster, job):
+    """The state and exit status of a job, once it has both."""
+    wait_until(lambda: not cluster.run("squeue", "-h", "-j", job).stdout.strip(), f"job {job} to end")
+    shown = cluster.run("scontrol", "show", "job", job).stdout
+    return re.search(r"JobState=(\w+)", shown)[1], int(re.search(r"ExitCode=(\d+):", shown)[1])
+
+
+@pytest.mark.parametrize("nodes", [TWO_NODES, ONE_NODE])
+def test_srun_gives_the_same_parameters(cluster, sotto, good, tmp_path, nodes):
+    flags = ["train", *TINY, "--max-steps", 6, "--check-replicas", 1, "--codec", "ef | topk(0.1)", "--train-dir"]
+    job = cluster.run("srun", *nodes, sotto, *flags, "slurm", cwd=tmp_path, **THREADS)
+    assert job.returncode == 0, job.stderr
+    assert "test accuracy" in job.stdout
+    good(*flags, "own", "--ranks", 4, "--threads", 1)
+    found, own = summary(tmp_path / "slurm"), summary(tmp_path / "own")
+    assert found["ranks"] == 4 and found["steps"] == 6
+    assert found["parameters_sha256"] == own["parameters_sha256"] and found["bytes_sent"] == own["bytes_sent"]
+
+
+def test_a_job_script_may_use_our_launcher(cluster, sotto, tmp_path):
+    wrapped = f"{sotto} train {' '.join(TINY)} --max-steps 2 --ranks 2 --train-dir run"
+    job = cluster.run("sbatch", "--parsable", "--ntasks=2", "--output=log", "--wrap", wrapped, cwd=tmp_path).stdout.strip()
+    assert ended(cluster, job) == ("COMPLETED", 0), (tmp_path / "log").read_text()
+    assert summary(tmp_path / "run")["ranks"] == 2
+
+
+def test_every_script_is_tried():
+    assert {script.stem.rsplit("_", 1)[0] for script in SCRIPTS.glob("*.sbatch")} == set(ALGORITHMS)
+
+
+@pytest.mark.parametrize("script", sorted(script.stem for script in SCRIPTS.glob("*_eth.sbatch")))
+def test_over_ethernet(cluster, submit, tmp_path, script):
+    job = submit(script, *TWO_NODES, *LENET, INTERFACE="lo")
+    assert ended(cluster, job) == ("COMPLETED", 0), (tmp_path / "log").read_text()
+    found = summary(tmp_path / "run")
+    assert found["algorithm"] == ALGORITHMS[script.removesuffix("_eth")] and found["backend"] == "gloo"
+    assert found["ranks"] == 4 and found["steps"] == 4
+
+
+# There is no InfiniBand here: UCX is told to go through TCP instead of verbs, and Open MPI to let it.
+WITHOUT_VERBS = {"UCX_TLS": "tcp,sm,self", "OMPI_MCA_opal_common_ucx_tls": "any", "OMPI_MCA_opal_common_ucx_devices": "any"}
+
+
+@pytest.mark.parametrize("script, variables", [
+    *((script.stem, WITHOUT_VERBS) for script in sorted(SCRIPTS.glob("*_ib.sbatch"))),
+    ("ar_eth", {"BACKEND": "mpi", "INTERFACE": "lo"}),
+])  # fmt: skip
+def test_over_mpi(cluster, submit, with_mpi, tmp_path, script, variables):
+    job = submit(script, *ONE_NODE, *LENET, **variables)
+    assert ended(cluster, job) == ("COMPLETED", 0), (tmp_path / "log").read_text()
+    found = summary(tmp_path / "run")
+    assert found["algorithm"] == ALGORITHMS[script.rsplit("_", 1)[0]] and found["backend"] == "mpi"
+    assert found["ranks"] == 4 and found["steps"] == 4
+
+
+@pytest.mark.parametrize("script", ["ar_eth", "osgp_eth"])
+def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_path, script):
+    flags = [*TINY, "--epochs", 100000, "--eval-freq", 1000000]
+    job = submit(script, *TWO_NODES, *flags, **THREADS)
+    log = tmp_path / "log"
+
+    def comes_to(step):
+        waiting = "PENDING", "CONFIGURING", "RUNNING", "COMPLETING"
+        wait_until(lambda: has_step(tmp_path / "run", step) or
+                   not cluster.run("squeue", "-h", "-j", job, "-o", "%T").stdout.strip().startswith(waiting), f"step {step}")
+        assert has_step(tmp_path / "run", step), log.read_text()
+
+    comes_to(3)
+    cluster.run("scancel", "--signal=USR1", job)  # as --signal=USR1@90 has it sent
+    wait_until(lambda: "resumed from" in log.read_text(), "the job to go on")
+    first = int(re.search(r"resumed from run/model_step_(\d+)", log.read_text())[1])
+    assert f"out of time; job {job} goes back into the queue" in log.read_text()
+    assert summary(tmp_path / "run")["interrupted_by_signal"] == 10 and summary(tmp_path / "run")["steps"] == first
+    comes_to(first + 2)
+    cluster.run("scancel", "--signal=TERM", job)  # this one is for good
+    assert ended(cluster, job) == ("FAILED", 143), log.read_text()
+
+    found = summary(tmp_path / "run")
+    algorithm = ["--algorithm", ALGORITHMS[script.removesuffix("_eth")]]
+    if script != "ar_eth":
+        algorithm += ["--topology", "directed_exponential"]
+    good("train", *flags, *algorithm, "--ranks", 4, "--threads", 1, "--max-steps", found["steps"], "--train-dir", "straight")
+    assert found["steps"] > first and found["first_step"] == first
+    assert summary(tmp_path / "straight")["parameters_sha256"] == found["parameters_sha256"]
+    rows = [tuple(row.split(",")[:2]) for row in (tmp_path / "run" / "steps.csv").read_text().splitlines()[1:]]
+    assert sorted(rows) == sorted((str(s), str(r)) for s in range(found["steps"]) for r in range(4))
