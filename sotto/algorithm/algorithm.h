@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,10 @@ class Algorithm {
   virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
   // Whether step() sends before it has the gradient computed, so that the sooner it begins the more is hidden.
   virtual bool starts_early() const { return false; }
+  // The step that the schedule of learning rates has come to, where ranks do not go step by step together.
+  virtual std::uint64_t rate_step(std::uint64_t step) const { return step; }
+  // How often it exchanged with another rank, where that depends on how fast ranks are.
+  virtual std::optional<std::uint64_t> exchange_count() const { return std::nullopt; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;

@@ -41,6 +41,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["wait_ms"] = s.step.wait_ms;
   json["bytes_sent"] = s.bytes_sent;
   json["bytes_per_step"] = s.bytes_per_step;
+  if (!s.exchanges.empty()) json["exchanges"] = s.exchanges;
   json["dense_bytes_per_step"] = s.dense_bytes_per_step;
   json["parameters"] = s.parameters;
   json["parameters_sha256"] = s.parameters_sha256;

@@ -27,6 +27,7 @@ struct Summary {
   int signal = 0;                // that ended it early, or 0
   TestResult tested;
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;
+  std::vector<std::uint64_t> exchanges;    // of each rank since the last start, where they depend on how fast ranks are
   std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank
   std::size_t parameters = 0;
   std::string parameters_sha256;  // of the newest checkpoint

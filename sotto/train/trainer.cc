@@ -190,7 +190,7 @@ class Trainer {
     StepRow row;
     row.step = step;
     row.epoch = epochs_at(step);
-    row.lr = optimiser_.lr * schedule_->factor(step);
+    row.lr = optimiser_.lr * schedule_->factor(algorithm_->rate_step(step));
     const bool captured = communicator_->rank() == idle_ && capture_.due(step);
     if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
@@ -296,8 +296,10 @@ class Trainer {
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {
     const Recorder::Figures figures = replicated_ ? recorder_->medians() : recorder_->means();
-    const std::array<std::uint64_t, 2> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent)};
-    std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(communicator_->size()));
+    const auto exchanges = algorithm_->exchange_count();
+    const std::array<std::uint64_t, 3> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
+                                               exchanges.value_or(0)};
+    std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(communicator_->size()));
     communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     if (communicator_->rank() != 0) return;
 
@@ -313,9 +315,10 @@ class Trainer {
     summary.steps = result.steps;
     summary.signal = result.signal;
     summary.tested = tested_;
-    for (std::size_t rank = 0; rank < all.size() / 2; ++rank) {
-      summary.bytes_sent.push_back(all[2 * rank]);
-      summary.bytes_per_step.push_back(all[2 * rank + 1]);
+    for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+      summary.bytes_sent.push_back(all[i]);
+      summary.bytes_per_step.push_back(all[i + 1]);
+      if (exchanges) summary.exchanges.push_back(all[i + 2]);
     }
     summary.dense_bytes_per_step = communicator_->all_reduce_bytes(model_->layout().size(), DType::f32);
     summary.parameters = model_->layout().numel();
