@@ -115,7 +115,7 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
   std::string text = fmt::format(
       "{}, {} ranks: {}, {}{}\n{} mixing{}; spectral gap {:.4f} a round; {}\n", topology.sentence(), topology.ranks(),
       topology.is_static() ? "the same in every round" : fmt::format("{} rounds in turns", topology.period()),
-      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", between odd and even ranks" : "",
+      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "",
       mixing.sentence(), found.doubly_stochastic ? "" : ", not doubly stochastic: push-sum weights differ",
       found.spectral_gap, exactness(found));
   for (std::size_t i = 0; i < topology.period(); ++i) {

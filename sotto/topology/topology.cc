@@ -25,13 +25,25 @@ bool Topology::regular() const {
   return std::ranges::all_of(rounds_, [](const Graph& graph) { return graph.regular(); });
 }
 
-bool Topology::bipartite() const {
-  for (const Graph& graph : cycle_) {
-    for (int rank = 0; rank < ranks(); ++rank) {
-      if (std::ranges::any_of(graph.out(rank), [&](int peer) { return (peer - rank) % 2 == 0; })) return false;
+std::optional<std::vector<bool>> Topology::sides() const {
+  const Graph all = all_rounds();
+  std::vector<std::optional<bool>> side(static_cast<std::size_t>(ranks()));
+  std::vector<int> open{0};
+  side[0] = false;
+  while (!open.empty()) {
+    const int rank = open.back();
+    open.pop_back();
+    const bool other = !*side[static_cast<std::size_t>(rank)];
+    for (const int peer : all.out(rank)) {
+      auto& found = side[static_cast<std::size_t>(peer)];
+      if (!found) open.push_back(peer);
+      if (found.value_or(other) != other) return std::nullopt;
+      found = other;
     }
   }
-  return true;
+  std::vector<bool> sides;
+  for (const auto& found : side) sides.push_back(found.value());
+  return sides;
 }
 
 std::size_t Topology::spread() const {
@@ -57,10 +69,12 @@ std::size_t Topology::spread() const {
   return most;
 }
 
-bool Topology::connected() const {
+bool Topology::connected() const { return all_rounds().connected(); }
+
+Graph Topology::all_rounds() const {
   Graph all(ranks());
   for (const Graph& graph : cycle_) all.add(graph);
-  return all.connected();
+  return all;
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,15 +28,20 @@ class Topology {
   bool is_static() const { return rounds_.size() == 1; }
   bool symmetric() const;  // in every round
   bool regular() const;
-  // Whether two ranks that ever exchange differ in parity: then even ranks may wait and odd ranks may ask, and nobody
-  // waits in a circle (AD-PSGD).
-  bool bipartite() const;
+  // Whether the ranks have two sides, and any two that ever exchange are on different ones: then one side may wait and
+  // the other ask, and nobody waits in a circle (AD-PSGD).
+  bool bipartite() const { return sides().has_value(); }
+  // The side of each rank; that of rank 0 is the first, and so of all even ranks where they exchange with odd ones.
+  // Nothing where there are no sides. REQUIRES connected().
+  std::optional<std::vector<bool>> sides() const;
   bool connected() const;  // all rounds together: everything reaches every rank in the end
 
   // Rounds, from any one on, after which what a rank says has come to all others. REQUIRES connected().
   std::size_t spread() const;
 
  private:
+  Graph all_rounds() const;
+
   std::string sentence_;
   std::vector<Graph> cycle_;
   std::size_t peers_;

@@ -85,6 +85,13 @@ TEST(Topologies, OfPairsAreBipartite) {
   for (const char* text : {"1", "3", "ring", "directed_linear"}) {
     EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;
   }
+  for (const char* text : {"star", "hypercube", "torus(rows=2)"}) {
+    EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;
+  }
+  EXPECT_EQ(make_topology("test", "1", 6).sides(), (std::vector{false, true, false, true, false, true}));
+  EXPECT_EQ(make_topology("test", "star", 3).sides(), (std::vector{false, true, true}));
+  EXPECT_EQ(make_topology("test", "1", 1).sides(), std::vector{false});
+  EXPECT_FALSE(make_topology("test", "complete", 3).bipartite());
   EXPECT_FALSE(make_topology("test", "exponential", 8).bipartite());
   EXPECT_FALSE(make_topology("test", "ring", 7).bipartite());
   EXPECT_TRUE(make_topology("test", "1", 8).symmetric());
