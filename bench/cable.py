@@ -1,5 +1,6 @@
-"""Two ranks in network namespaces, joined by a cable that may be slow. Needs root and iproute2."""
+"""Ranks in network namespaces, joined by cables that may be slow. Needs root and iproute2."""
 
+import itertools
 import os
 import shlex
 import shutil
@@ -29,16 +30,19 @@ def ending(status):
 
 
 class Cable:
-    """With it there are two namespaces, joined by a cable of a rate in each direction, as tc has it, or of any rate.
+    """With it there are as many namespaces as ranks, joined at a rate in each direction, as tc has it, or at any rate.
 
-    Both ends are called eth0.
+    Two are joined by one cable, more by one each to a switch. A rank's end is called eth0.
     """
 
-    addresses = ["10.0.0.1", "10.0.0.2"]
+    _numbers = itertools.count()
 
-    def __init__(self, rate=None):
+    def __init__(self, rate=None, ranks=2):
         self.rate = rate
-        self.names = [f"cable{os.getpid()}{end}" for end in "ab"]
+        name = f"cable{os.getpid()}-{next(self._numbers)}"
+        self.names = [f"{name}-{rank}" for rank in range(ranks)]
+        self.switch = f"{name}-switch" if ranks > 2 else None
+        self.addresses = [f"10.0.0.{rank + 1}" for rank in range(ranks)]
 
     def __enter__(self):
         if os.geteuid() != 0:
@@ -59,33 +63,47 @@ class Cable:
     def _lay(self):
         for name in self.names:
             call("ip", "netns", "add", name)
-        a, b = self.names
-        call("ip", "link", "add", "eth0", "netns", a, "type", "veth", "peer", "name", "eth0", "netns", b)
+        if self.switch:
+            call("ip", "netns", "add", self.switch)
+            call("ip", "-n", self.switch, "link", "add", "switch", "type", "bridge")
+            call("ip", "-n", self.switch, "link", "set", "switch", "up")
+            for rank, name in enumerate(self.names):
+                self._join(name, "eth0", self.switch, f"port{rank}")
+                call("ip", "-n", self.switch, "link", "set", f"port{rank}", "master", "switch")
+        else:
+            self._join(self.names[0], "eth0", self.names[1], "eth0")
         for name, address in zip(self.names, self.addresses):
             call("ip", "-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
             call("ip", "-n", name, "link", "set", "lo", "up")
-            call("ip", "-n", name, "link", "set", "eth0", "up")
+
+    def _join(self, *ends):
+        a, at_a, b, at_b = ends
+        call("ip", "link", "add", at_a, "netns", a, "type", "veth", "peer", "name", at_b, "netns", b)
+        for name, device in ((a, at_a), (b, at_b)):
+            call("ip", "-n", name, "link", "set", device, "up")
             if self.rate:
-                call("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate, "burst", "64k",
+                call("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", "64k",
                      "latency", "50ms")  # fmt: skip
 
     def _remove(self):
         for name in self.names:
             call("ip", "-n", name, "link", "del", "eth0", check=False)
             call("ip", "netns", "del", name, check=False)
+        if self.switch:
+            call("ip", "netns", "del", self.switch, check=False)
 
     def count(self, rank, counter):
         """What the kernel counts at a rank's end: tx_bytes, all headers included, tx_packets, ..."""
         return int(call("ip", "netns", "exec", self.names[rank], "cat", f"/sys/class/net/eth0/statistics/{counter}"))
 
     def run(self, *command):
-        """What each rank prints, when both run this command, with torchrun's variables. CableError when one fails."""
+        """What each rank prints, when all run this command, with torchrun's variables. CableError when one fails."""
         command = [str(part) for part in command]
         outputs = [tempfile.TemporaryFile("w+", errors="replace") for _ in self.names]
         ranks = []
         try:
             for rank, name in enumerate(self.names):
-                variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
+                variables = {"RANK": str(rank), "WORLD_SIZE": str(len(self.names)), "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29500",
                              "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
                              "MKL_NUM_THREADS": "1"}  # fmt: skip
                 ranks.append(subprocess.Popen(["ip", "netns", "exec", name, *command], env=os.environ | variables,

@@ -1,5 +1,7 @@
 """bench/cable.py, with which benchmarks and tests join two ranks."""
 
+import subprocess
+
 import pytest
 
 
@@ -12,3 +14,14 @@ def test_it_says_which_rank_failed_how_and_what_each_printed(cable):
         assert end in text.splitlines()[0]
         assert "rank 0 ended with status 0; it printed:\nhere is 0\n" in text
         assert f"rank 1 {what}; it printed:\nhere is 1\n" in text
+
+
+def test_more_ranks_than_two_reach_each_other_through_a_switch(cable, sotto, tmp_path):
+    with type(cable)("50mbit", ranks=3) as switch:
+        run = tmp_path / "run"
+        switch.run(sotto, "train", "--data=digits", "--train-size=96", "--test-size=16", "--batch-size=16", "--model=logreg",
+                   "--epochs=1", "--train-dir", run)  # fmt: skip
+        assert all(switch.count(rank, "tx_bytes") > 4 * 7850 for rank in range(3))
+    assert (run / "summary.json").exists()
+    assert not any(name in subprocess.run(["ip", "netns"], capture_output=True, text=True).stdout
+                   for name in [*switch.names, switch.switch])  # fmt: skip

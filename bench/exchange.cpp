@@ -1,0 +1,196 @@
+// Steps of an algorithm without a network to train: gradients are made, and computing them is sleeping, so that ranks
+// may outnumber cores. Started as `sotto train` is, once a rank, over Gloo; each prints one line of JSON: medians of a
+// step's seconds (from the end of one to the end of the next), its phases, what of them computing did not hide, and
+// means of bytes. bench/exchange.py joins the ranks by links and makes tables of it.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/codec/sample.h"
+#include "sotto/comm/shaped.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+#include "sotto/model/model.h"
+#include "sotto/optim/optimiser.h"
+
+namespace {
+
+using namespace sotto;
+
+struct Arguments {
+  std::string model = "lenet", link;
+  AlgorithmOptions options;
+  std::string algorithm = "sync";
+  std::int64_t steps = 20, warm = 3, bucket_kib = 1024, deadline = 120;
+  double compute = 0;  // seconds a step
+  int slow_rank = -1;  // computes `slow` times as long
+  double slow = 1;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view name = argv[i];
+    if (i + 1 == argc) throw ConfigError(std::string(name) + " wants a value");
+    const std::string value = argv[++i];
+    const auto whole = [&](double least) { return parse_int(name, value, Bounds{least, 1e9}); };
+    const auto number = [&] { return parse_double(name, value, Bounds{0, 1e6}); };
+    if (name == "--model")
+      arguments.model = value;
+    else if (name == "--algorithm")
+      arguments.algorithm = value;
+    else if (name == "--codec")
+      arguments.options.codec = value;
+    else if (name == "--aggregator")
+      arguments.options.aggregator = value;
+    else if (name == "--topology")
+      arguments.options.topology = value;
+    else if (name == "--link")
+      arguments.link = value;
+    else if (name == "--overlap")
+      arguments.options.overlap = whole(0) != 0;
+    else if (name == "--steps")
+      arguments.steps = whole(1);
+    else if (name == "--warm")
+      arguments.warm = whole(0);
+    else if (name == "--bucket-kib")
+      arguments.bucket_kib = whole(1);
+    else if (name == "--deadline")
+      arguments.deadline = whole(1);
+    else if (name == "--compute-ms")
+      arguments.compute = number() / 1e3;
+    else if (name == "--slow-rank")
+      arguments.slow_rank = static_cast<int>(whole(0));
+    else if (name == "--slow")
+      arguments.slow = number();
+    else
+      throw ConfigError("there is no flag " + std::string(name));
+  }
+  return arguments;
+}
+
+// Offers the same made gradient in every step, bucket by bucket, as backward would.
+class Sleeper final : public Worker {
+ public:
+  Sleeper(Model& model, std::vector<BucketPlan> buckets, int rank, double seconds)
+      : model_(model),
+        buckets_(std::move(buckets)),
+        optimiser_(make_optimiser("optimiser", "sgd(momentum=0.9)", model.layout().size())),
+        made_(model.layout().size()),
+        seconds_(seconds) {
+    for (const Segment& segment : model.layout().segments()) {  // padding stays zero
+      const Range range = segment.range();
+      fill_sample("sample", "gaussian", static_cast<std::uint64_t>(rank) * 1000 + range.begin,
+                  std::span(made_).subspan(range.begin, range.end - range.begin));
+    }
+  }
+  std::span<float> parameters() override { return model_.parameters(); }
+  std::span<float> gradient() override { return model_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+    auto until = Clock::now();
+    const std::size_t all = made_.size();
+    // A third is forward; of backward each bucket takes its share.
+    sleep(until, seconds_ / 3);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      const Range range = buckets_[b].range;
+      sleep(until, seconds_ * 2 / 3 * static_cast<double>(range.end - range.begin) / static_cast<double>(all));
+      std::copy_n(made_.begin() + static_cast<std::ptrdiff_t>(range.begin), range.end - range.begin,
+                  gradient().begin() + static_cast<std::ptrdiff_t>(range.begin));
+      ready(b);
+    }
+    return 0;
+  }
+
+ private:
+  static void sleep(Clock::time_point& until, double seconds) {
+    until += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    std::this_thread::sleep_until(until);
+  }
+
+  Model& model_;
+  std::vector<BucketPlan> buckets_;
+  std::unique_ptr<Optimiser> optimiser_;
+  std::vector<float> made_;
+  double seconds_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+int run(const Arguments& arguments) {
+  const World world = find_world("");
+  const std::chrono::seconds deadline(arguments.deadline);
+  auto communicator = connect_gloo(world, {"", "", deadline, deadline});
+  if (!arguments.link.empty()) {
+    communicator = make_shaped(std::move(communicator), parse_links("--link", arguments.link, world.size));
+  }
+  const ImageShape shape = std::ranges::find(model_table(), arguments.model, &ModelEntry::name)->shape;
+  const auto model = make_model("--model", arguments.model, shape, 10, 1);
+  const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
+  const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
+  Sleeper worker(*model, plan_buckets(model->layout(), bytes), world.rank, compute);
+  const auto algorithm =
+      make_algorithm("--algorithm", arguments.algorithm, arguments.options, worker.buckets(), *communicator);
+
+  std::vector<double> seconds, encode, network, decode, wait;
+  Traffic before;
+  Timer lap, total;
+  double first = 0;
+  for (std::int64_t step = 0; step < arguments.warm + arguments.steps; ++step) {
+    if (step == arguments.warm) {
+      algorithm->rest();
+      communicator->barrier();
+      before = communicator->traffic();
+      lap.lap();
+      first = total.seconds();
+    }
+    const StepReport report = algorithm->step(worker, {static_cast<std::uint64_t>(step), 1e-3});
+    const double lasted = lap.lap();
+    if (step < arguments.warm) continue;
+    seconds.push_back(lasted);
+    encode.push_back(report.phases.encode);
+    network.push_back(report.phases.network);
+    decode.push_back(report.phases.decode);
+    wait.push_back(report.wait);
+  }
+  algorithm->rest();
+  const double all = total.seconds() - first;
+  const Traffic after = communicator->traffic();
+  const auto steps = static_cast<double>(arguments.steps);
+  fmt::print(
+      "{{\"rank\": {}, \"seconds\": {:.6f}, \"mean_seconds\": {:.6f}, \"encode\": {:.6f}, \"network\": {:.6f}, "
+      "\"decode\": {:.6f}, \"wait\": {:.6f}, \"compute\": {:.6f}, \"bytes_sent\": {:.0f}, \"bytes_received\": {:.0f}, "
+      "\"messages\": {:.2f}, \"aggregator\": \"{}\"}}\n",
+      world.rank, median(seconds), all / steps, median(encode), median(network), median(decode), median(wait), compute,
+      static_cast<double>(after.bytes_sent - before.bytes_sent) / steps,
+      static_cast<double>(after.bytes_received - before.bytes_received) / steps,
+      static_cast<double>(after.messages_sent - before.messages_sent) / steps, algorithm->aggregator());
+  std::fflush(stdout);
+  communicator->barrier();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(parse(argc, argv));
+  } catch (const sotto::Error& error) {
+    std::fprintf(stderr, "bench_exchange: %s\n", error.what());
+    return 1;
+  }
+}

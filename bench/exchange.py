@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What exchanges cost on slow links, beside what the link itself needs; and what is left of it behind computing.
+
+    python bench/exchange.py --program build/release/bin/bench_exchange                    every table: about 40 minutes
+    python bench/exchange.py --program ... exchange --ranks 4 --link 100mbit --model lenet  one cell of one table
+
+Ranks in network namespaces, joined by links that `tc` limits in each direction (bench/cable.py). Gradients are made and
+computing is sleeping, so that more ranks than cores do not slow each other down. Needs root and iproute2.
+
+    exchange  nothing is computed: a step is its exchange, in one bucket, beside its bytes over the rate of the link
+    hidden    computing takes as long as twice the exchange: the share of the exchange that it hides
+    order     all-reduce, SGP and OSGP, computing as long as the dense exchange
+    slow      rank 1 computes three times as long: steps of the other ranks, beside those without
+    emulated  --link in place of tc: how far its times are from those of the real link
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+
+from cable import Cable, CableError
+
+WHOLE = ["--bucket-kib", 1 << 20]
+RATES = {"10mbit": 10e6, "100mbit": 100e6, "1gbit": 1e9}
+LINKS = {"100mbit": [2, 4, 8], "1gbit": [2, 4]}
+MODELS = ["lenet", "resnet18"]
+EXCHANGES = {  # by name: flags
+    "all_reduce": ["--codec", "none", "--aggregator", "all_reduce"],
+    "all_reduce, f16": ["--codec", "f16", "--aggregator", "all_reduce"],
+    "gather, qsgd(4)": ["--codec", "qsgd(4)", "--aggregator", "gather"],
+    "scatter_reduce, qsgd(4)": ["--codec", "qsgd(4)", "--aggregator", "scatter_reduce"],
+    "gather, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "gather"],
+    "scatter_reduce, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "scatter_reduce"],
+    "push_sum": ["--algorithm", "push_sum", "--topology", "exponential"],
+}
+HIDDEN = ["all_reduce", "scatter_reduce, qsgd(4)", "push_sum"]
+
+
+def measure(program, ranks, link, model, steps, *flags, emulated=False):
+    """The lines of all ranks."""
+    with Cable(None if emulated else link, ranks) as cable:
+        printed = cable.run(program, "--model", model, "--steps", steps, *(["--link", link] if emulated else []), *flags)
+    return [json.loads(text.splitlines()[-1]) for text in printed]
+
+
+def slowest(lines, key="seconds"):
+    return max(line[key] for line in lines)
+
+
+def print_row(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def head(*cells):
+    print_row(*cells)
+    print_row(*["---"] + ["---:"] * (len(cells) - 1))
+
+
+def steps_for(model, link):
+    return 5 if model == "resnet18" and RATES[link] < 1e9 else 15
+
+
+def cells(arguments):
+    for link, model in itertools.product(arguments.link or LINKS, arguments.model or MODELS):
+        for ranks in arguments.ranks or LINKS.get(link, [2]):
+            yield link, model, ranks
+
+
+def exchange(arguments):
+    head("link, model, ranks", "exchange", "received, KB", "step, ms", "bytes / rate, ms", "ratio")
+    for link, model, ranks in cells(arguments):
+        for name, flags in EXCHANGES.items():
+            if arguments.only and name not in arguments.only:
+                continue
+            lines = measure(arguments.program, ranks, link, model, steps_for(model, link), *WHOLE, *flags)
+            received = slowest(lines, "bytes_received")
+            least = 8 * max(received, slowest(lines, "bytes_sent")) / RATES[link]
+            took = slowest(lines)
+            print_row(f"{link}, {model}, {ranks}", name, f"{received / 1e3:.1f}", f"{took * 1e3:.2f}", f"{least * 1e3:.2f}",
+                      f"{took / least:.2f}")  # fmt: skip
+
+
+def hidden(arguments):
+    head("link, model, ranks", "exchange", "computing, ms", "exchange, ms", "of it not hidden, ms", "hidden")
+    for link, model, ranks in cells(arguments):
+        for name in HIDDEN:
+            flags = EXCHANGES[name] if name != "push_sum" else ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]
+            alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES[name]))
+            compute = max(2 * alone, 0.02)
+            lines = measure(arguments.program, ranks, link, model, 10, "--compute-ms", compute * 1e3, *flags)
+            worst = max(lines, key=lambda line: line["seconds"])
+            left = max(0.0, worst["seconds"] - compute)
+            print_row(f"{link}, {model}, {ranks}", name, f"{compute * 1e3:.1f}", f"{alone * 1e3:.1f}", f"{left * 1e3:.1f}",
+                      f"{100 * (1 - left / alone):.0f} %")  # fmt: skip
+
+
+def order(arguments):
+    head("link, model, ranks", "computing, ms", "all-reduce, ms", "SGP, ms", "OSGP, ms")
+    for link, model, ranks in cells(arguments):
+        alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
+        times = [slowest(measure(arguments.program, ranks, link, model, 10, "--compute-ms", alone * 1e3, *flags))
+                 for flags in (EXCHANGES["all_reduce"], EXCHANGES["push_sum"],
+                               ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"])]  # fmt: skip
+        print_row(f"{link}, {model}, {ranks}", f"{alone * 1e3:.0f}", *(f"{time * 1e3:.0f}" for time in times))
+
+
+def slow(arguments):
+    contenders = {"all-reduce": EXCHANGES["all_reduce"], "push_sum": EXCHANGES["push_sum"],
+                  "parameter_server, asynchronous": ["--algorithm", "parameter_server(mode=async)"],
+                  "ad_psgd": ["--algorithm", "ad_psgd", "--topology", "bipartite"]}  # fmt: skip
+    head("link, model, ranks", "algorithm", "alone, ms a step", "beside a slow rank, ms", "of the steps kept")
+    for link, model, ranks in cells(arguments):
+        alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
+        for name, flags in contenders.items():
+            both = [statistics.mean(line["mean_seconds"] for line in measure(
+                        arguments.program, ranks, link, model, 20, "--compute-ms", alone * 1e3, *flags, *more)
+                        if line["rank"] != 1) for more in ([], ["--slow-rank", "1", "--slow", "3"])]  # fmt: skip
+            print_row(f"{link}, {model}, {ranks}", name, *(f"{time * 1e3:.0f}" for time in both), f"{100 * both[0] / both[1]:.0f} %")
+
+
+def emulated(arguments):
+    head("link, model, ranks", "exchange", "tc, ms", "--link, ms", "ratio")
+    for link, model, ranks in cells(arguments):
+        for name in ("all_reduce", "scatter_reduce, qsgd(4)", "push_sum"):
+            real, made = ([slowest(measure(arguments.program, ranks, link, model, steps_for(model, link), *WHOLE, *EXCHANGES[name], emulated=how))
+                           for _ in range(arguments.rounds)] for how in (False, True))  # fmt: skip
+            ratio = statistics.median(made) / statistics.median(real)
+            print_row(f"{link}, {model}, {ranks}", name, f"{statistics.median(real) * 1e3:.1f}", f"{statistics.median(made) * 1e3:.1f}",
+                      f"{ratio:.2f}")  # fmt: skip
+
+
+TABLES = {"exchange": exchange, "hidden": hidden, "order": order, "slow": slow, "emulated": emulated}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="bench_exchange")
+    parser.add_argument("table", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; all when left out")
+    parser.add_argument("--link", action="append", choices=RATES)
+    parser.add_argument("--model", action="append")
+    parser.add_argument("--ranks", action="append", type=int)
+    parser.add_argument("--only", action="append", choices=EXCHANGES, metavar="EXCHANGE", help=f"of {', '.join(EXCHANGES)}")
+    parser.add_argument("--rounds", type=int, default=3, help="of `emulated`, of which the medians count")
+    arguments = parser.parse_args()
+    for name in arguments.table or TABLES:
+        if name not in TABLES:
+            parser.error(f"there is no table {name}; there are {', '.join(TABLES)}")
+        print(f"\n{name}\n", flush=True)
+        TABLES[name](arguments)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CableError as error:
+        sys.exit(f"exchange.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
