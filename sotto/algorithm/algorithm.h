@@ -38,11 +38,12 @@ struct StepInput {
   bool stop = false;  // this rank was asked to stop
 };
 
-// Seconds of one step. Phases run beside compute when overlapped; `wait` is what of them was not hidden.
+// Seconds of one step. Phases run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is how
+// long a bucket that was finished waited for the exchange of those before it, on average.
 struct StepReport {
   double loss = 0;
   bool stop = false;  // some rank was asked to stop: all of them stop after this step
-  double seconds = 0, compute = 0, wait = 0;
+  double seconds = 0, compute = 0, wait = 0, queue = 0;
   Phases phases;
 };
 

@@ -23,7 +23,8 @@ class Sync final : public Algorithm {
         communicator_(communicator),
         aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
-        ready_([this](std::size_t bucket) { on_ready(bucket); }) {}
+        ready_([this](std::size_t bucket) { on_ready(bucket); }),
+        ready_at_(buckets_.size()) {}
 
   std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_.name(); }
@@ -50,6 +51,7 @@ class Sync final : public Algorithm {
     report_.compute = lap.lap();
     thread_.wait();
     report_.wait = lap.lap();
+    report_.queue /= static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
     report_.compute += lap.lap();
     report_.stop = stop_ > 0;
@@ -67,6 +69,7 @@ class Sync final : public Algorithm {
   // REQUIRES: buckets come in index order, the same on every rank.
   void post(std::size_t index) {
     outgoing(index);
+    ready_at_[index] = Clock::now();
     thread_.post([this, index] { average(index); });
     posted_ = index + 1;
   }
@@ -81,6 +84,7 @@ class Sync final : public Algorithm {
 
   void average(std::size_t index) {
     const BucketPlan& plan = buckets_[index];
+    report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, communicator_, report_.phases);
@@ -91,9 +95,10 @@ class Sync final : public Algorithm {
   Communicator& communicator_;
   Phased aggregator_;
   std::function<void(std::size_t)> ready_;
+  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   Worker* worker_ = nullptr;
   Key key_;
-  StepReport report_;  // phases are written by the communication thread until wait()
+  StepReport report_;  // phases and queue are written by the communication thread until wait()
   float stop_ = 0;
   std::size_t posted_ = 0;
   CommThread thread_;  // last: it ends before what its work uses

@@ -18,7 +18,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view header =
-    "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,data_ms,bytes_sent,"
+    "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
 using Typical = double (*)(std::vector<double>& values);
@@ -36,10 +36,17 @@ Recorder::Figures figures(const std::vector<StepRow>& rows, Typical typical) {
           .network_ms = of([](const StepRow& r) { return r.report.phases.network * 1e3; }),
           .decode_ms = of([](const StepRow& r) { return r.report.phases.decode * 1e3; }),
           .wait_ms = of([](const StepRow& r) { return r.report.wait * 1e3; }),
+          .queue_ms = of([](const StepRow& r) { return r.report.queue * 1e3; }),
           .bytes_sent = of([](const StepRow& r) { return static_cast<double>(r.bytes_sent); })};
 }
 
 }  // namespace
+
+std::optional<double> Recorder::Figures::hidden() const {
+  const double exchanges = encode_ms + network_ms + decode_ms;
+  if (exchanges <= 0) return std::nullopt;
+  return std::max(0.0, 1 - wait_ms / exchanges);
+}
 
 void Recorder::prepare(const std::filesystem::path& train_dir, std::uint64_t first_step) {
   const auto path = train_dir / "steps.csv";
@@ -75,10 +82,10 @@ Recorder::~Recorder() {
 void Recorder::add(const StepRow& row) {
   const StepReport& r = row.report;
   fmt::format_to(std::back_inserter(pending_),
-                 "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.step, rank_,
-                 row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
-                 r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, row.data_seconds * 1e3, row.bytes_sent,
-                 row.bytes_received);
+                 "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.step,
+                 rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+                 r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, r.queue * 1e3, row.data_seconds * 1e3,
+                 row.bytes_sent, row.bytes_received);
   rows_.push_back(row);
   if (since_flush_.seconds() > 1) flush();
 }

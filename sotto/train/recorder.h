@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ class Recorder {
 
   // Of a step, over those of this process, in milliseconds or bytes.
   struct Figures {
-    double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, bytes_sent = 0;
+    double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
+    double bytes_sent = 0;
+    // Of the time that exchanges took, the share that computing hid; nothing without exchanges.
+    std::optional<double> hidden() const;
   };
   Figures medians() const;
   Figures means() const;  // where some steps do what others do not

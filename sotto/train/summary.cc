@@ -39,6 +39,9 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["network_ms"] = s.step.network_ms;
   json["decode_ms"] = s.step.decode_ms;
   json["wait_ms"] = s.step.wait_ms;
+  json["queue_ms"] = s.step.queue_ms;
+  const auto hidden = s.step.hidden();
+  json["hidden"] = hidden ? nlohmann::ordered_json(*hidden) : nlohmann::ordered_json(nullptr);
   json["bytes_sent"] = s.bytes_sent;
   json["bytes_per_step"] = s.bytes_per_step;
   if (!s.exchanges.empty()) json["exchanges"] = s.exchanges;

@@ -252,6 +252,25 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   EXPECT_EQ(kept.find("\n3,3,"), std::string::npos);
 }
 
+TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), 0);
+  Recorder recorder(temp.path(), 0);
+  recorder.add(row(0));
+  EXPECT_FALSE(recorder.medians().hidden());  // there were none
+  StepRow exchanged = row(1);
+  exchanged.report.phases = {.encode = 0.001, .network = 0.006, .decode = 0.001};
+  exchanged.report.wait = 0.002;
+  exchanged.report.queue = 0.004;
+  recorder.add(exchanged);
+  EXPECT_DOUBLE_EQ(recorder.means().queue_ms, 2.0);
+  EXPECT_DOUBLE_EQ(recorder.medians().queue_ms, 4.0);
+  EXPECT_DOUBLE_EQ(recorder.medians().hidden().value_or(-1), 0.75);
+  exchanged.report.wait = 1;  // for a peer that is late, before the exchange
+  for (int i = 0; i < 4; ++i) recorder.add(exchanged);
+  EXPECT_DOUBLE_EQ(recorder.medians().hidden().value_or(-1), 0);
+}
+
 TEST(Recorder, AFullDiskIsAFileError) {
   const TempFolder temp;
   fs::create_symlink("/dev/full", temp.path() / "steps.csv");
