@@ -18,6 +18,11 @@ Inbox::Put Inbox::put(Mail mail, Clock::time_point until) {
   return Put::taken;
 }
 
+bool Inbox::has_room(int sender) const {
+  const std::lock_guard lock(mutex_);
+  return closed_ || of(sender).waiting < Mailbox::depth;
+}
+
 std::optional<Mail> Inbox::poll(Clock::time_point until, std::pair<int, std::string>& lost) {
   std::unique_lock lock(mutex_);
   while (!cancelled_ && !closed_) {

@@ -24,6 +24,7 @@ class Inbox {
   // Waits until `until` for room, as there is for `depth` messages of each sender. The message is not handed out before
   // mail.arrived, nor before an earlier one of that sender. Closed: nobody will poll it.
   Put put(Mail mail, Clock::time_point until);
+  bool has_room(int sender) const;  // for a message, without waiting
   // The message that arrived first; then the peer that was lost, and why, by `lost`.
   std::optional<Mail> poll(Clock::time_point until, std::pair<int, std::string>& lost);
   void cancel();

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/mpi_extent.h"
+#include "sotto/comm/mpi_mailbox.h"
 #include "sotto/comm/mpi_session.h"
 #include "sotto/core/error.h"
 
@@ -16,39 +18,6 @@ namespace sotto {
 namespace {
 
 constexpr int tag = 0x736F;  // "so"; each communicator has its own group of MPI, so one is enough
-
-// A number of bytes as MPI wants to be told: its counts are ints, so what is longer is one element of a type of its
-// own.
-class Extent {
- public:
-  explicit Extent(std::size_t bytes) {
-    if (bytes <= most) {
-      count_ = static_cast<int>(bytes);
-      return;
-    }
-    MPI_Datatype chunk = MPI_DATATYPE_NULL;
-    MPI_Type_contiguous(most, MPI_BYTE, &chunk);
-    const std::array<int, 2> counts{static_cast<int>(bytes / most), static_cast<int>(bytes % most)};
-    const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(bytes / most * most)};
-    const std::array<MPI_Datatype, 2> types{chunk, MPI_BYTE};
-    MPI_Type_create_struct(2, counts.data(), places.data(), types.data(), &type_);
-    MPI_Type_commit(&type_);
-    MPI_Type_free(&chunk);
-  }
-  ~Extent() {
-    if (type_ != MPI_BYTE) MPI_Type_free(&type_);  // a message that is under way keeps it
-  }
-  Extent(const Extent&) = delete;
-  Extent& operator=(const Extent&) = delete;
-
-  int count() const { return count_; }
-  MPI_Datatype type() const { return type_; }
-
- private:
-  static constexpr int most = 1 << 30;
-  int count_ = 1;
-  MPI_Datatype type_ = MPI_BYTE;
-};
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -114,14 +83,14 @@ class MpiCommunicator final : public Communicator {
 
   std::optional<Failure> start(Recv& recv) {
     return start(recv.peer, &recv, "MPI_Irecv", [&](MPI_Request& request) {
-      const Extent extent(recv.buffer.size());
+      const MpiExtent extent(recv.buffer.size());
       return MPI_Irecv(recv.buffer.data(), extent.count(), extent.type(), recv.peer, tag, group_, &request);
     });
   }
 
   std::optional<Failure> start(const Send& send) {
     return start(send.peer, nullptr, "MPI_Isend", [&](MPI_Request& request) {
-      const Extent extent(send.data.size());
+      const MpiExtent extent(send.data.size());
       return MPI_Isend(send.data.data(), extent.count(), extent.type(), send.peer, tag, group_, &request);
     });
   }
@@ -206,6 +175,10 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Communicator> do_clone() override {
     if (size() > 1) do_barrier();  // names who does not come
     return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadline());
+  }
+
+  std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
+    return make_mpi_mailbox(session_, session_->duplicate(group_), max_bytes, deadline());
   }
 
   std::shared_ptr<MpiSession> session_;

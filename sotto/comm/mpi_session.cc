@@ -51,13 +51,16 @@ std::string mpi_reason(const char* call, int code) {
   return fmt::format("{}: {}", call, std::string_view(text.data(), static_cast<std::size_t>(std::max(length, 0))));
 }
 
-void MpiPatience::pause(Clock::time_point wake) {
-  const auto now = Clock::now();
-  const auto waited = now - since_;
+Clock::duration MpiPatience::moment() {
+  const auto waited = Clock::now() - since_;
   long_ = waited > microseconds(100);
+  return long_ ? std::clamp<Clock::duration>(waited / 16, microseconds(10), longest_) : Clock::duration::zero();
+}
+
+void MpiPatience::pause(Clock::time_point wake) {
+  const auto wait = moment();
   if (!long_) return std::this_thread::yield();
-  const auto moment = std::clamp<Clock::duration>(waited / 16, microseconds(10), microseconds(200));
-  std::this_thread::sleep_for(std::min<Clock::duration>(moment, wake - now));
+  std::this_thread::sleep_for(std::min<Clock::duration>(wait, wake - Clock::now()));
 }
 
 MpiSession::MpiSession(std::chrono::milliseconds deadline)
@@ -85,6 +88,12 @@ MpiSession::MpiSession(std::chrono::milliseconds deadline)
 }
 
 MpiSession::~MpiSession() {
+  end();
+  // What MPI may still use is not freed as long as the process lives.
+  if (!kept_->empty()) static_cast<void>(kept_.release());
+}
+
+void MpiSession::end() {
   if (over_ || std::uncaught_exceptions() > exceptions_) return;
   if (!owner_) {
     release(notices_);
@@ -115,6 +124,10 @@ void MpiSession::finalize() {
     throw CommError(failed < 0 ? fmt::format("rank {} did not come within {:g} s", peer, seconds(deadline_))
                                : heard_[static_cast<std::size_t>(failed)]->text);
   }
+  for (Kept& message : *kept_) {
+    if (!finish(message.request, until)) throw CommError("a message for a mailbox was never taken");
+  }
+  kept_->clear();
   release(notices_);
   MPI_Finalize();
 }
@@ -175,6 +188,12 @@ int MpiSession::listen() {
   return said == heard_.end() ? -1 : static_cast<int>(said - heard_.begin());
 }
 
+std::string MpiSession::said(int rank) {
+  const std::lock_guard lock(mutex_);
+  const auto& heard = heard_[static_cast<std::size_t>(rank)];
+  return heard ? heard->text : "";
+}
+
 std::string MpiSession::tell(int peer, const std::string& error) {
   const auto lock = enter();
   if (!lock || has_told_.exchange(true)) return {};
@@ -206,6 +225,12 @@ void MpiSession::fail(const std::string& error) {
   if (over_) return;
   over_ = true;
   error_ = error;
+}
+
+void MpiSession::keep(MPI_Request request, std::vector<std::byte> memory) {
+  if (request == MPI_REQUEST_NULL) return;
+  const std::lock_guard lock(mutex_);
+  kept_->push_back({request, std::move(memory)});
 }
 
 }  // namespace sotto

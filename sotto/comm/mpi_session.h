@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -40,12 +42,16 @@ class MpiSession {
 
   // A rank that has failed and said so, or -1. Needs enter().
   int listen();
+  std::string said(int rank);
   // Tells all others, once, that this rank fails because of `peer`, and asks who failed before: the peer may have given
   // up because of another one. Returns what the first of that chain said, if anybody did. Takes a second at most. Below
   // 0: this rank is the cause itself, and nobody is asked.
   std::string tell(int peer, const std::string& error);
   // From now on nobody in this process calls MPI: returns when nobody does any more.
   void fail(const std::string& error);
+  // A message that is under way though nobody waits for it any more, and its memory: MPI is not ended before it is
+  // complete.
+  void keep(MPI_Request request, std::vector<std::byte> memory);
 
  private:
   static constexpr std::size_t longest_notice = 1000;  // below what any transport of MPI's sends at once
@@ -54,6 +60,7 @@ class MpiSession {
     char text[longest_notice] = {};
   };
   bool finish(MPI_Request& request, Clock::time_point until);
+  void end();
   void finalize();
 
   int rank_ = 0, size_ = 1;
@@ -69,6 +76,11 @@ class MpiSession {
   std::string error_;
   std::mutex mutex_;
   std::vector<std::optional<Notice>> heard_;  // by rank
+  struct Kept {
+    MPI_Request request;
+    std::vector<std::byte> memory;
+  };
+  std::unique_ptr<std::vector<Kept>> kept_ = std::make_unique<std::vector<Kept>>();
 };
 
 // "MPI_Irecv: MPI_ERR_TRUNCATE: message truncated"
@@ -77,11 +89,14 @@ std::string mpi_reason(const char* call, int code);
 // Waits a moment between two looks at messages: ranks may share cores, so the longer nothing has come, the longer.
 class MpiPatience {
  public:
+  explicit MpiPatience(Clock::duration longest = std::chrono::microseconds(200)) : longest_(longest) {}
   void progress() { since_ = Clock::now(); }
   bool is_long() const { return long_; }  // so long that it does no harm to look for other things, too
-  void pause(Clock::time_point wake);     // no longer than until then
+  Clock::duration moment();               // to wait now; zero: only let others run
+  void pause(Clock::time_point wake);     // waits for it, no longer than until then
 
  private:
+  Clock::duration longest_;
   Clock::time_point since_ = Clock::now();
   bool long_ = false;
 };

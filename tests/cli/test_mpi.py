@@ -180,6 +180,26 @@ def test_a_rank_that_gives_up_is_not_waited_for(play):
         assert "(because of rank 2: the disk is full)" in told[rank]
 
 
+@pytest.mark.parametrize("scenario, status", [("lose-a-mailbox", 3), ("give-up-mailboxes", 1)])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_lost_mailbox_is_named_by_all_others(play, scenario, status, ranks):
+    job, told = play(ranks, scenario)
+    assert [told[rank] for rank in range(ranks - 1)] == ["held"] * (ranks - 1), job.err
+    assert job.status == status
+
+
+def test_a_stalled_mailbox_is_named_at_the_deadline(play):
+    job, told = play(4, "stall-a-mailbox")
+    assert set(told.values()) == {"held"}, job.err
+
+
+def test_mail_is_not_waited_for_when_a_collective_has_failed(play):
+    _, told = play(3, "fail-beside-a-mailbox")
+    assert told[1].startswith("rank 1: barrier with rank ")
+    for rank in (0, 2):
+        assert told[rank] == f"rank {rank}: mailbox with rank 1: it gave up (because of {told[1]})"
+
+
 @pytest.mark.parametrize("scenario, status", [("leave", 3), ("leave-without-an-error", 1)])
 def test_a_rank_that_ends_is_not_waited_for(play, scenario, status):
     begin = time.monotonic()

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "laws.h"
+#include "mailbox_laws.h"
 #include "sotto/comm/mpi.h"
+#include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -61,6 +63,8 @@ void laws_hold(const Rank& rank) {
   check_laws(rank.communicator);
   const auto clone = rank.communicator.clone();
   check_laws(*clone);
+  check_mailbox_laws(rank.communicator);
+  check_mailbox_laws(*make_shaped(rank.communicator.clone(), {10e9, 20e-6, 50e-6}));
 }
 
 // Rank 1 does not take part; the vector is large, so that others wait for neighbours that wait themselves.
@@ -128,6 +132,42 @@ void give_up(const Rank& rank) {
   });
 }
 
+// The last rank ends its mailbox without a word, by an exception.
+void lose_a_mailbox(const Rank& rank) {
+  try {
+    check_lost_peer(rank.communicator, [] { throw NumericError("the loss is nan"); });
+  } catch (const NumericError&) {
+    rank.tell("lost");
+    rank.await_all();
+    throw;
+  }
+  rank.tell("held");
+  rank.await_all();
+}
+
+// The last rank gives up all of MPI; the others hear why.
+void give_up_mailboxes(const Rank& rank) {
+  check_lost_peer(rank.communicator, [&] { rank.communicator.give_up("the disk is full"); });
+  rank.tell("held");
+  rank.await_all();
+}
+
+void stall_a_mailbox(const Rank& rank) {
+  check_stalled_peer(rank.communicator);
+  rank.tell("held");
+  rank.await_all();
+}
+
+// A collective fails on rank 1 while the others wait for mail: from whomever it would come, there is none any more.
+void fail_beside_a_mailbox(const Rank& rank) {
+  const auto mailbox = rank.communicator.open_mailbox(1000);
+  rank.communicator.barrier();
+  rank.tell_error([&] {
+    if (rank.number() == 1) rank.communicator.barrier();
+    mailbox->poll(600s);
+  });
+}
+
 // Rank 1 throws while the others wait for it, without a deadline that would help.
 void leave(const Rank& rank) {
   rank.communicator.barrier();
@@ -186,6 +226,10 @@ constexpr std::array scenarios{
     Scenario{"overflow-large", overflow_large},
     Scenario{"fail-again", fail_again, 1s},
     Scenario{"give-up", give_up},
+    Scenario{"lose-a-mailbox", lose_a_mailbox},
+    Scenario{"give-up-mailboxes", give_up_mailboxes},
+    Scenario{"stall-a-mailbox", stall_a_mailbox, 2s},
+    Scenario{"fail-beside-a-mailbox", fail_beside_a_mailbox, 2s},
     Scenario{"leave", leave},
     Scenario{"leave-without-an-error", leave_without_an_error},
     Scenario{"never-end", never_end, 2s},
