@@ -31,7 +31,7 @@ void Round::exchange(Communicator& communicator) {
   }
   sends_.insert(sends_.end(), more_sent_.begin(), more_sent_.end());
   recvs_.insert(recvs_.end(), more_received_.begin(), more_received_.end());
-  if (!sends_.empty() || !recvs_.empty()) communicator.exchange(sends_, recvs_);
+  if (!sends_.empty() || !recvs_.empty()) communicator.all_to_all(sends_, recvs_);
 }
 
 const MessageView& Round::message(int peer) const {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "sotto/comm/mailbox.h"
@@ -53,7 +55,7 @@ Communicator::Communicator(int rank, int size, std::chrono::milliseconds deadlin
   require(size > 0 && rank >= 0 && rank < size, "Communicator: a rank is one of 0 .. size-1");
 }
 
-void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) {
+void Communicator::check_peers(std::span<const Send> sends, std::span<const Recv> recvs) const {
   const auto check = [this](int peer) {
     if (peer < 0 || peer >= size_ || peer == rank_) {
       throw std::logic_error(fmt::format("exchange: rank {} of {} has no peer {}", rank_, size_, peer));
@@ -61,8 +63,41 @@ void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) 
   };
   for (const Send& send : sends) check(send.peer);
   for (const Recv& recv : recvs) check(recv.peer);
+}
+
+void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) {
+  check_peers(sends, recvs);
   const Call call(*this, "exchange");
   counted_exchange(sends, recvs);
+}
+
+// At 100 Mbit/s 256 KiB take 21 ms: much longer than a round's messages that are under way to and fro.
+void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs) {
+  constexpr std::size_t is_long = 256 << 10;
+  check_peers(sends, recvs);
+  const Call call(*this, "all_to_all");
+  if (std::ranges::any_of(sends, [](const Send& send) { return send.data.size() >= is_long; })) {
+    exchange_in_rounds(sends, recvs);
+  } else {
+    counted_exchange(sends, recvs);
+  }
+}
+
+// In round k each rank r sends to r + k. A rank may do so beside others that send all at once: round k of any rank
+// needs others to have come to their round k, and the first needs nothing.
+void Communicator::exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs) {
+  for (int k = 1; k < size_; ++k) {
+    const int next = (rank_ + k) % size_, last = (rank_ + size_ - k) % size_;
+    round_sends_.clear();
+    round_recvs_.clear();
+    std::ranges::copy_if(sends, std::back_inserter(round_sends_), [&](const Send& send) { return send.peer == next; });
+    std::ranges::copy_if(recvs, std::back_inserter(round_recvs_), [&](const Recv& recv) { return recv.peer == last; });
+    counted_exchange(round_sends_, round_recvs_);
+    auto done = round_recvs_.begin();
+    for (Recv& recv : recvs) {
+      if (recv.peer == last) recv = *done++;
+    }
+  }
 }
 
 void Communicator::all_reduce(std::span<std::byte> data, DType type, ReduceOp op) {

@@ -70,6 +70,11 @@ class Communicator {
   // ranks stay in order. A peer may not be this rank. An empty message is delivered as one.
   void exchange(std::span<const Send> sends, std::span<Recv> recvs);
 
+  // An exchange that all ranks make together: what one sends, its peer receives in this very call. Long messages go in
+  // rounds, in each of which a rank sends to one peer and receives from one: where many send to one rank at once they
+  // queue there while other links are idle.
+  void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
+
   // Element-wise over all ranks, in place; every rank ends with the same bits, and every backend with the same.
   // Integers wrap; 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is
   // aligned to its type.
@@ -130,7 +135,9 @@ class Communicator {
 
  private:
   class Call;
+  void check_peers(std::span<const Send> sends, std::span<const Recv> recvs) const;
   void counted_exchange(std::span<const Send> sends, std::span<Recv> recvs);
+  void exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs);
   void swap_with(int to, std::span<const std::byte> data, int from, std::span<std::byte> room);
   void reduce_directly(std::span<std::byte> data, DType type, ReduceOp op);
   void reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op);
@@ -141,8 +148,8 @@ class Communicator {
   std::uint64_t step_ = 0;
   std::string_view operation_;
   // Kept from call to call, so that a collective allocates nothing after the first.
-  std::vector<Send> sends_;
-  std::vector<Recv> recvs_;
+  std::vector<Send> sends_, round_sends_;
+  std::vector<Recv> recvs_, round_recvs_;
   std::vector<std::byte> scratch_;
 };
 

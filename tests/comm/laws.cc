@@ -208,6 +208,46 @@ void exchange_letters(Communicator& communicator, int count) {
 void ragged_messages_arrive(Communicator& communicator) { exchange_letters(communicator, 1); }
 void messages_stay_in_order(Communicator& communicator) { exchange_letters(communicator, 6); }
 
+// Long messages of some ranks go in rounds, beside short ones of others that go at once, and pairs with two or none.
+void all_to_all_arrives(Communicator& communicator) {
+  const int ranks = communicator.size(), mine = communicator.rank();
+  const auto length = [](int from, int to, int number) -> std::size_t {
+    if ((from + to) % 5 == 4 && number == 0) return 0;
+    return from % 2 == 0 ? 70000 + static_cast<std::size_t>(to + number) : static_cast<std::size_t>(3 * to + number);
+  };
+  const auto letters = [&](int from, int to) { return (from + to) % 5 == 3 ? 0 : 2; };
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::vector<std::vector<float>> sent, received;
+    std::vector<Send> sends;
+    std::vector<Recv> recvs;
+    for (int number = 0; number < 2; ++number) {
+      for (int peer = ranks - 1; peer >= 0; --peer) {  // any order will do
+        if (peer == mine) continue;
+        if (number < letters(mine, peer)) {
+          auto& data = sent.emplace_back(length(mine, peer, number));
+          for (std::size_t i = 0; i < data.size(); ++i)
+            data[i] = rough(mine * ranks + peer, i + static_cast<std::size_t>(number));
+          sends.push_back({peer, bytes_of(data)});
+        }
+        if (number < letters(peer, mine)) {
+          auto& room = received.emplace_back(length(peer, mine, number));
+          recvs.push_back({peer, bytes_of(room)});
+        }
+      }
+    }
+    communicator.all_to_all(sends, recvs);
+    std::vector<int> numbers(static_cast<std::size_t>(ranks));
+    for (std::size_t m = 0; m < recvs.size(); ++m) {
+      const int number = numbers[static_cast<std::size_t>(recvs[m].peer)]++;
+      require(recvs[m].arrived != Clock::time_point{}, "a message of {} has no time of arrival", recvs[m].peer);
+      for (std::size_t i = 0; i < received[m].size(); ++i) {
+        require(received[m][i] == rough(recvs[m].peer * ranks + mine, i + static_cast<std::size_t>(number)),
+                "element {} of message {} from {}", i, number, recvs[m].peer);
+      }
+    }
+  }
+}
+
 void one_way_messages_arrive(Communicator& communicator) {
   if (communicator.size() == 1) return;
   std::vector<float> data(1000, static_cast<float>(communicator.rank()));
@@ -331,6 +371,7 @@ constexpr std::array table{
     Law{"barriers_end", barriers_end},
     Law{"ragged_messages_arrive", ragged_messages_arrive},
     Law{"messages_stay_in_order", messages_stay_in_order},
+    Law{"all_to_all_arrives", all_to_all_arrives},
     Law{"one_way_messages_arrive", one_way_messages_arrive},
     Law{"not_before_is_kept", not_before_is_kept},
     Law{"bytes_follow_the_formulas", bytes_follow_the_formulas},
