@@ -9,6 +9,7 @@
 
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip.h"
+#include "sotto/codec/contract.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -24,18 +25,6 @@ struct ChocoOptions {
              {0, 1});
   }
 };
-
-// Of a contraction, in whatever form the codec declares it; 0: what it leaves out has no bound below the whole.
-double delta_of(const Contract& contract) {
-  switch (contract.kind) {
-    case Contract::Kind::exact:
-    case Contract::Kind::rounding: return 1;
-    case Contract::Kind::unbiased: return std::max(0.0, 1 - contract.omega);
-    case Contract::Kind::contraction: return contract.delta;
-    case Contract::Kind::none: break;
-  }
-  return 0;
-}
 
 class Choco final : public Algorithm {
  public:
@@ -131,7 +120,7 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
                         "--topology ring, torus, complete or static_exponential",
                         gossiper.topology().sentence()));
   }
-  const double delta = delta_of(gossiper.contract());
+  const double delta = contraction_of(gossiper.contract());
   if (delta == 0) {
     throw ConfigError(
         fmt::format("--codec {}: what it leaves out of a difference may be as large as that; choco wants "

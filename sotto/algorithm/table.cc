@@ -6,6 +6,7 @@
 #include "sotto/algorithm/choco.h"
 #include "sotto/algorithm/d_psgd.h"
 #include "sotto/algorithm/local.h"
+#include "sotto/algorithm/parameter_server.h"
 #include "sotto/algorithm/push_sum.h"
 #include "sotto/algorithm/sync.h"
 
@@ -27,6 +28,9 @@ constexpr AlgorithmEntry table[] = {
      false, help_slowmo, make_slowmo},
     {"diloco", "as local, with AdamW inside and a Nesterov step outside, of parts of the model in turn",
      "Douillard et al., 2023 and 2025", false, true, false, help_diloco, make_diloco, "adamw"},
+    {"parameter_server", "workers send gradients to servers, which make the steps and send the model back",
+     "Li et al., OSDI 2014; Ho et al., NeurIPS 2013", true, false, false, help_parameter_server, make_parameter_server,
+     "auto", idle_parameter_server},
 };
 
 const AlgorithmEntry& entry_of(const Sentence& sentence) {
@@ -42,7 +46,7 @@ std::span<const AlgorithmEntry> algorithm_table() { return table; }
 std::string algorithm_list() {
   std::string text = "\nAlgorithms:\n";
   for (const AlgorithmEntry& entry : table) {
-    text += fmt::format("  {:<12} {}; {}\n", entry.name, entry.summary, entry.paper);
+    text += fmt::format("  {:<16} {}; {}\n", entry.name, entry.summary, entry.paper);
   }
   for (const AlgorithmEntry& entry : table) {
     const std::string options = entry.help();

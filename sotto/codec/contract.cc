@@ -90,6 +90,17 @@ Contract of_products(const Contract& factors, std::size_t atoms) {
   return products;
 }
 
+double contraction_of(const Contract& contract) {
+  switch (contract.kind) {
+    case Contract::Kind::exact:
+    case Contract::Kind::rounding: return 1;
+    case Contract::Kind::unbiased: return std::max(0.0, 1 - contract.omega);
+    case Contract::Kind::contraction: return contract.delta;
+    case Contract::Kind::none: break;
+  }
+  return 0;
+}
+
 std::string describe(const Contract& contract) {
   return fmt::format("{}; {}; {}{}", error_text(contract), input_text(contract), grain_text(contract),
                      contract.linear ? "; linear" : "");

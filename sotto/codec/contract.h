@@ -14,6 +14,10 @@ Contract compose(const Contract& first, const Contract& then);
 // What a stage for the factors of products u v^T promises of the sum of `atoms` orthogonal products.
 Contract of_products(const Contract& factors, std::size_t atoms);
 
+// The delta of a contraction, in whatever form the codec declares it; 0: what it leaves out has no bound below the
+// whole.
+double contraction_of(const Contract& contract);
+
 // "unbiased, variance <= 1.5 |x|^2; gradients and differences; parts cut at blocks of 512"
 std::string describe(const Contract& contract);
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/memory/memory.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/mailbox.h"
+
+namespace sotto {
+
+// A worker's gradients on their way to servers: its memory and codec. What left is not held back any more, whatever a
+// server makes of it.
+class Uplink {
+ public:
+  Uplink(const Method& method, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks);
+
+  void send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Phases& phases);
+  std::size_t max_bytes(const Layout& layout) const { return codec_->max_bytes(layout, {0, layout.size()}); }
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  std::unique_ptr<Memory> memory_;
+  std::shared_ptr<Codec> codec_;
+  Message message_;
+};
+
+// A method that each rank can use by itself, and whose messages a server can decode one by one: ConfigError.
+Method uplink_method(const std::string& sentence, std::span<const BucketPlan> buckets);
+
+}  // namespace sotto

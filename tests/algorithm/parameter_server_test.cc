@@ -1,0 +1,353 @@
+// Workers and servers on threads: exact answers, bits, bytes, and how a group stops and resumes.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/server_note.h"
+#include "sotto/algorithm/shard.h"
+#include "sotto/comm/threads.h"
+#include "tests/algorithm/perceptron.h"
+#include "tests/algorithm/quadratic.h"
+#include "tests/support/store.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Perceptron;
+using test::Quadratic;
+
+std::string with(std::string_view options) { return "parameter_server(" + std::string(options) + ")"; }
+
+std::unique_ptr<Algorithm> make(const std::string& sentence, const std::string& codec, Worker& worker,
+                                Communicator& communicator) {
+  AlgorithmOptions options;
+  options.codec = codec;
+  return make_algorithm("--algorithm", sentence, options, worker.buckets(), communicator);
+}
+
+void expect_same_bits(std::span<const float> found, std::span<const float> wanted, const std::string& what) {
+  ASSERT_EQ(found.size(), wanted.size());
+  ASSERT_EQ(0, std::memcmp(found.data(), wanted.data(), wanted.size_bytes())) << what;
+}
+
+// All ranks' parameters are the same, to the last bit.
+void expect_replicas(std::span<const float> mine, Communicator& communicator, const std::string& what) {
+  std::vector<float> first(mine.begin(), mine.end());
+  communicator.broadcast(std::as_writable_bytes(std::span(first)), 0);
+  expect_same_bits(mine, first, what);
+}
+
+class Servers : public testing::TestWithParam<int> {};
+
+// The mean that a server makes is that which every rank makes in gather, in rank order.
+TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
+  for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)", "momentum | topk(0.1) | qsgd(bits=4)"}) {
+    for (const int servers : {1, 2}) {
+      if (servers > GetParam()) continue;
+      run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+        const auto clone = communicator.clone();
+        const char* optimiser = std::string_view(codec).starts_with("momentum") ? "sgd" : "adam";
+        Perceptron worker(communicator.rank(), optimiser), other(communicator.rank(), optimiser);
+        AlgorithmOptions options;
+        options.codec = codec;
+        options.aggregator = "gather";
+        const auto sync = make_algorithm("test", "sync", options, other.buckets(), *clone);
+        const std::string sentence = with("down=f32, servers=" + std::to_string(servers));
+        const auto served = make(sentence, codec, worker, communicator);
+        for (std::uint64_t step = 0; step < 12; ++step) {
+          const double loss = sync->step(other, {step, 0.01, false}).loss;
+          EXPECT_EQ(served->step(worker, {step, 0.01, false}).loss, loss);
+          expect_same_bits(worker.parameters(), other.parameters(), sentence + codec);
+        }
+        served->rest();
+        expect_same_bits(worker.parameters(), other.parameters(), "at rest");
+      });
+    }
+  }
+}
+
+TEST_P(Servers, KeepReplicasEqualWithCodedModels) {
+  for (const char* sentence : {"servers=1", "down=sign(block=64)", "down=(topk(0.2) | qsgd(bits=6))"}) {
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      Perceptron worker(communicator.rank(), "sgd(momentum=0.5)");
+      const auto served = make(with(sentence), "ef | topk(0.2)", worker, communicator);
+      double first = 0, last = 0;
+      for (std::uint64_t step = 0; step < 60; ++step) {
+        last = served->step(worker, {step, 0.05, false}).loss;
+        if (step == 0) first = last;
+        expect_replicas(worker.parameters(), communicator, sentence);
+      }
+      EXPECT_LT(last, 0.7 * first) << sentence;
+      served->rest();
+      expect_replicas(worker.parameters(), communicator, sentence);
+    });
+  }
+}
+
+// The sum of |x - (r + 1)|^2 / 2 is least at the mean of the targets. Where nobody waits the test lets nobody run away.
+TEST_P(Servers, ComeToTheLeastSum) {
+  const int ranks = GetParam();
+  const double target = (ranks + 1) / 2.0;
+  const std::string all = std::to_string(ranks);
+  for (const auto& [sentence, codec, near] : {std::tuple{with("mode=sync"), "none", 1e-3},
+                                              {with("mode=sync"), "qsgd(bits=4)", 0.05},
+                                              {with("mode=sync, down=topk(0.3)"), "ef | topk(0.3)", 0.05},
+                                              {with("gradients=" + all), "none", 1e-3},
+                                              {with("mode=stale, bound=0"), "none", 0.05},
+                                              {with("mode=stale, bound=3"), "none", 0.05},
+                                              {with("mode=stale, bound=2, down=qsgd(bits=6)"), "f16", 0.1},
+                                              {with("mode=async"), "none", 0.1},
+                                              {with("mode=async, down=topk(0.5)"), "qsgd(bits=4)", 0.1}}) {
+    run_threads(ranks, 20s, [&, &sentence = sentence, &codec = codec, &near = near](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      const auto served = make(sentence, codec, worker, communicator);
+      for (std::uint64_t step = 0; step < 500; ++step) {
+        served->step(worker, {step, 0.01, false});
+        if (step % 4 == 3) communicator.barrier();
+      }
+      served->rest();
+      for (const std::size_t i : {0U, 3U, 33U, 50U}) {
+        EXPECT_NEAR(worker.parameters()[i], target, near) << sentence << ", " << codec;
+      }
+      expect_replicas(worker.parameters(), communicator, sentence);
+    });
+  }
+}
+
+// Whoever is in time, all have the same target. Others are late, and dropped or carried.
+TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
+  const std::string some = "gradients=" + std::to_string(std::min(2, GetParam()));
+  for (const std::string& sentence : {some, some + ", late=carry", std::string("gradients=1, down=topk(0.5)")}) {
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      Quadratic worker(1);
+      const auto served = make(with(sentence), "none", worker, communicator);
+      for (std::uint64_t step = 0; step < 400; ++step) served->step(worker, {step, 0.02, false});
+      served->rest();
+      EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << sentence;
+      expect_replicas(worker.parameters(), communicator, sentence);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Servers, testing::Values(1, 2, 3, 4, 7, 8));
+
+// Takes each step when the test lets it.
+class Held final : public Worker {
+ public:
+  Held(int rank, std::function<void(std::uint64_t)> before) : inner_(rank), before_(std::move(before)) {}
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return inner_.optimiser(); }
+  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override {
+    before_(step);
+    return inner_.compute_gradient(step, ready);
+  }
+
+ private:
+  Quadratic inner_;
+  std::function<void(std::uint64_t)> before_;
+};
+
+// The slow worker begins its step when another one has come as far ahead as it may.
+TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
+  constexpr std::uint64_t bound = 3, steps = 12;
+  for (const char* mode : {"mode=stale, bound=3", "mode=async"}) {
+    const bool bounded = std::string_view(mode).starts_with("mode=stale");
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::uint64_t slow = 0, fast = 0;
+    run_threads(3, 20s, [&](Communicator& communicator) {
+      Held worker(communicator.rank(), [&](std::uint64_t step) {
+        std::unique_lock lock(mutex);
+        if (communicator.rank() == 2) {
+          slow = step;
+          const std::uint64_t ahead = std::min(steps - 1, bounded ? step + bound : steps);
+          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return fast >= ahead; })) << mode;
+        } else if (communicator.rank() == 0) {
+          fast = step;
+          EXPECT_LE(step, bounded ? slow + 1 + bound : steps);
+          changed.notify_all();
+        }
+      });
+      const auto served = make(with(mode), "none", worker, communicator);
+      for (std::uint64_t step = 0; step < steps; ++step) served->step(worker, {step, 0.01, false});
+      served->rest();
+      expect_replicas(worker.parameters(), communicator, mode);
+    });
+  }
+}
+
+// A straggler that comes back late is answered like anybody, and nobody waited for it.
+TEST(ParameterServer, GoesOnWithoutAStraggler) {
+  for (const char* sentence : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int ended = 0;
+    run_threads(3, 20s, [&](Communicator& communicator) {
+      Held worker(communicator.rank(), [&](std::uint64_t step) {
+        std::unique_lock lock(mutex);
+        if (communicator.rank() == 1 && step == 2) {
+          EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return ended > 0; })) << sentence;
+        }
+      });
+      const auto served = make(with(sentence), "none", worker, communicator);
+      for (std::uint64_t step = 0; step < 30; ++step) served->step(worker, {step, 0.05, false});
+      {
+        const std::lock_guard lock(mutex);
+        if (communicator.rank() != 1) ++ended;
+        changed.notify_all();
+      }
+      served->rest();
+      expect_replicas(worker.parameters(), communicator, sentence);
+    });
+  }
+}
+
+TEST(ParameterServer, WithServersThatDoNothingElse) {
+  for (const char* sentence : {"dedicated=true", "servers=2, dedicated=true", "servers=2, dedicated=true, mode=async",
+                               "dedicated=true, down=topk(0.3)", "dedicated=true, mode=stale, bound=1",
+                               "servers=2, dedicated=true, gradients=1"}) {
+    const int idle = idle_ranks("test", with(sentence), 4);
+    ASSERT_EQ(idle, std::string_view(sentence).starts_with("servers=2") ? 2 : 1);
+    run_threads(4, 20s, [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank() < idle ? 77 : 1);  // that of a server must not matter
+      worker.fails = communicator.rank() < idle;
+      const auto served = make(with(sentence), "none", worker, communicator);
+      StepReport report;
+      for (std::uint64_t step = 0; step < 400; ++step) report = served->step(worker, {step, 0.02, false});
+      EXPECT_LT(report.loss, 1e-3);
+      served->rest();
+      EXPECT_NEAR(worker.parameters()[3], 2, 0.01) << sentence;
+      expect_replicas(worker.parameters(), communicator, sentence);
+      served->step(worker, {400, 0.02, false});
+      served->rest();
+      served->rest();
+      expect_replicas(worker.parameters(), communicator, sentence);
+    });
+  }
+}
+
+TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
+  for (const char* sentence : {"mode=sync", "servers=2", "gradients=2", "mode=stale", "mode=async, servers=3",
+                               "servers=2, dedicated=true", "dedicated=true, mode=async"}) {
+    for (const int asked : {0, 1, 3}) {
+      std::vector<std::uint64_t> ended(4);
+      run_threads(4, 20s, [&](Communicator& communicator) {
+        Quadratic worker(communicator.rank());
+        const auto served = make(with(sentence), "none", worker, communicator);
+        std::uint64_t step = 0;
+        while (!served->step(worker, {step, 0.01, step >= 7 && communicator.rank() == asked}).stop) ++step;
+        served->rest();
+        ended[static_cast<std::size_t>(communicator.rank())] = step;
+      });
+      for (const std::uint64_t step : ended) EXPECT_EQ(step, ended[0]) << sentence << ", rank " << asked;
+      EXPECT_GE(ended[0], 7U);
+    }
+  }
+}
+
+// As docs/algorithms.md says. Rooms are those of codecs whose messages all have the same size.
+TEST(ParameterServer, SendsWhatTheFormulaSays) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (const auto& [sentence, servers, dedicated] : {std::tuple{"servers=1", 1, false},
+                                                       {"servers=2, down=f16", 2, false},
+                                                       {"dedicated=true", 1, true},
+                                                       {"servers=2, dedicated=true", 2, true},
+                                                       {"gradients=1", 1, false},
+                                                       {"mode=async", 1, false},
+                                                       {"mode=stale, servers=2", 2, false}}) {
+      if (servers + (dedicated ? 1 : 0) > ranks) continue;
+      const std::string down = std::string_view(sentence).ends_with("f16") ? "f16" : "qsgd(bits=4)";
+      run_threads(ranks, 20s,
+                  [&, &sentence = sentence, &servers = servers, &dedicated = dedicated](Communicator& communicator) {
+                    Perceptron worker(communicator.rank(), "sgd");
+                    const auto served = make(with(sentence), "qsgd(bits=4)", worker, communicator);
+                    const auto size = [&](const std::string& codec, std::span<const BucketPlan> buckets) {
+                      std::uint64_t sum = 0;
+                      for (const BucketPlan& b : buckets)
+                        sum += make_codec("", codec)->max_bytes(b.layout, {0, b.layout.size()});
+                      return sum;
+                    };
+                    const int rank = communicator.rank();
+                    const auto shards = share_out(worker.buckets(), static_cast<std::size_t>(servers));
+                    const auto workers = static_cast<std::uint64_t>(dedicated ? ranks - servers : ranks);
+                    const bool serves = rank < servers, trains = !dedicated || !serves;
+                    std::vector<BucketPlan> mine;
+                    if (serves) {
+                      for (const Shard::Part& part : shards[static_cast<std::size_t>(rank)].parts())
+                        mine.push_back(part.plan);
+                    }
+                    constexpr std::uint64_t note = ServerNote::bytes;
+                    std::uint64_t step_bytes = 0, rest_bytes = 0;
+                    if (trains) {
+                      const auto others = static_cast<std::uint64_t>(servers - (serves ? 1 : 0));
+                      step_bytes += size("qsgd(bits=4)", worker.buckets()) - size("qsgd(bits=4)", mine) + note * others;
+                      rest_bytes += note * others;
+                    } else if (rank > 0) {
+                      step_bytes += note;
+                      rest_bytes += note;
+                    }
+                    if (serves) {
+                      const std::uint64_t others = workers - (trains ? 1 : 0);
+                      step_bytes += others * (note + size(down, mine));
+                      rest_bytes += others * note;
+                      if (dedicated && rank == 0) {
+                        step_bytes += note * static_cast<std::uint64_t>(servers - 1);
+                        rest_bytes += note * static_cast<std::uint64_t>(servers - 1);
+                      }
+                    }
+                    std::uint64_t before = served->traffic().bytes_sent;
+                    for (std::uint64_t step = 0; step < 4; ++step) served->step(worker, {step, 0.01, false});
+                    served->rest();
+                    EXPECT_EQ(served->traffic().bytes_sent - before, 4 * step_bytes + rest_bytes)
+                        << sentence << ", " << ranks;
+                    before = served->traffic().bytes_sent;
+                    served->rest();
+                    EXPECT_EQ(served->traffic().bytes_sent - before, rest_bytes) << sentence << ", " << ranks;
+                  });
+    }
+  }
+}
+
+TEST(ParameterServer, ResumesToTheSameBits) {
+  for (const auto& [sentence, codec] : {std::tuple{"servers=1", "none"},
+                                        {"servers=2", "ef | topk(0.05) | qsgd(bits=4)"},
+                                        {"down=topk(0.2)", "svd | topk(0.5)"},
+                                        {"dedicated=true, down=sign(block=32)", "momentum | topk(0.1)"},
+                                        {"down=svd(2)", "qsgd(bits=4)"}}) {
+    run_threads(3, 20s, [&, &sentence = sentence, &codec = codec](Communicator& communicator) {
+      const auto clone = communicator.clone();
+      Perceptron worker(communicator.rank(), "sgd(momentum=0.5)"), other(communicator.rank(), "sgd(momentum=0.5)");
+      const auto algorithm = make(with(sentence), codec, worker, communicator);
+      const auto again = make(with(sentence), codec, other, *clone);
+      for (std::uint64_t step = 0; step < 16; ++step) {
+        if (step == 9) {
+          algorithm->rest();
+          std::ranges::copy(worker.parameters(), other.parameters().begin());
+          again->enter(step);
+          test::Store store;
+          algorithm->visit_state(store);
+          worker.optimiser().visit_state(store);
+          store.reading = true;
+          again->visit_state(store);
+          other.optimiser().visit_state(store);
+        }
+        algorithm->step(worker, {step, 0.02, false});
+        if (step < 9) continue;
+        again->step(other, {step, 0.02, false});
+        algorithm->rest();
+        again->rest();
+        expect_same_bits(other.parameters(), worker.parameters(), sentence);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sotto

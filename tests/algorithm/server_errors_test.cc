@@ -1,0 +1,116 @@
+// What workers and servers refuse, and what an error does to a group.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <condition_variable>
+#include <mutex>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "tests/algorithm/quadratic.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::message_of;
+using test::Quadratic;
+
+constexpr std::array modes = {"parameter_server", "parameter_server(mode=async)",
+                              "parameter_server(mode=stale, bound=1)", "parameter_server(servers=2, dedicated=true)",
+                              "parameter_server(servers=2, gradients=3)"};
+
+TEST(ServerErrors, OfAWorkerIsTheOneThatIsReported) {
+  for (const char* mode : modes) {
+    EXPECT_THROW(run_threads(5, 20s,
+                             [&](Communicator& communicator) {
+                               Quadratic worker(communicator.rank());
+                               const auto served = make_algorithm("test", mode, {}, worker.buckets(), communicator);
+                               for (std::uint64_t step = 0; step < 1000000; ++step) {
+                                 worker.fails = communicator.rank() == 3 && step == 2;
+                                 served->step(worker, {step, 0.01, false});
+                               }
+                             }),
+                 NumericError)
+        << mode;
+  }
+}
+
+// Rank 3 takes no third step: all others end, and say so.
+TEST(ServerErrors, NameARankThatStalls) {
+  for (const char* mode : modes) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> reasons(5);
+    int failed = 0;
+    const auto begin = Clock::now();
+    run_threads(5, 800ms, [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      const auto served = make_algorithm("test", mode, {}, worker.buckets(), communicator);
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      reasons[rank] = message_of([&] {
+        for (std::uint64_t step = 0;; ++step) {
+          if (rank == 3 && step == 2) {
+            std::unique_lock lock(mutex);
+            EXPECT_TRUE(changed.wait_for(lock, 30s, [&] { return failed > 0; }));
+            throw CommError("wakes up too late");
+          }
+          served->step(worker, {step, 0.01, false});
+        }
+      });
+      const std::lock_guard lock(mutex);
+      ++failed;
+      changed.notify_all();
+    });
+    EXPECT_NE(reasons[0].find("waits for rank 3"), std::string::npos) << mode << ": " << reasons[0];
+    for (const std::string& reason : reasons) EXPECT_NE(reason, "") << mode;
+    EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 30) << mode;
+  }
+}
+
+TEST(ServerErrors, SayWhatToDo) {
+  run_threads(3, 20s, [](Communicator& communicator) {
+    const auto why = [&](const std::string& options, const char* codec, const char* optimiser = "sgd") {
+      Quadratic worker(communicator.rank(), optimiser);
+      AlgorithmOptions all;
+      all.codec = codec;
+      const std::string sentence = "parameter_server(" + options + ")";
+      return message_of([&] {
+        const auto served = make_algorithm("--algorithm", sentence, all, worker.buckets(), communicator);
+        served->step(worker, {0, 0.1, false});
+        served->rest();
+      });
+    };
+    const auto expect = [](const std::string& message, const char* part) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    };
+    expect(why("mode=syn", "none"), "mode must be");
+    expect(why("gradients=4", "none"), "gradients=4 of 3 workers");
+    expect(why("gradients=3, servers=1, dedicated=true", "none"), "gradients=3 of 2 workers");
+    expect(why("mode=async, gradients=2", "none"), "gradients is of mode=sync");
+    expect(why("bound=2", "none"), "bound is of mode=stale");
+    expect(why("late=carry", "none"), "late is of gradients=K");
+    expect(why("servers=4", "none"), "servers=4 of 3 ranks");
+    expect(why("servers=3, dedicated=true", "none"), "nobody is left to train");
+    expect(why("down=signs", "none"), "for gradients alone");
+    expect(why("down=ef", "none"), "no memory");
+    expect(why("down=qsgd(bits=1, bucket=100000, norm=l2)", "none"), "a contraction is wanted");
+    expect(why("", "power"), "made by all ranks together");
+    expect(why("", "signsgd"), "published with the aggregator `vote`");
+    expect(why("", "terngrad(shared=true)"), "ranks agree on its scales");
+    expect(why("", "none", "onebit-adam"), "servers alone have");
+    EXPECT_EQ(why("down=(topk(0.5) | f16)", "ef | sign"), "");
+    EXPECT_EQ(why("", "signs"), "") << "models go back dense";
+  });
+  run_threads(8, 20s, [](Communicator& communicator) {
+    Quadratic worker(communicator.rank());
+    const std::string why = message_of(
+        [&] { make_algorithm("--algorithm", "parameter_server(servers=4)", {}, worker.buckets(), communicator); });
+    EXPECT_NE(why.find("servers=4 of 3 buckets"), std::string::npos) << why;
+  });
+}
+
+}  // namespace
+}  // namespace sotto

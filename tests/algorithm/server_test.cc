@@ -1,0 +1,343 @@
+// What a server makes of what comes, in an order that the test chooses: no threads.
+#include "sotto/algorithm/server.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+#include "sotto/optim/sgd.h"
+#include "tests/support/message_of.h"
+#include "tests/support/store.h"
+
+namespace sotto {
+namespace {
+
+using Kind = ServerNote::Kind;
+using Mode = ServerPlan::Mode;
+using test::message_of;
+
+std::vector<BucketPlan> some_buckets() {
+  Layout layout;
+  layout.append("first", {20});
+  layout.append("second", {3, 5});
+  return plan_buckets(layout, 64);
+}
+
+// A server, and workers that have the model that it sent them last.
+class Group {
+ public:
+  explicit Group(const ServerPlan& plan, const char* down = "f32")
+      : plan_(plan),
+        buckets_(some_buckets()),
+        shard_(share_out(buckets_, 1).front()),
+        codec_(make_codec("test", "f32")),
+        down_(down, nullptr, buckets_),
+        optimiser_(make_sgd({0, false, 0}, 256)),
+        server_(plan, 0, shard_, make_codec("test", "f32"), Downlink(down, nullptr, buckets_), 1, 0,
+                [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
+    workers_.resize(static_cast<std::size_t>(plan.ranks));
+    for (Worker& worker : workers_) worker.model.resize(size());
+    server_.begin(0, workers_[0].model, *optimiser_);
+  }
+
+  std::size_t size() const { return 256; }
+  // This worker's gradient is `value` in every element.
+  void gradient(int rank, float value, double lr = 1, std::uint64_t stop = ServerNote::never) {
+    Worker& worker = of(rank);
+    for (const Shard::Part& part : shard_.parts()) {
+      std::vector<float> values(part.own.size());
+      for (const Segment& segment : part.plan.layout.segments()) {
+        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(segment.offset), segment.numel(), value);
+      }
+      send(rank, part.index, values);
+    }
+    note(rank, {.kind = Kind::gradient, .step = worker.step, .version = worker.version, .stop = stop, .rate = lr});
+  }
+  void send(int rank, std::uint16_t bucket, std::vector<float>& values) {
+    const Range whole{0, values.size()};
+    Message message;
+    codec_->encode({values, &buckets_[bucket].layout, bucket},
+                   {1, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(of(rank).step)}, {}, {&whole, 1},
+                   {&message, 1});
+    server_.take(rank, message.bytes());
+  }
+  void note(int rank, const ServerNote& note) {
+    std::vector<std::byte> bytes(ServerNote::bytes);
+    write_note(note, bytes);
+    server_.take(rank, bytes);
+  }
+  void rest(int rank) { note(rank, {.kind = Kind::rest, .step = of(rank).step}); }
+
+  Server& server() { return server_; }
+  // How many answers a worker got, and what it then has.
+  std::uint64_t steps(int rank) { return of(rank).step; }
+  std::uint64_t stop(int rank) { return of(rank).stop; }
+  std::uint64_t version(int rank) { return of(rank).version; }
+  float value(int rank) { return of(rank).model[buckets_[0].range.begin]; }
+  const std::vector<float>& model(int rank) { return of(rank).model; }
+  std::vector<float> carried() {
+    test::Store store;
+    server_.visit_state(store);
+    return store.floats.at("carried");
+  }
+  float servers_value() { return server_.model()[0]; }
+
+ private:
+  struct Worker {
+    std::vector<float> model;
+    std::uint64_t step = 0, version = 0, stop = ServerNote::never;
+  };
+  Worker& of(int rank) { return workers_[static_cast<std::size_t>(rank)]; }
+  void answer(int to, std::span<const std::byte> bytes) {
+    const ServerNote note = read_note(bytes, 0);
+    Worker& worker = of(to);
+    worker.stop = note.stop;
+    if (note.kind != Kind::model) return;
+    EXPECT_EQ(note.step, worker.step);
+    down_.decode(shard_, bytes.subspan(ServerNote::bytes), {.step = static_cast<std::uint32_t>(worker.step)},
+                 worker.model);
+    worker.version = note.version;
+    ++worker.step;
+  }
+
+  ServerPlan plan_;
+  std::vector<BucketPlan> buckets_;
+  Shard shard_;
+  std::unique_ptr<Codec> codec_;
+  Downlink down_;
+  std::unique_ptr<Optimiser> optimiser_;
+  std::vector<Worker> workers_;
+  Server server_;
+};
+
+ServerPlan plan(Mode mode, int ranks, std::size_t gradients = 0) {
+  ServerPlan plan{.mode = mode, .ranks = ranks};
+  plan.gradients = gradients == 0 ? plan.workers() : gradients;
+  return plan;
+}
+
+TEST(Server, AnswersAllAtOnceInStep) {
+  Group group(plan(Mode::sync, 3));
+  for (const int rank : {2, 0}) {
+    group.gradient(rank, 3);
+    EXPECT_EQ(group.steps(rank), 0U);
+  }
+  group.gradient(1, 6, 0.5);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(group.steps(rank), 1U);
+    EXPECT_EQ(group.version(rank), 1U);
+    EXPECT_NEAR(group.value(rank), -4, 1e-6) << "the rate is that of the first of those at the same step";
+  }
+}
+
+TEST(Server, DropsWhatComesLate) {
+  Group group(plan(Mode::sync, 3, 2));
+  group.gradient(0, 2);
+  group.gradient(1, 4);
+  EXPECT_EQ(group.value(1), -3);
+  group.gradient(2, 100);  // of the model before: answered at once, with what is now
+  EXPECT_EQ(group.steps(2), 1U);
+  EXPECT_EQ(group.value(2), -3);
+  group.gradient(2, 2);  // in time again
+  EXPECT_EQ(group.steps(2), 1U);
+  group.gradient(0, 0);
+  EXPECT_EQ(group.value(2), -4);
+  EXPECT_EQ(group.steps(1), 1U) << "its gradient is still on its way, and nobody waits for it";
+}
+
+TEST(Server, CarriesWhatComesLateToTheNextUpdate) {
+  ServerPlan carry = plan(Mode::sync, 3, 2);
+  carry.carry = true;
+  Group group(carry);
+  group.gradient(0, 2);
+  group.gradient(1, 4);
+  group.gradient(2, 8);
+  EXPECT_EQ(group.value(2), -3) << "not yet";
+  group.gradient(0, 0);
+  group.gradient(1, 0);
+  EXPECT_EQ(group.value(0), -3 - 4);
+}
+
+// Each counts a k-th, whatever comes when: small whole numbers are exact.
+TEST(Server, LosesNothingOfWhatItCarries) {
+  for (const std::size_t k : {1U, 2U, 4U}) {
+    ServerPlan carry = plan(Mode::sync, 5, k);
+    carry.carry = true;
+    Group group(carry);
+    Philox random(7, Purpose::test, k);
+    std::vector<std::uint64_t> sent(5);
+    double sum = 0;
+    for (int i = 0; i < 400; ++i) {
+      const auto rank = random.below(5);
+      if (sent[rank] > group.steps(static_cast<int>(rank))) continue;  // it waits for an answer
+      const auto value = static_cast<float>(random.below(64)) - 20;
+      group.gradient(static_cast<int>(rank), value);
+      ++sent[rank];
+      sum += value;
+    }
+    for (int rank = 0; rank < 5; ++rank) {  // those that wait are answered when fewer are at work
+      if (group.steps(rank) == sent[static_cast<std::size_t>(rank)]) group.rest(rank);
+    }
+    for (int rank = 0; rank < 5; ++rank) {
+      EXPECT_EQ(group.steps(rank), sent[static_cast<std::size_t>(rank)]);
+    }
+    EXPECT_EQ(-group.servers_value() + group.carried()[0], sum / static_cast<double>(k)) << k;
+  }
+}
+
+TEST(Server, TakesEachGradientAsItComesWhereNobodyWaits) {
+  Group group(plan(Mode::async, 2));
+  for (int i = 0; i < 3; ++i) group.gradient(0, 2);
+  EXPECT_EQ(group.steps(0), 3U);
+  EXPECT_EQ(group.value(0), -3) << "each counts half, as two workers send";
+  group.gradient(1, 4);
+  EXPECT_EQ(group.value(1), -5);
+  EXPECT_EQ(group.version(1), 4U);
+}
+
+TEST(Server, HoldsTheBound) {
+  for (const std::uint64_t bound : {0U, 1U, 3U}) {
+    ServerPlan stale = plan(Mode::stale, 3);
+    stale.bound = bound;
+    Group group(stale);
+    for (std::uint64_t step = 0; step <= bound; ++step) {
+      EXPECT_EQ(group.steps(0), step);
+      group.gradient(0, 1);
+    }
+    EXPECT_EQ(group.steps(0), bound) << "one more step would be too far ahead";
+    group.gradient(1, 1);
+    EXPECT_EQ(group.steps(0), bound) << "the other one is slower";
+    group.gradient(2, 1);
+    EXPECT_EQ(group.steps(0), bound + 1);
+    EXPECT_EQ(group.steps(2), 1U);
+    EXPECT_EQ(group.steps(1), 1U);
+    EXPECT_NEAR(group.value(0), -(static_cast<float>(bound) + 3) / 3, 1e-5) << "all that came is in it";
+  }
+}
+
+// Nothing new comes: what coded differences left out follows.
+TEST(Server, WorkersComeToItsModel) {
+  for (const char* down : {"topk(0.25)", "qsgd(bits=4)", "sign(block=32)", "topk(0.5) | qsgd(bits=6)"}) {
+    for (const Mode mode : {Mode::sync, Mode::async}) {
+      Group group(plan(mode, 2), down);
+      for (int step = 0; step < 5; ++step) {
+        group.gradient(0, static_cast<float>(1 + step));
+        group.gradient(1, -0.3F);
+      }
+      for (int step = 0; step < 200; ++step) {
+        group.gradient(0, 0);
+        group.gradient(1, 0);
+      }
+      std::vector<float> wanted(group.size());
+      std::vector<float> found = group.model(1);
+      const auto buckets = some_buckets();
+      share_out(buckets, 1).front().scatter(group.server().model(), wanted);
+      if (mode == Mode::sync) {
+        test::Store store;
+        group.server().visit_state(store);
+        share_out(buckets, 1).front().scatter(store.floats.at("model"), wanted);
+      }
+      EXPECT_GT(std::abs(wanted[0]), 1);
+      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5) << down << ", " << i;
+      EXPECT_EQ(group.model(0), found) << down;
+    }
+  }
+}
+
+TEST(Server, TellsAllInTimeWhereToStop) {
+  Group group(plan(Mode::async, 3));
+  for (int i = 0; i < 4; ++i) group.gradient(0, 1);
+  group.gradient(1, 1, 1, 0);  // would like to stop
+  EXPECT_EQ(group.stop(1), 4U) << "the step that the fastest takes now";
+  group.gradient(0, 1);
+  group.gradient(2, 1);
+  EXPECT_EQ(group.stop(0), 4U);
+  EXPECT_EQ(group.stop(2), 4U);
+}
+
+TEST(Server, NamesWhomItWaitsFor) {
+  Group group(plan(Mode::sync, 3));
+  group.gradient(0, 1);
+  group.gradient(2, 1);
+  EXPECT_EQ(group.server().slowest().first, 1);
+  group.gradient(1, 1);
+  for (int rank = 0; rank < 3; ++rank) group.rest(rank);
+  EXPECT_EQ(group.server().slowest().first, -1);
+  EXPECT_TRUE(group.server().at_rest());
+}
+
+TEST(Server, RefusesWhatDoesNotBelongThere) {
+  const auto expect = [](const char* part, const std::function<void(Group&)>& act) {
+    Group group(plan(Mode::sync, 2, 2));
+    const std::string why = message_of([&] { act(group); });
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+    EXPECT_NE(why.find("message of rank"), std::string::npos) << why;
+  };
+  std::vector<float> values(32);
+  expect("buckets are missing", [](Group& g) { g.note(1, {.kind = Kind::gradient}); });
+  expect("another step", [](Group& g) { g.note(1, {.kind = Kind::gradient, .step = 1}); });
+  expect("another step", [](Group& g) {
+    g.rest(1);
+    g.rest(1);
+  });
+  expect("does not take", [](Group& g) { g.note(1, {.kind = Kind::model}); });
+  expect("does not take", [](Group& g) { g.note(1, {.kind = Kind::idle}); });
+  expect("generation 3", [](Group& g) { g.note(1, {.kind = Kind::rest, .generation = 3}); });
+  expect("came before", [&](Group& g) {
+    const auto parts = some_buckets();
+    std::vector<float> of(parts[0].range.size());
+    g.send(1, 0, of);
+    g.send(1, 0, of);
+  });
+  expect("before the last one was answered", [&](Group& g) {
+    g.gradient(1, 1);
+    std::vector<float> of(some_buckets()[0].range.size());
+    g.send(1, 0, of);
+  });
+  expect("no worker", [](Group& g) {
+    const std::vector<std::byte> nothing(ServerNote::bytes);
+    g.server().take(5, nothing);
+  });
+  expect("", [](Group& g) { g.server().take(1, {}); });
+  expect("never was", [](Group& g) {
+    for (std::uint16_t b = 0; b < some_buckets().size(); ++b) {
+      std::vector<float> of(some_buckets()[b].range.size());
+      g.send(1, b, of);
+    }
+    g.note(1, {.kind = Kind::gradient, .version = 7, .rate = 1});
+  });
+  std::vector<std::byte> note(ServerNote::bytes);
+  write_note({.kind = Kind::rest}, note);
+  for (std::size_t cut = 0; cut < note.size(); ++cut) {
+    expect("", [&](Group& g) { g.server().take(1, std::span(note).first(cut)); });
+  }
+  note.push_back(std::byte{0});
+  expect("too many", [&](Group& g) { g.server().take(1, note); });
+}
+
+TEST(Shards, AreBalancedAndWhole) {
+  Layout layout;
+  for (const std::int64_t size : {100, 1600, 300, 800, 200, 700, 64}) layout.append("x", {size});
+  const auto buckets = plan_buckets(layout, 64);
+  for (const std::size_t servers : {1U, 2U, 3U, 5U}) {
+    const auto shards = share_out(buckets, servers);
+    std::vector<float> flat(layout.size()), back(layout.size());
+    std::iota(flat.begin(), flat.end(), 1.0F);
+    std::size_t most = 0;
+    for (const Shard& shard : shards) {
+      std::vector<float> own(shard.size());
+      shard.gather(flat, own);
+      shard.scatter(own, back);
+      most = std::max(most, shard.size());
+      EXPECT_FALSE(shard.parts().empty());
+    }
+    EXPECT_EQ(back, flat);
+    EXPECT_LE(most, std::max<std::size_t>(1600, layout.size() * 4 / (3 * servers) + 16)) << servers;
+  }
+}
+
+}  // namespace
+}  // namespace sotto
