@@ -1,0 +1,124 @@
+"""Workers and servers: trained, tested, stopped, saved and continued."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from conftest import TINY, has_step, summary, wait_until
+from test_resume import check
+
+MODES = ["mode=sync", "gradients=2, late=carry", "mode=async", "mode=stale, bound=2", "servers=1, dedicated=true",
+         "mode=async, dedicated=true, down=qsgd(6)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, codec", [("mode=sync", "none"), ("down=topk(0.2)", "ef | topk(0.1)"),
+                                            ("dedicated=true", "qsgd(bits=4)")])  # fmt: skip
+def test_bits_are_the_same_after_a_resume(start, good, tmp_path, options, codec):
+    flags = [*TINY, "--algorithm", f"parameter_server({options})", "--codec", codec, "--ranks", 3]
+    check(start, good, tmp_path, flags)
+
+
+def test_in_step_it_is_gather(good, tmp_path):
+    flags = ["train", *TINY, "--ranks", 3, "--codec", "qsgd(bits=4)", "--max-steps", 12]
+    good(*flags, "--aggregator", "gather", "--train-dir", "gather")
+    good(*flags, "--algorithm", "parameter_server(down=f32)", "--check-replicas", 1, "--train-dir", "served")
+    assert summary(tmp_path / "gather")["parameters_sha256"] == summary(tmp_path / "served")["parameters_sha256"]
+    good(*flags, "--algorithm", "parameter_server(down=f32)", "--no-overlap", "--train-dir", "apart")
+    assert summary(tmp_path / "apart")["parameters_sha256"] == summary(tmp_path / "served")["parameters_sha256"]
+
+
+@pytest.mark.parametrize("options", MODES)
+def test_every_mode_trains_and_is_tested(good, tmp_path, options):
+    flags = ["train", *TINY, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 9]
+    said = good(*flags, "--max-steps", 60, "--check-replicas", 20, "--checkpoint-every", 40, "--train-dir", "run").err
+    assert "models go back as" in said
+    ended = summary(tmp_path / "run")
+    assert ended["steps"] == 60 and ended["aggregator"] == "server"
+    assert ended["test_accuracy"] > 0.5
+    tested = good("eval", "--model-dir", "run").out.splitlines()[-1]
+    assert float(re.search(r"[Ll]oss:? *([0-9.]+)", tested)[1]) == pytest.approx(ended["test_loss"], abs=1e-3)
+    good(*flags, "--max-steps", 70, "--resume", "--train-dir", "run")
+    assert summary(tmp_path / "run")["steps"] == 70
+
+
+def test_a_dry_run_says_what_is_sent(good, tmp_path):
+    for options in ["mode=sync", "mode=async", "dedicated=true"]:
+        flags = ["train", *TINY, "--ranks", 4, "--codec", "qsgd(bits=4)", "--algorithm", f"parameter_server({options})"]
+        most, least = map(int, re.search(r"sends +(\d+) bytes a step at most, (\d+) at least", good(*flags, "--dry-run").out).groups())
+        good(*flags, "--max-steps", 8, "--train-dir", options)
+        rows = [row.split(",") for row in (tmp_path / options / "steps.csv").read_text().splitlines()[1:]]
+        sent = {int(row[1]): int(row[12]) for row in rows if row[0] == "5"}
+        # Over Gloo each mail has a frame of 8 bytes: models to three workers; a gradient of one bucket and a note.
+        assert max(sent.values()) == most + 3 * 8 and min(sent.values()) == least + 2 * 8 * (least > 0), (options, sent)
+
+
+def test_a_signal_to_one_rank_ends_all(start, tmp_path):
+    for options in ["mode=sync", "mode=async", "dedicated=true"]:
+        job = start("train", *TINY, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 100000,
+                    "--eval-freq", 1000000, "--train-dir", options)  # fmt: skip
+        wait_until(lambda: has_step(tmp_path / options, 10), "steps")
+        os.kill(job.rank(0 if options == "dedicated=true" else 1), signal.SIGTERM)
+        job.finish()
+        assert job.status == 128 + signal.SIGTERM, job.err
+        ended = summary(tmp_path / options)
+        assert ended["interrupted_by_signal"] == signal.SIGTERM
+        assert (tmp_path / options / f"model_step_{ended['steps']}").is_dir()
+        job.nothing_left()
+
+
+@pytest.mark.parametrize("options", ["mode=sync", "mode=async", "servers=1, dedicated=true"])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_rank_that_dies_ends_all(start, tmp_path, options, rank):
+    job = start("train", *TINY, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 100000,
+                "--eval-freq", 1000000, "--train-dir", "run")  # fmt: skip
+    wait_until(lambda: has_step(tmp_path / "run", 10), "steps")
+    os.kill(job.rank(rank), signal.SIGKILL)
+    job.finish()
+    assert job.status != 0 and f"rank {rank}" in job.err, job.err
+    job.nothing_left()
+
+
+@pytest.mark.parametrize("options", ["mode=sync", "mode=async"])
+def test_a_rank_that_stalls_ends_all_and_is_named(start, tmp_path, options):
+    job = start("train", *TINY[:-1], 4, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 100000,
+                "--eval-freq", 1000000, "--train-dir", "run")  # fmt: skip
+    wait_until(lambda: has_step(tmp_path / "run", 10), "steps")
+    stalled = job.rank(2)
+    os.kill(stalled, signal.SIGSTOP)
+    wait_until(lambda: len(job.ranks()) <= 1, "the others to end")
+    os.kill(stalled, signal.SIGCONT)
+    job.finish()
+    assert job.status != 0 and "waits for rank 2" in job.err, job.err
+    job.nothing_left()
+
+
+def test_what_does_not_fit_is_refused(run):
+    for flags, words in [
+        (["--algorithm", "parameter_server(servers=4)"], "servers=4 of 3 ranks"),
+        (["--algorithm", "parameter_server(servers=3, dedicated=true)"], "nobody is left to train"),
+        (["--algorithm", "parameter_server(servers=2)"], "servers=2 of 1 buckets"),
+        (["--algorithm", "parameter_server(mode=asink)"], "mode must be"),
+        (["--algorithm", "parameter_server(bound=2)"], "bound is of mode=stale"),
+        (["--algorithm", "parameter_server(gradients=3, dedicated=true)"], "gradients=3 of 2 workers"),
+        (["--algorithm", "parameter_server(down=signs)"], "for gradients alone"),
+        (["--algorithm", "parameter_server", "--codec", "power"], "made by all ranks together"),
+        (["--algorithm", "parameter_server", "--optimiser", "onebit-adam"], "servers alone have"),
+        (["--algorithm", "parameter_server", "--average-iterates", 5], "--average-iterates: servers"),
+        (["--algorithm", "parameter_server", "--aggregator", "gather"], "--aggregator: `parameter_server` has none"),
+        (["--algorithm", "parameter_server", "--codec-warmup", "exponential"], "one codec for the whole run"),
+        (["--algorithm", "parameter_server", "--topology", "ring"], "exchanges with no neighbours"),
+        (["--algorithm", "parameter_server", "--final-average"], "same model on all ranks"),
+    ]:
+        job = run("train", *TINY, "--ranks", 3, "--max-steps", 2, *flags)
+        assert job.status != 0 and words in job.err, (flags, job.err)
+        job.nothing_left()
+
+
+def test_the_rate_shrinks_as_asked(good, tmp_path):
+    good("train", *TINY, "--ranks", 2, "--algorithm", "parameter_server", "--lr", 0.1, "--lr-shrinkage", 0.95,
+         "--lr-shrink-every", 3, "--max-steps", 7, "--train-dir", "run")  # fmt: skip
+    header, *rows = [row.split(",") for row in (tmp_path / "run" / "steps.csv").read_text().splitlines()]
+    rates = {int(row[0]): float(row[header.index("lr")]) for row in rows}
+    assert [rates[step] for step in (0, 3, 6)] == pytest.approx([0.1, 0.095, 0.09025])
