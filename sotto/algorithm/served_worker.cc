@@ -28,6 +28,7 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
       downlink_(down, std::make_shared<Workers>(options.codec_threads), buckets),
       versions_(shards.size()),
       heard_(shards.size()),
+      ready_at_(buckets.size()),
       ready_([this](std::size_t bucket) {
         if (options_.overlap) post(bucket);
       }) {
@@ -54,6 +55,7 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   while (posted_ < buckets_.size()) post(posted_);
   report_.compute = lap.lap();
   thread_.wait();
+  const Timer hearing;
   for (const int server : servers_) {
     tell(server, {.kind = Kind::gradient,
                   .step = input.step,
@@ -73,9 +75,10 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
     versions_[static_cast<std::size_t>(server)] = note.version;
     decode += timer.seconds();
   });
-  report_.wait = lap.lap();
-  report_.phases.network += report_.wait - decode;
+  report_.phases.network += hearing.seconds() - decode;
   report_.phases.decode += decode;
+  report_.wait = lap.lap();
+  report_.queue /= static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   report_.stop = stops(input.step);
   return report_;
 }
@@ -125,12 +128,14 @@ void ServedWorker::post(std::size_t index) {
   const auto gradient = worker_->gradient().subspan(range.begin, range.size());
   const auto offered = worker_->optimiser().outgoing(gradient, range.begin);
   if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
+  ready_at_[index] = Clock::now();
   thread_.post([this, index] { send(index); });
   posted_ = index + 1;
 }
 
 void ServedWorker::send(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
+  report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
   const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                       static_cast<std::uint16_t>(index)};
   uplink_.send(bucket, key_, owner_[index], *requests_, report_.phases);

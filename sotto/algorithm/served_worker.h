@@ -61,10 +61,11 @@ class ServedWorker {
   std::vector<std::uint64_t> versions_;  // of each server's model here
   std::vector<bool> heard_;              // of each server
   std::uint64_t stop_ = ServerNote::never;
+  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   std::function<void(std::size_t)> ready_;
   Worker* worker_ = nullptr;
   Key key_;
-  StepReport report_;  // phases are written by the communication thread until wait()
+  StepReport report_;  // phases and queue are written by the communication thread until wait()
   std::size_t posted_ = 0;
   CommThread thread_;  // last: it ends before what its work uses
 };
