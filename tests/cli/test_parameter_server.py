@@ -50,8 +50,10 @@ def test_a_dry_run_says_what_is_sent(good, tmp_path):
         good(*flags, "--max-steps", 8, "--train-dir", options)
         header, *rows = [row.split(",") for row in (tmp_path / options / "steps.csv").read_text().splitlines()]
         sent = {int(row[1]): int(row[header.index("bytes_sent")]) for row in rows if row[0] == "5"}
-        # Over Gloo each mail has a frame of 8 bytes: models to three workers; a gradient of one bucket and a note.
-        assert max(sent.values()) == most + 3 * 8 and min(sent.values()) == least + 2 * 8 * (least > 0), (options, sent)
+        # Over Gloo each mail has a frame of 8 bytes: a gradient of one bucket, and a note; models to three workers. A
+        # server that waits for nobody, or has no worker, may be ahead of its rank's own step.
+        assert sent[3] == least + 2 * 8, (options, sent)
+        assert sent[0] == most + 3 * 8 or options != "mode=sync", (options, sent)
 
 
 def test_a_signal_to_one_rank_ends_all(start, tmp_path):
