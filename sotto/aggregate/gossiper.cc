@@ -9,36 +9,35 @@
 #include "sotto/core/timer.h"
 
 namespace sotto {
-namespace {
 
-std::unique_ptr<Codec> codec_of(std::string_view where, std::string_view sentence, std::shared_ptr<Workers> workers) {
+std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_view sentence, const Layout& layout,
+                                         std::shared_ptr<Workers> workers, Contract::Input input) {
+  const auto refuse = [&](std::string_view why) {
+    throw ConfigError(std::string(where) + " " + std::string(sentence) + ": " + std::string(why));
+  };
   const Method method = read_method(where, sentence);
   if (method.by_itself || !method.memory.empty()) {
-    throw ConfigError(std::string(where) + " " + std::string(sentence) +
-                      ": models are exchanged, so no memory and no aggregator can stand in it");
+    refuse("models are exchanged, so no memory and no aggregator can stand in it");
   }
-  return make_codec(where, method.codec, std::move(workers));
+  auto codec = make_codec(where, method.codec, std::move(workers));
+  if (codec->contract(layout).input < input) {
+    refuse(input == Contract::Input::model
+               ? "models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
+                 "differences, takes other codecs, too"
+               : "differences of models are exchanged, and it is for gradients alone");
+  }
+  return codec;
 }
-
-}  // namespace
 
 Gossiper::Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
                    Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input)
-    : codec_(codec_of(where, codec, std::move(workers))),
+    : codec_(make_gossip_codec(where, codec, layout, std::move(workers), input)),
       encoder_(codec_),
       topology_(std::move(topology)),
       mixing_(std::move(mixing)),
       layout_(std::move(layout)),
       rank_(rank),
-      room_(codec_->max_bytes(layout_, {0, layout_.size()})) {
-  if (contract().input >= input) return;
-  throw ConfigError(
-      std::string(where) + " " + std::string(codec) +
-      (input == Contract::Input::model
-           ? ": models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
-             "differences, takes other codecs, too"
-           : ": differences of models are exchanged, and it is for gradients alone"));
-}
+      room_(codec_->max_bytes(layout_, {0, layout_.size()})) {}
 
 void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
                    Phases& phases) {

@@ -21,6 +21,12 @@ struct GossipNote {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // the smallest that anybody said
 };
 
+// The codec of a sentence without memory, or of a preset of one, for models of this layout, or for differences of
+// models. ConfigError, which begins with `where`, when it may not be used on such an input.
+std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_view sentence, const Layout& layout,
+                                         std::shared_ptr<Workers> workers = nullptr,
+                                         Contract::Input input = Contract::Input::model);
+
 // Averages a vector of each rank with those of its neighbours, round by round, without any rank waiting for one that is
 // not its neighbour: push-sum (Kempe, Dobra, Gehrke, FOCS 2003) as in Stochastic Gradient Push (Assran et al., ICML
 // 2019). The sum over ranks of vectors and of weights stays the same, with what is on its way; where the mixing is
@@ -30,8 +36,7 @@ struct GossipNote {
 // only codecs that may be used on a model are taken, unless only differences to what receivers know are exchanged.
 class Gossiper {
  public:
-  // `codec` is a sentence without memory, or a preset of one. ConfigError, which begins with `where`, when it may not
-  // be used on such an input.
+  // `codec` as of make_gossip_codec().
   Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
            Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
            Contract::Input input = Contract::Input::model);

@@ -18,6 +18,9 @@
 
 namespace sotto {
 
+class Mixing;
+class Topology;
+
 // What an algorithm drives: one rank's model, data and optimiser as flat vectors.
 class Worker {
  public:
@@ -109,6 +112,9 @@ struct AlgorithmEntry {
   std::string_view optimiser = "auto";  // that it is published with; "auto": any
   // Of so many ranks, the first so many compute no gradients; null: none. ConfigError where there are too few.
   int (*idle)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
+  std::string_view topology = "exponential";  // where nobody says another
+  // Why it cannot be had with these, in words; empty: it can. Null: with any.
+  std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
 };
 std::span<const AlgorithmEntry> algorithm_table();
 
@@ -120,6 +126,10 @@ const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view s
 
 // How many ranks, the first ones, compute no gradients; the others share out the data among themselves.
 int idle_ranks(std::string_view where, std::string_view sentence, int ranks);
+
+// ConfigError where an algorithm on graphs cannot be had on this topology, with this mixing.
+void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
+                 int ranks);
 
 // `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication
 // thread from the beginning of a step until rest().

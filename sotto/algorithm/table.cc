@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sotto/algorithm/ad_psgd.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/choco.h"
 #include "sotto/algorithm/d_psgd.h"
@@ -9,6 +10,8 @@
 #include "sotto/algorithm/parameter_server.h"
 #include "sotto/algorithm/push_sum.h"
 #include "sotto/algorithm/sync.h"
+#include "sotto/topology/mixing.h"
+#include "sotto/topology/table.h"
 
 namespace sotto {
 namespace {
@@ -20,6 +23,9 @@ constexpr AlgorithmEntry table[] = {
      "Assran et al., ICML 2019", false, false, true, help_push_sum, make_push_sum},
     {"d_psgd", "as push_sum on symmetric graphs, while the gradient is computed", "Lian et al., NeurIPS 2017", false,
      false, true, help_d_psgd, make_d_psgd},
+    {"ad_psgd", "each rank takes steps at its own speed, and averages its model with another's meanwhile",
+     "Lian et al., ICML 2018", false, false, true, help_ad_psgd, make_ad_psgd, "auto", nullptr, "bipartite_exponential",
+     problem_of_ad_psgd},
     {"choco", "each rank takes its own step, and sends the coded difference to what neighbours know of its model",
      "Koloskova et al., ICML 2019; Taheri et al., ICML 2020", false, false, true, help_choco, make_choco},
     {"local", "each rank takes h steps of its own; then all go to the mean of their models", "Lin et al., ICLR 2020",
@@ -63,6 +69,17 @@ int idle_ranks(std::string_view where, std::string_view sentence, int ranks) {
   const Sentence parsed = parse_sentence(where, sentence);
   const AlgorithmEntry& entry = entry_of(parsed);
   return entry.idle == nullptr ? 0 : entry.idle(parsed, parsed.calls.front(), ranks);
+}
+
+void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
+                 int ranks) {
+  const Sentence parsed = parse_sentence(where, sentence);
+  const AlgorithmEntry& entry = entry_of(parsed);
+  const Topology graphs = make_topology("--topology", topology, ranks);
+  const auto shares = make_mixing("--mixing", mixing, graphs);
+  if (entry.problem == nullptr) return;
+  const std::string problem = entry.problem(graphs, *shares);
+  if (!problem.empty()) fail_at(parsed, parsed.calls.front(), parsed.calls.front().position, problem);
 }
 
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,

@@ -18,8 +18,6 @@
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
-#include "sotto/topology/mixing.h"
-#include "sotto/topology/table.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"
 
@@ -42,7 +40,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
   v.option(
       "topology", topology,
-      "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: exponential");
+      "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: exponential, "
+      "for ad_psgd bipartite_exponential");
   v.option("mixing", mixing, "and with what shares: see `sotto topology list`; empty: uniform");
   v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
@@ -186,10 +185,9 @@ void check_algorithm(TrainOptions& options) {
     if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
   };
   if (entry.uses_topology) {
-    if (options.topology.empty()) options.topology = AlgorithmOptions{}.topology;
+    if (options.topology.empty()) options.topology = entry.topology;
     if (options.mixing.empty()) options.mixing = AlgorithmOptions{}.mixing;
-    make_mixing("--mixing", options.mixing,
-                make_topology("--topology", options.topology, static_cast<int>(options.ranks)));
+    check_graph("--algorithm", options.algorithm, options.topology, options.mixing, static_cast<int>(options.ranks));
   } else {
     unused(!options.topology.empty(), "--topology", "exchanges with no neighbours");
     unused(!options.mixing.empty(), "--mixing", "exchanges with no neighbours");

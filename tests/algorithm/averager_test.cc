@@ -1,0 +1,319 @@
+// Averaging in pairs: the arithmetic and the protocol, against a peer that the test itself plays.
+#include "sotto/algorithm/averager.h"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <latch>
+#include <numeric>
+
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "sotto/topology/table.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::message_of;
+using Kind = PairNote::Kind;
+
+Layout layout() {
+  Layout layout;
+  layout.append("first", {16});
+  layout.append("second", {2, 8});
+  return layout;
+}
+
+PairedModel model(const char* codec = "none") { return {layout(), make_gossip_codec("test", codec, layout())}; }
+std::vector<float> all(float value) { return std::vector<float>(layout().size(), value); }
+auto adds(float value) {
+  return [value](std::span<float> x) {
+    for (float& element : x) element += value;
+  };
+}
+
+// A rank whose messages the test writes.
+class Played {
+ public:
+  explicit Played(Communicator& communicator)
+      : ranks_(communicator.size()), mailbox_(communicator.open_mailbox(PairNote::bytes(ranks_) + model_.max_bytes())) {
+    note.steps.resize(static_cast<std::size_t>(ranks_));
+  }
+  ~Played() { mailbox_->close(); }
+
+  // As `note` says, and with all elements of the model at `value`.
+  std::vector<std::byte> letter(Kind kind, float value) {
+    note.kind = kind;
+    std::vector<std::byte> bytes(PairNote::bytes(ranks_));
+    write_note(note, bytes);
+    if (kind != Kind::request && kind != Kind::answer) return bytes;
+    model_.x() = all(value);
+    const auto rank = static_cast<std::uint16_t>(mailbox_->rank());
+    const auto steps = static_cast<std::uint32_t>(note.steps[rank]);
+    const auto message = model_.offer({1, rank, 0, steps}).bytes();
+    bytes.insert(bytes.end(), message.begin(), message.end());
+    return bytes;
+  }
+  void send(int to, Kind kind, float value = 0) { mailbox_->send(to, letter(kind, value)); }
+  void send(int to, std::span<const std::byte> bytes) { mailbox_->send(to, bytes); }
+  // The next of this kind: its note, and the first element of its model.
+  std::pair<PairNote, float> next(Kind kind) {
+    PairNote got;
+    while (const auto mail = mailbox_->poll(20s)) {
+      const auto bytes = read_note(mail->data, ranks_, got);
+      if (got.kind != kind) continue;
+      if (bytes.empty()) return {got, 0};
+      PairedModel theirs = model();
+      theirs.x() = all(0);
+      theirs.offer({});
+      theirs.move_towards(MessageView::parse(bytes));
+      return {got, 2 * theirs.x()[0]};
+    }
+    throw CommError("nothing came");
+  }
+  PairNote note;
+
+ private:
+  PairedModel model_ = model();
+  int ranks_;
+  std::unique_ptr<Mailbox> mailbox_;
+};
+
+void wait_until(const std::function<bool()>& condition) {
+  const auto until = Clock::now() + 20s;
+  while (!condition()) {
+    if (Clock::now() > until) throw CommError("waited in vain");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Tells at the end of a block, however that ends.
+class Telling {
+ public:
+  explicit Telling(std::latch& latch) : latch_(latch) {}
+  ~Telling() { latch_.count_down(); }
+
+ private:
+  std::latch& latch_;
+};
+
+// What goes wrong sooner or later.
+std::string error_of(Averager& averager) {
+  auto x = all(1);
+  std::string error;
+  const auto failed = [&] { return !(error = message_of([&] { averager.read(x); })).empty(); };
+  wait_until(failed);
+  return error;
+}
+
+TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
+  std::barrier<> both(2);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) {
+      Played active(communicator);
+      active.send(0, Kind::request, 2);  // it waits until rank 0 begins
+      both.arrive_and_wait();
+      EXPECT_EQ(active.next(Kind::answer).second, 1.25F);
+      active.note.number = 1;
+      active.send(0, Kind::request, 4);
+      EXPECT_EQ(active.next(Kind::answer).first.number, 1U);
+      both.arrive_and_wait();
+      return;
+    }
+    Averager averager({}, model(), {.seed = 1}, communicator);
+    Phases phases;
+    both.arrive_and_wait();
+    auto x = all(1.25F);
+    EXPECT_EQ(averager.exchanges(), 0U);
+    averager.read(x);
+    wait_until([&] { return averager.exchanges() > 0; });
+    averager.step(adds(0.5F), false, phases);
+    wait_until([&] { return averager.exchanges() > 1; });
+    averager.read(x);
+    // 1.25 + (2 - 1.25) / 2 = 1.625, + 0.5 before or after half of 4 less what was sent
+    EXPECT_EQ(averager.known_steps(), 1U);
+    EXPECT_TRUE(x == all(1.625F + 0.5F + (4 - 1.625F - 0.5F) / 2) || x == all(1.625F + (4 - 1.625F) / 2 + 0.5F))
+        << x[0];
+    both.arrive_and_wait();
+  });
+}
+
+TEST(Averaging, WhoAsksAddsTheDifferenceToWhatItHasByThen) {
+  std::barrier<> both(2);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Played passive(communicator);
+      const auto [note, value] = passive.next(Kind::request);
+      EXPECT_EQ(value, 1.5F);
+      EXPECT_EQ(note.steps, (std::vector<std::uint64_t>{0, 2}));
+      both.arrive_and_wait();
+      both.arrive_and_wait();
+      passive.note.steps = {7, 2};
+      passive.send(1, Kind::answer, 3);
+      both.arrive_and_wait();
+      return;
+    }
+    Averager averager({{0}, 2}, model(), {.seed = 1}, communicator);
+    Phases phases;
+    auto x = all(1);
+    averager.read(x);
+    averager.step(adds(0.25F), false, phases);
+    averager.step(adds(0.25F), false, phases);
+    both.arrive_and_wait();
+    averager.step(adds(0.25F), false, phases);  // while the request is on its way
+    averager.read(x);
+    EXPECT_EQ(x, all(1.75F));
+    both.arrive_and_wait();
+    averager.wait_for_answer();
+    averager.read(x);
+    EXPECT_EQ(x, all(1.75F + (3 - 1.5F) / 2));
+    EXPECT_EQ(averager.known_steps(), 10U);
+    EXPECT_EQ(averager.exchanges(), 1U);
+    both.arrive_and_wait();
+  });
+}
+
+// On a grid of powers of two that floats hold, sums are exact: no step, and nothing that a cast rounds off, is lost.
+TEST(Averaging, KeepsTheSumToTheLastBit) {
+  for (const char* codec : {"f16", "bf16"}) {
+    for (const auto& [topology, ranks] : {std::pair{"bipartite_exponential", 4}, {"star", 3}, {"ring", 8}}) {
+      run_threads(ranks, 60s, [&, ranks = ranks, topology = topology](Communicator& communicator) {
+        const Topology graphs = make_topology("test", topology, communicator.size());
+        Averager averager(pair_plan(graphs, communicator.rank(), 0), model(codec), {.seed = 1}, communicator);
+        auto x = all(1 + static_cast<float>(communicator.rank()) / 8);
+        double sum = ranks + ranks * (ranks - 1) / 16.0;
+        Phases phases;
+        for (int meeting = 0; meeting < 5; ++meeting) {
+          for (int step = 0; step < 40; ++step) {
+            averager.read(x);
+            averager.step(adds((step % 2 == 0 ? 0.0625F : -0.0625F) * static_cast<float>(1 + communicator.rank())),
+                          false, phases);
+            if (step % 10 == 0) averager.wait_for_answer();
+          }
+          averager.step(adds(0.03125F), false, phases);
+          sum += ranks * 0.03125;
+          averager.rest();
+          for (const std::size_t i : {0U, 15U, 31U}) {
+            double found = x[i];
+            communicator.all_reduce(std::span(&found, 1));
+            EXPECT_EQ(found, sum) << codec << ", " << topology << ", meeting " << meeting;
+          }
+        }
+        EXPECT_GT(averager.exchanges(), 0U);
+      });
+    }
+  }
+}
+
+TEST(Averaging, SendsWhatTheFormulaSays) {
+  for (const int ranks : {2, 4, 6}) {
+    run_threads(ranks, 20s, [&](Communicator& communicator) {
+      const Topology graphs = make_topology("test", "bipartite_linear", communicator.size());
+      PairedModel paired = model("f16");
+      const std::size_t message = paired.max_bytes(), note = PairNote::bytes(communicator.size());
+      Averager averager(pair_plan(graphs, communicator.rank(), 1), std::move(paired), {.seed = 1}, communicator);
+      Phases phases;
+      auto x = all(1);
+      for (int step = 0; step < 20; ++step) {
+        averager.read(x);
+        averager.step(adds(0.5F), false, phases);
+        averager.wait_for_answer();
+      }
+      averager.rest();
+      communicator.barrier();
+      EXPECT_EQ(averager.traffic().bytes_sent, averager.exchanges() * (message + note) + averager.notes_sent() * note);
+      EXPECT_TRUE(communicator.rank() % 2 == 0 || averager.exchanges() == 20) << averager.exchanges();
+      communicator.barrier();
+    });
+  }
+}
+
+TEST(Averaging, GoesOnWithoutThoseThatLeft) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Played(communicator).next(Kind::request);  // and never answers
+      return;
+    }
+    Averager averager({{0}, 1}, model(), {.seed = 1}, communicator);
+    Phases phases;
+    auto x = all(1);
+    for (int step = 0; step < 3; ++step) {
+      averager.read(x);
+      averager.step(adds(1), false, phases);
+      averager.wait_for_answer();
+    }
+    averager.rest();
+    EXPECT_EQ(x, all(4));
+    EXPECT_EQ(averager.exchanges(), 0U);
+  });
+}
+
+TEST(Averaging, NamesAStalledRank) {
+  for (const bool asks : {true, false}) {
+    std::latch told(1);
+    run_threads(2, 1s, [&](Communicator& communicator) {
+      if (communicator.rank() == 0) {
+        Played silent(communicator);
+        told.wait();
+        return;
+      }
+      const Telling telling(told);
+      Averager averager({asks ? std::vector{0} : std::vector<int>{}, 1}, model(), {.seed = 1}, communicator);
+      Phases phases;
+      auto x = all(1);
+      averager.read(x);
+      averager.step(adds(1), false, phases);
+      const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(); });
+      EXPECT_NE(error.find(asks ? "rank 0 was asked for its model and said nothing for 1 s"
+                                : "rank 0 made no step that is waited for for 1 s"),
+                std::string::npos)
+          << error;
+    });
+  }
+}
+
+TEST(Averaging, RefusesWhatNobodyShouldSend) {
+  const auto refused = [](bool passive, const std::function<void(Played&)>& play, const char* words) {
+    std::latch told(1);
+    run_threads(2, 20s, [&](Communicator& communicator) {
+      if (communicator.rank() == 0) {
+        Played bad(communicator);
+        play(bad);
+        told.wait();
+        return;
+      }
+      const Telling telling(told);
+      Averager averager({passive ? std::vector<int>{} : std::vector{0}, 1}, model(), {.seed = 1}, communicator);
+      SCOPED_TRACE(words);
+      std::string error;
+      EXPECT_EQ(message_of([&] { error = error_of(averager); }), "");
+      EXPECT_NE(error.find("rank 1: message of rank 0: "), std::string::npos) << error;
+      EXPECT_NE(error.find(words), std::string::npos) << error;
+    });
+  };
+  refused(
+      true, [](Played& bad) { bad.send(1, std::vector<std::byte>(3)); }, "truncated note");
+  refused(
+      false, [](Played& bad) { bad.send(1, Kind::answer, 1); }, "which this rank does not wait for");
+  refused(
+      false, [](Played& bad) { bad.send(1, Kind::request, 1); }, "one of those that ask");
+  refused(
+      true, [](Played& bad) { bad.note.generation = 3, bad.send(1, Kind::news); }, "another group");
+  const auto spoilt = [](auto change) {
+    return [change](Played& bad) {
+      auto letter = bad.letter(Kind::request, 1);
+      change(letter);
+      bad.send(1, letter);
+    };
+  };
+  refused(true, spoilt([](auto& letter) { letter.pop_back(); }), "");
+  refused(true, spoilt([](auto& letter) { letter.resize(PairNote::bytes(2)); }), "");
+  refused(true, spoilt([](auto& letter) { letter.back() ^= std::byte{1}; }), "");
+  refused(true, spoilt([](auto& letter) { letter[24] = std::byte{1}; }), "");  // the message is of another step
+}
+
+}  // namespace
+}  // namespace sotto

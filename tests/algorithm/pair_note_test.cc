@@ -1,0 +1,136 @@
+// What averaging pairs say to each other, and what each rank knows of the others.
+#include "sotto/algorithm/pair_note.h"
+
+#include <gtest/gtest.h>
+
+#include "sotto/algorithm/pair_plan.h"
+#include "sotto/algorithm/roll.h"
+#include "sotto/core/error.h"
+#include "sotto/topology/table.h"
+
+namespace sotto {
+namespace {
+
+using Kind = PairNote::Kind;
+
+PairNote sample() {
+  PairNote note;
+  note.kind = Kind::news;
+  note.generation = 0x0203;
+  note.number = 0x04050607;
+  note.meeting = 8;
+  note.end = 9;
+  note.steps = {10, 11, 12};
+  return note;
+}
+
+std::vector<std::byte> written(const PairNote& note) {
+  std::vector<std::byte> bytes(PairNote::bytes(static_cast<int>(note.steps.size())));
+  write_note(note, bytes);
+  return bytes;
+}
+
+TEST(PairNotes, AreLittleEndian) {
+  const auto bytes = written(sample());
+  std::vector<std::byte> wanted(48);
+  for (const auto& [at, value] : {std::pair{0, 2},
+                                  {2, 3},
+                                  {3, 2},
+                                  {4, 7},
+                                  {5, 6},
+                                  {6, 5},
+                                  {7, 4},
+                                  {8, 8},
+                                  {16, 9},
+                                  {24, 10},
+                                  {32, 11},
+                                  {40, 12}}) {
+    wanted[static_cast<std::size_t>(at)] = static_cast<std::byte>(value);
+  }
+  EXPECT_EQ(bytes, wanted);
+  PairNote note;
+  EXPECT_TRUE(read_note(bytes, 3, note).empty());
+  EXPECT_EQ(written(note), bytes);
+}
+
+TEST(PairNotes, RefuseWhatIsNone) {
+  const auto good = written(sample());
+  PairNote note;
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    EXPECT_THROW(read_note(std::span(good).first(length), 3, note), WireError) << length;
+  }
+  EXPECT_THROW(read_note(good, 2, note), WireError);  // 8 bytes too many
+  EXPECT_THROW(read_note(good, 4, note), WireError);
+  for (const std::size_t at : {0U, 1U, 15U, 23U, 31U, 47U}) {  // kind, zero, and counts beyond 2^40
+    auto bad = good;
+    bad[at] = std::byte{4};
+    EXPECT_THROW(read_note(bad, 3, note), WireError) << at;
+  }
+}
+
+TEST(Rolls, KeepTheLargestNumbers) {
+  Roll roll(1, 3);
+  const auto now = Clock::now();
+  roll.count_step();
+  PairNote note = sample();
+  note.steps = {5, 1, 7};
+  note.meeting = note.end = 0;
+  roll.hear(0, note, now);
+  EXPECT_EQ(roll.total_steps(), 13U);
+  EXPECT_EQ(roll.heard(0), now);
+  EXPECT_EQ(roll.moved(2), now);
+  note.steps = {4, 1, 9};
+  roll.hear(2, note, now + std::chrono::seconds(1));
+  EXPECT_EQ(roll.total_steps(), 15U);
+  EXPECT_EQ(roll.moved(0), now);
+  note.steps = {4, 2, 9};
+  roll.hear(0, note, now);  // nobody knows better than this rank
+  PairNote own;
+  roll.write_to(own);
+  EXPECT_EQ(own.steps, (std::vector<std::uint64_t>{5, 1, 9}));
+}
+
+TEST(Rolls, KnowWhoIsWaitedFor) {
+  Roll roll(0, 3);
+  PairNote note = sample();
+  note.steps = {0, 0, 0};
+  note.meeting = note.end = 0;
+  EXPECT_TRUE(roll.all_have(Roll::Await::meeting));
+  roll.come_to_meeting();
+  note.meeting = 1;
+  roll.hear(2, note, {});
+  EXPECT_TRUE(roll.lacks(1, Roll::Await::meeting));
+  EXPECT_FALSE(roll.lacks(2, Roll::Await::meeting));
+  EXPECT_FALSE(roll.somebody_ends());
+  note.end = 6;
+  roll.hear(2, note, {});
+  EXPECT_TRUE(roll.somebody_ends());
+  EXPECT_FALSE(roll.all_have(Roll::Await::end));
+  roll.leave(1);
+  EXPECT_TRUE(roll.all_have(Roll::Await::end) && roll.all_have(Roll::Await::meeting));
+  EXPECT_EQ(roll.common_end(), 6U);
+}
+
+TEST(PairPlans, AreThoseOfOneSide) {
+  const auto peers = [](const char* topology, int ranks, int rank) {
+    return pair_plan(make_topology("test", topology, ranks), rank, 1).peers;
+  };
+  EXPECT_EQ(peers("1", 8, 1), (std::vector{2, 0, 4, 6}));  // as published: +1, -1, +3, .. of the active rank
+  EXPECT_TRUE(peers("1", 8, 0).empty());
+  EXPECT_EQ(peers("ring", 4, 3), (std::vector{0, 2}));
+  EXPECT_EQ(peers("star", 7, 4), std::vector{0});
+  EXPECT_TRUE(peers("star", 7, 0).empty());
+  for (const char* topology : {"1", "3", "ring", "directed_linear", "hypercube", "torus(rows=2)", "star"}) {
+    EXPECT_EQ(no_pairs(make_topology("test", topology, 8)), "") << topology;
+  }
+  EXPECT_EQ(no_pairs(make_topology("test", "exponential", 2)), "");
+  EXPECT_EQ(no_pairs(make_topology("test", "complete", 1)), "");
+  for (const auto& [topology, ranks] : {std::pair{"exponential", 8}, {"ring", 7}, {"complete", 3}}) {
+    EXPECT_NE(no_pairs(make_topology("test", topology, ranks)).find("two such sides; take --topology bipartite_exp"),
+              std::string::npos)
+        << topology;
+  }
+}
+
+}  // namespace
+}  // namespace sotto
