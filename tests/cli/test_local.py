@@ -1,5 +1,6 @@
 """Local steps: trained, tested, stopped, saved and continued."""
 
+import csv
 import os
 import re
 import signal
@@ -56,8 +57,9 @@ def test_bytes_are_those_of_the_dry_run(good, tmp_path):
         assert f"exchanges     behind 1 of 4 steps: {sync // 4} bytes a step" in text, text
         assert ("from step     4" in text) == ("after" in algorithm), text
     good(*flags, "--algorithm", "local(h=4)", "--max-steps", 8, "--train-dir", "run")
-    rows = [row.split(",") for row in (tmp_path / "run" / "steps.csv").read_text().splitlines()[1:]]
-    assert {int(row[0]): int(row[12]) for row in rows} == {step: sync if step % 4 == 3 else 0 for step in range(8)}
+    with open(tmp_path / "run" / "steps.csv") as file:
+        sent = {int(row["step"]): int(row["bytes_sent"]) for row in csv.DictReader(file)}
+    assert sent == {step: sync if step % 4 == 3 else 0 for step in range(8)}
     assert summary(tmp_path / "run")["bytes_per_step"] == [sync // 4] * 4
 
 
