@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -57,6 +58,9 @@ class Gossiper {
   void finish(std::span<float> values, GossipNote& note, Phases& phases);
   // In place of finish(), when the exchange failed: adds what was taken off.
   void take_back(std::span<float> values, GossipNote& note);
+
+  // From the next round on, with the same mixing. REQUIRES that this suits.
+  void follow(Topology topology) { topology_ = std::move(topology); }
 
   std::size_t size() const { return layout_.size(); }  // of the vector
   const Topology& topology() const { return topology_; }

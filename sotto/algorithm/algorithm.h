@@ -15,6 +15,7 @@
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/optim/optimiser.h"
+#include "sotto/topology/peer_schedule.h"
 
 namespace sotto {
 
@@ -95,6 +96,8 @@ struct AlgorithmOptions {
   int codec_threads = 1;        // that encode and decode; the result is the same with any number
   std::vector<Phase> phases{};  // where method or aggregator change on the way, in place of `codec` and `aggregator`
 
+  std::vector<TopologyPhase> topologies{};  // where peers change on the way, in place of `topology`
+
   std::vector<Phase> all_phases() const { return phases.empty() ? std::vector<Phase>{{0, codec, aggregator}} : phases; }
 };
 
@@ -115,6 +118,7 @@ struct AlgorithmEntry {
   std::string_view topology = "exponential";  // where nobody says another
   // Why it cannot be had with these, in words; empty: it can. Null: with any.
   std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
+  bool changes_peers = false;  // takes `topologies`
 };
 std::span<const AlgorithmEntry> algorithm_table();
 

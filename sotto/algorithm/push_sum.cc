@@ -10,6 +10,7 @@
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/stretch.h"
+#include "sotto/topology/table.h"
 
 namespace sotto {
 namespace {
@@ -31,7 +32,12 @@ class PushSum final : public Algorithm {
         options_(options),
         communicator_(communicator),
         gossiper_(make_gossiper(options, buckets, communicator)),
-        patience_((gossiper_.topology().spread() + 1) * steps_of_a_round()) {}
+        patience_((gossiper_.topology().spread() + 1) * steps_of_a_round()) {
+    for (const TopologyPhase& phase : options.topologies) {
+      const Topology topology = make_topology("--topology", phase.topology, communicator.size());
+      patience_ = std::max(patience_, (topology.spread() + 1) * steps_of_a_round());
+    }
+  }
 
   std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
@@ -54,6 +60,7 @@ class PushSum final : public Algorithm {
       if (!on_its_way_) send(key, input.step, report.phases);
     } else {
       communicator_.at_step(input.step);
+      choose_topology(input.step);
       gossiper_.mix(x_, note_, key, communicator_, report.phases);
       ++rounds_;
     }
@@ -105,7 +112,18 @@ class PushSum final : public Algorithm {
   }
   static std::span<const float> offered(Worker& worker) { return worker.optimiser().outgoing(worker.gradient(), 0); }
 
+  // Of the round that begins: none is on its way.
+  void choose_topology(std::uint64_t step) {
+    const auto begins = [&](const TopologyPhase& phase) { return phase.first_step <= step; };
+    const auto& phases = options_.topologies;
+    const auto begun = static_cast<std::size_t>(std::ranges::count_if(phases, begins));
+    if (begun == phases_begun_) return;
+    phases_begun_ = begun;
+    gossiper_.follow(make_topology("--topology", phases[begun - 1].topology, communicator_.size()));
+  }
+
   void send(const Key& key, std::uint64_t step, Phases& phases) {
+    choose_topology(step);
     gossiper_.begin(x_, note_, key, phases);
     ++rounds_;
     due_ = step + static_cast<std::uint64_t>(own_.synch_freq);
@@ -142,6 +160,7 @@ class PushSum final : public Algorithm {
   std::vector<float> x_;
   GossipNote note_;
   std::uint64_t rounds_ = 0;
+  std::size_t phases_begun_ = 0;  // of options_.topologies
   // With overlap: the round that is on its way.
   std::vector<float> arriving_;
   GossipNote arriving_note_;

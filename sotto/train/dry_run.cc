@@ -86,14 +86,15 @@ DryRun dry_run(const TrainOptions& options) {
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
-    const auto algorithm = make_algorithm("--algorithm", options.algorithm,
-                                          {.codec = last.method,
-                                           .aggregator = last.aggregator,
-                                           .topology = options.topology,
-                                           .mixing = options.mixing,
-                                           .overlap = false,
-                                           .seed = seed},
-                                          buckets, communicator);
+    const auto algorithm =
+        make_algorithm("--algorithm", options.algorithm,
+                       {.codec = last.method,
+                        .aggregator = last.aggregator,
+                        .topology = plan.topologies.empty() ? options.topology : plan.topologies.back().topology,
+                        .mixing = options.mixing,
+                        .overlap = false,
+                        .seed = seed},
+                       buckets, communicator);
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->rhythm();
     const std::uint64_t first = std::max(last.first_step, rhythm.first);

@@ -42,6 +42,10 @@ void TrainOptions::visit(OptionVisitor& v) {
       "topology", topology,
       "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: exponential, "
       "for ad_psgd bipartite_exponential");
+  v.option(
+      "peers-per-step", peers_per_step,
+      "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "
+      "that");
   v.option("mixing", mixing, "and with what shares: see `sotto topology list`; empty: uniform");
   v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
@@ -187,11 +191,19 @@ void check_algorithm(TrainOptions& options) {
   if (entry.uses_topology) {
     if (options.topology.empty()) options.topology = entry.topology;
     if (options.mixing.empty()) options.mixing = AlgorithmOptions{}.mixing;
-    check_graph("--algorithm", options.algorithm, options.topology, options.mixing, static_cast<int>(options.ranks));
+    const int ranks = static_cast<int>(options.ranks);
+    check_graph("--algorithm", options.algorithm, options.topology, options.mixing, ranks);
+    if (!options.peers_per_step.empty() && entry.changes_peers) {
+      for (const auto& phase : peer_phases("--peers-per-step", options.peers_per_step, options.topology, ranks, 1)) {
+        check_graph("--algorithm", options.algorithm, phase.topology, options.mixing, ranks);
+      }
+    }
   } else {
     unused(!options.topology.empty(), "--topology", "exchanges with no neighbours");
     unused(!options.mixing.empty(), "--mixing", "exchanges with no neighbours");
   }
+  unused(!options.peers_per_step.empty() && !entry.changes_peers, "--peers-per-step",
+         "has no peers whose number may change; push_sum has");
   if (!entry.uses_aggregator) {
     unused(options.aggregator != "auto", "--aggregator", "has none");
     unused(!options.codec_warmup.empty(), "--codec-warmup", "has one codec for the whole run");

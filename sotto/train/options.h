@@ -19,6 +19,7 @@ struct TrainOptions {
   std::string aggregator = "auto";
   std::string algorithm = "sync";
   std::string topology;
+  std::string peers_per_step;
   std::string mixing;
   bool final_average = false;
   std::int64_t ranks = 1;

@@ -34,6 +34,10 @@ RunPlan plan_run(const TrainOptions& options, std::uint64_t batches, std::uint64
   // An optimiser that has such steps was told those of the flag.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after));
   plan.phases = start_after(dense, "--codec", std::move(plan.phases));
+  if (!options.peers_per_step.empty()) {
+    plan.topologies = peer_phases("--peers-per-step", options.peers_per_step, options.topology,
+                                  static_cast<int>(options.ranks), plan.steps_per_epoch);
+  }
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sotto/aggregate/phased.h"
+#include "sotto/topology/peer_schedule.h"
 #include "sotto/train/options.h"
 
 namespace sotto {
@@ -11,9 +12,10 @@ namespace sotto {
 // How long a run is, in steps of all ranks together, and what is sent in them.
 struct RunPlan {
   std::uint64_t steps_per_epoch = 0;
-  std::uint64_t steps = 0;    // after which the run ends
-  std::uint64_t horizon = 0;  // that schedules are stretched over: --max-steps does not change them
-  std::vector<Phase> phases;  // of the codec
+  std::uint64_t steps = 0;                // after which the run ends
+  std::uint64_t horizon = 0;              // that schedules are stretched over: --max-steps does not change them
+  std::vector<Phase> phases;              // of the codec
+  std::vector<TopologyPhase> topologies;  // where --peers-per-step changes them
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };
 

@@ -68,7 +68,8 @@ class Trainer {
                                    .overlap = options.overlap,
                                    .seed = seed(),
                                    .codec_threads = static_cast<int>(options.codec_threads),
-                                   .phases = plan_.phases},
+                                   .phases = plan_.phases,
+                                   .topologies = plan_.topologies},
                                   replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
@@ -140,7 +141,8 @@ class Trainer {
             {"aggregator", options_.aggregator},
             {"algorithm",
              options_.algorithm +
-                 (options_.topology.empty() ? "" : fmt::format(" on {}, {}", options_.topology, options_.mixing))},
+                 (options_.topology.empty() ? "" : fmt::format(" on {}, {}", options_.topology, options_.mixing)) +
+                 (options_.peers_per_step.empty() ? "" : ", peers " + options_.peers_per_step)},
             {"average-iterates", format_double(options_.average_iterates)},
             {"batch-size", std::to_string(options_.batch_size)},
             {"bucket-kib", std::to_string(options_.bucket_kib)},

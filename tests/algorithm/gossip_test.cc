@@ -203,6 +203,45 @@ TEST(Graphs, RefuseAStateOfAnotherLength) {
   }
 }
 
+// From each phase on, the bytes are those of its peers; sums stay; and a resume in any phase takes up the same bits.
+TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
+  for (const char* sentence : {"push_sum", "push_sum(overlap=true)"}) {
+    run_threads(8, 20s, [&](Communicator& communicator) {
+      const auto clone = communicator.clone();
+      AlgorithmOptions options;
+      options.topologies = peer_phases("test", "0:1,1:2,3:4", "exponential", 8, 3);
+      Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
+      const auto algorithm = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+      const auto again = make_algorithm("test", sentence, options, other.buckets(), *clone);
+      const std::size_t message =
+          make_codec("test", "f32")->max_bytes(worker.layout(), {0, worker.layout().size()}) + 16;
+      for (std::uint64_t step = 0; step < 14; ++step) {
+        if (step == 5) {
+          algorithm->rest();
+          std::ranges::copy(worker.parameters(), other.parameters().begin());
+          again->enter(step);
+          test::Store store;
+          algorithm->visit_state(store);
+          worker.optimiser().visit_state(store);
+          store.reading = true;
+          again->visit_state(store);
+          other.optimiser().visit_state(store);
+        }
+        const std::uint64_t before = communicator.traffic().bytes_sent;
+        algorithm->step(worker, {step, 0.02, false});
+        algorithm->rest();
+        const std::size_t peers = step < 3 ? 1 : step < 9 ? 2 : 4;
+        EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message) << sentence << ", " << step;
+        if (step < 5) continue;
+        again->step(other, {step, 0.02, false});
+        ASSERT_EQ(0,
+                  std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
+            << sentence << ", " << step;
+      }
+    });
+  }
+}
+
 TEST(Graphs, RefuseWhatDoesNotFit) {
   run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());

@@ -1,5 +1,6 @@
 """Ranks with models of their own: trained, tested, saved and continued."""
 
+import csv
 import re
 
 import pytest
@@ -43,6 +44,9 @@ def test_what_does_not_fit_is_refused(run):
         (["--algorithm", "push_sum(synch_freq=2)"], "overlap=true"),
         (["--algorithm", "d_psgd", "--topology", "star"], "doubly stochastic"),
         (["--algorithm", "d_psgd", "--topology", "bipartite_linear"], "no even number"),
+        (["--algorithm", "d_psgd", "--topology", "ring", "--peers-per-step", "0:1"], "push_sum has"),
+        (["--algorithm", "push_sum", "--peers-per-step", "1:2"], "from epoch 0 on"),
+        (["--algorithm", "push_sum", "--topology", "star", "--peers-per-step", "0:1"], "always has the same peers"),
         (["--topology", "ring"], "--topology: `sync` exchanges with no neighbours"),
         (["--mixing", "metropolis"], "--mixing: `sync` exchanges with no neighbours"),
         (["--final-average"], "--final-average: `sync` has the same model"),
@@ -57,3 +61,12 @@ def test_a_dry_run_says_what_gossip_sends(good):
     dense, half = (good(*flags, "--codec", codec).out for codec in ("none", "f16"))
     sent = [int(re.search(r"a rank sends +(\d+)", text)[1]) for text in (dense, half)]
     assert 1.9 < sent[0] / sent[1] < 2.1
+
+
+def test_the_number_of_peers_changes_at_an_epoch(start, good, tmp_path):
+    flags = ["--algorithm", "push_sum", "--peers-per-step", "0:1,1:2", "--ranks", 4]
+    good("train", *TINY, *flags, "--max-steps", 20, "--train-dir", "run")  # an epoch has 16 steps
+    with open(tmp_path / "run" / "steps.csv") as file:
+        sent = {(int(row["step"]) >= 16, int(row["bytes_sent"])) for row in csv.DictReader(file)}
+    assert len(sent) == 2 and 2 * min(sent)[1] == max(sent)[1], sent
+    check(start, good, tmp_path, [*TINY, *flags])

@@ -1,0 +1,38 @@
+#include "sotto/topology/peer_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using test::message_of;
+
+TEST(PeerSchedules, ChangeTheNumberOfPeersFromAnEpochOn) {
+  const auto phases = peer_phases("test", "0:1,3:2,10:4", "5", 8, 100);
+  ASSERT_EQ(phases.size(), 3U);
+  EXPECT_EQ(phases[0].first_step, 0U);
+  EXPECT_EQ(phases[0].topology, "exponential(peers=1)");
+  EXPECT_EQ(phases[1].first_step, 300U);
+  EXPECT_EQ(phases[1].topology, "exponential(peers=2)");
+  EXPECT_EQ(phases[2].first_step, 1000U);
+  EXPECT_EQ(phases[2].topology, "exponential(peers=4)");
+  EXPECT_EQ(peer_phases("test", "0:3", "torus(rows=2)", 8, 1)[0].topology, "torus(rows=2, peers=3)");
+}
+
+TEST(PeerSchedules, SayWhatIsWrong) {
+  const auto why = [](const char* schedule, const char* topology = "exponential") {
+    return message_of([&] { peer_phases("--peers-per-step", schedule, topology, 8, 10); });
+  };
+  for (const char* bad : {"", "1", "0", "0:", ":1", "0:0", "1:1", "0:1,", "0:1,0:2", "0:1,5:2,4:3", "0:1;2:3", "0:-1",
+                          "0:1 ", "0:99999999999999999999"}) {
+    EXPECT_NE(why(bad).find("as in 0:1,10:2"), std::string::npos) << bad << ": " << why(bad);
+    EXPECT_EQ(why(bad).find("--peers-per-step"), 0U) << why(bad);
+  }
+  EXPECT_NE(why("0:1,1:2", "star").find("always has the same peers"), std::string::npos);
+  EXPECT_NE(why("0:1", "rign").find("did you mean `ring`"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto
