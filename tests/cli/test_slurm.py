@@ -12,7 +12,7 @@ from conftest import TINY, has_step, summary, wait_until
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 LENET = "--model lenet --train-size 64 --test-size 20 --batch-size 2 --max-steps 4 --deadline 60".split()
-ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd"}
+ALGORITHMS = {"ar": "sync", "sgp": "push_sum", "osgp": "push_sum(overlap=true)", "d_psgd": "d_psgd", "ad_psgd": "ad_psgd"}
 TWO_NODES = ["--nodes=2", "--ntasks-per-node=2"]
 ONE_NODE = ["--nodes=1", "--ntasks-per-node=4"]  # Open MPI believes that nodes of one host name share their memory
 
