@@ -46,7 +46,7 @@ TEST(ServerErrors, NameARankThatStalls) {
     std::vector<std::string> reasons(5);
     int failed = 0;
     const auto begin = Clock::now();
-    run_threads(5, 800ms, [&](Communicator& communicator) {
+    run_threads(5, 2s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       const auto served = make_algorithm("test", mode, {}, worker.buckets(), communicator);
       const auto rank = static_cast<std::size_t>(communicator.rank());

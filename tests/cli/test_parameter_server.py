@@ -84,7 +84,7 @@ def test_a_rank_that_dies_ends_all(start, tmp_path, options, rank):
 
 @pytest.mark.parametrize("options", ["mode=sync", "mode=async"])
 def test_a_rank_that_stalls_ends_all_and_is_named(start, tmp_path, options):
-    job = start("train", *TINY[:-1], 4, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 100000,
+    job = start("train", *TINY[:-1], 12, "--algorithm", f"parameter_server({options})", "--ranks", 3, "--epochs", 100000,
                 "--eval-freq", 1000000, "--train-dir", "run")  # fmt: skip
     wait_until(lambda: has_step(tmp_path / "run", 10), "steps")
     stalled = job.rank(2)
