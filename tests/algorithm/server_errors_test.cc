@@ -1,6 +1,7 @@
 // What workers and servers refuse, and what an error does to a group.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <mutex>
@@ -54,7 +55,7 @@ TEST(ServerErrors, NameARankThatStalls) {
         for (std::uint64_t step = 0;; ++step) {
           if (rank == 3 && step == 2) {
             std::unique_lock lock(mutex);
-            EXPECT_TRUE(changed.wait_for(lock, 30s, [&] { return failed > 0; }));
+            EXPECT_TRUE(changed.wait_for(lock, 30s, [&] { return failed == 4; }));
             throw CommError("wakes up too late");
           }
           served->step(worker, {step, 0.01, false});
@@ -64,7 +65,9 @@ TEST(ServerErrors, NameARankThatStalls) {
       ++failed;
       changed.notify_all();
     });
-    EXPECT_NE(reasons[0].find("waits for rank 3"), std::string::npos) << mode << ": " << reasons[0];
+    // One server says for whom it waits; another one may hear of that first.
+    const auto named = [](const std::string& reason) { return reason.find("waits for rank 3") != std::string::npos; };
+    EXPECT_TRUE(std::ranges::any_of(reasons, named)) << mode << ": " << reasons[0] << ", " << reasons[1];
     for (const std::string& reason : reasons) EXPECT_NE(reason, "") << mode;
     EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 30) << mode;
   }
