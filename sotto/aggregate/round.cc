@@ -47,20 +47,30 @@ void Round::decline(Message& message, Header header, std::size_t most_bytes, std
   message.finish(header, body.size());
 }
 
+namespace {
+
+// "rank 2: LATTER rank 3": of the whole job.
+std::string ranks_of(const Communicator& communicator, std::string_view latter, int peer) {
+  return "rank " + std::to_string(communicator.number(communicator.rank())) + ": " + std::string(latter) + " " +
+         std::to_string(communicator.number(peer));
+}
+
+}  // namespace
+
 // The reason is text of another rank.
-void Round::tell(int rank, int peer, const MessageView& reason) {
+void Round::tell(const Communicator& communicator, int peer, const MessageView& reason) {
   std::string text;
   for (const std::byte byte : reason.body()) {
     const auto c = std::to_integer<unsigned char>(byte);
     text += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '?';
   }
-  throw NumericError("rank " + std::to_string(rank) + ": rank " + std::to_string(peer) + " could not encode at step " +
+  throw NumericError(ranks_of(communicator, "rank", peer) + " could not encode at step " +
                      std::to_string(reason.header().step) + ": " + text);
 }
 
-void Round::refuse(int rank, int peer, std::uint32_t step, const WireError& error) {
-  throw WireError("rank " + std::to_string(rank) + ": message of rank " + std::to_string(peer) + " at step " +
-                  std::to_string(step) + ": " + error.what());
+void Round::refuse(const Communicator& communicator, int peer, std::uint32_t step, const WireError& error) {
+  throw WireError(ranks_of(communicator, "message of rank", peer) + " at step " + std::to_string(step) + ": " +
+                  error.what());
 }
 
 }  // namespace sotto

@@ -39,8 +39,9 @@ class Round {
 
  private:
   static constexpr std::uint8_t declined = 0x80;  // of a header's flags
-  [[noreturn]] static void tell(int rank, int peer, const MessageView& reason);
-  [[noreturn]] static void refuse(int rank, int peer, std::uint32_t step, const WireError& error);
+  [[noreturn]] static void tell(const Communicator& communicator, int peer, const MessageView& reason);
+  [[noreturn]] static void refuse(const Communicator& communicator, int peer, std::uint32_t step,
+                                  const WireError& error);
 
   std::vector<Send> sends_, more_sent_;
   std::vector<Recv> recvs_, more_received_;
@@ -57,10 +58,10 @@ void Round::open(const Communicator& communicator, Expected expected, Check&& ch
       expected.origin = static_cast<std::uint16_t>(recv.peer);
       views_.push_back(MessageView::parse(recv.buffer));
       views_.back().expect(expected);
-      if (views_.back().header().flags == declined) tell(communicator.rank(), recv.peer, views_.back());
+      if (views_.back().header().flags == declined) tell(communicator, recv.peer, views_.back());
       check(views_.back());
     } catch (const WireError& error) {
-      refuse(communicator.rank(), recv.peer, expected.step, error);
+      refuse(communicator, recv.peer, expected.step, error);
     }
   }
 }
