@@ -10,6 +10,7 @@
 
 #include "sotto/aggregate/chunks.h"
 #include "sotto/core/error.h"
+#include "tests/aggregate/failure.h"
 #include "tests/aggregate/group.h"
 #include "tests/codec/fixture.h"
 
@@ -306,41 +307,6 @@ TEST(ScatterReduce, ResumesToTheSameBits) {
   }
 }
 
-// Rank 1's exchange number `which` of the second step is spoilt: it must keep its gradient, e + g in its memory, and
-// what its own chunks had left out before. Returns what it says.
-std::string failure(const std::string& method, int which, const std::function<void(std::span<Recv>)>& spoil) {
-  const Layout layout = sample_layout();
-  const auto buckets = plan_buckets(layout, 1U << 20);
-  std::string text;
-  run_threads(3, 20s, [&](Communicator& group) {
-    test::Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
-      if (group.rank() == 1 && exchange == 2 + which) spoil(arrived);
-    });
-    const auto aggregator = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
-    auto values = sample_gradient(layout, group.rank(), 0);
-    average_all(*aggregator, buckets, values, 0, communicator);
-    const test::State before = state_of(*aggregator);
-    const auto gradient = sample_gradient(layout, group.rank(), 1);
-    values = gradient;
-    if (group.rank() != 1) {
-      try {
-        average_all(*aggregator, buckets, values, 1, communicator);
-      } catch (const CommError&) {  // rank 1 is gone
-      }
-      return;
-    }
-    text = message_of([&] { average_all(*aggregator, buckets, values, 1, communicator); });
-    EXPECT_EQ(values, gradient);
-    test::State after = state_of(*aggregator);
-    if (!method.starts_with("ef")) return;
-    auto held = before.floats.at("memory.ef");
-    for (std::size_t i = 0; i < held.size(); ++i) held[i] += gradient[i];
-    EXPECT_EQ(after.floats["memory.ef"], held);
-    EXPECT_EQ(after.floats["mean/error"], before.floats.at("mean/error"));
-  });
-  return text;
-}
-
 // Each rank's own vector can be encoded, and the mean of it not, by its owner: all learn it, and nothing is lost.
 TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
   Layout layout;
@@ -366,36 +332,17 @@ TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
 }
 
 TEST(ScatterReduce, AFailedExchangeLosesNothing) {
-  for (const int which : {0, 1}) {
+  for (const int which : {2, 3}) {
     for (const char* method : {"ef | topk(0.1)", "ef | sign(block=16)"}) {
-      const auto text = failure(method, which, [](std::span<Recv>) { throw CommError("the cable is out"); });
-      EXPECT_EQ(text, "the cable is out") << which;
+      const auto fail = [](std::span<Recv>) { throw CommError("the cable is out"); };
+      EXPECT_EQ(test::second_step_fails("scatter_reduce", method, which, fail), "the cable is out") << which;
     }
   }
 }
 
 TEST(ScatterReduce, ABadMessageIsRefusedAndNamesItsRank) {
-  const auto of_rank_2 = [](std::span<Recv> arrived) { return std::ranges::find(arrived, 2, &Recv::peer)->buffer; };
-  for (const int which : {0, 1}) {
-    for (const char* method : {"ef | topk(0.1)", "qsgd(bits=4)", "ef | sign(block=16)"}) {
-      const auto expect_named = [&](const std::string& text, const char* what) {
-        EXPECT_NE(text.find("rank 1: message of rank 2 at step 1"), std::string::npos)
-            << method << ", exchange " << which << ", " << what << ": " << text;
-      };
-      expect_named(failure(method, which, [&](auto arrived) { of_rank_2(arrived)[33] ^= std::byte{4}; }), "a bit");
-      expect_named(failure(method, which, [&](auto arrived) { of_rank_2(arrived)[8] ^= std::byte{1}; }), "the header");
-      const auto bad_body = [&](std::span<Recv> arrived) {
-        test::replace_body(of_rank_2(arrived), [](std::span<std::byte> body) { body[3] = std::byte{0xFF}; });
-      };
-      expect_named(failure(method, which, bad_body), "a length or a norm");
-      const auto other = [&](std::span<Recv> arrived) {  // the message of another rank
-        const auto from = std::ranges::find(arrived, 0, &Recv::peer)->buffer;
-        const auto to = of_rank_2(arrived);
-        std::ranges::copy(from.first(std::min(from.size(), to.size())), to.begin());
-      };
-      expect_named(failure(method, which, other), "another message");
-    }
-  }
+  constexpr std::array methods{"ef | topk(0.1)", "qsgd(bits=4)", "ef | sign(block=16)"};
+  for (const int which : {2, 3}) test::expect_bad_messages_are_refused("scatter_reduce", which, methods);
 }
 
 TEST(ScatterReduce, AMeanThatIsNotFiniteIsAnErrorThatNamesTheTensor) {

@@ -1,0 +1,158 @@
+#include "sotto/aggregate/owners.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+// A rank encodes twice in a step: with other random numbers.
+Key mean_key(Key key) {
+  Hash hash;
+  hash.add("mean");
+  hash.add(key.seed);
+  key.seed = hash.value();
+  return key;
+}
+
+}  // namespace
+
+void Owners::SentChunks::add_to(Bucket& out, float scale) const {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.add_decoded(messages_[i].view(), chunks_[i], scale, out);
+}
+
+void Owners::SentChunks::clear_chosen(Bucket& out) const {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.clear_chosen(messages_[i].view(), chunks_[i], out);
+}
+
+Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float share)
+    : rank_(parts.rank),
+      ranks_(parts.ranks),
+      share_(share),
+      codec_(std::move(codec)),
+      mean_codec_(make_codec("owners", codec_->sentence(), parts.workers)),
+      encoder_(codec_),
+      mean_encoder_(mean_codec_),
+      own_(static_cast<std::size_t>(parts.ranks)) {}
+
+Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) const {
+  Cut cut;
+  cut.index = bucket;
+  cut.chunks = std::move(chunks);
+  cut.own = chunk_of_peer(cut, rank_);
+  cut.room = codec_->max_bytes(layout, cut.chunk());
+  for (const Range chunk : cut.chunks) {
+    const Layout& alone = cut.layouts.emplace_back(chunk_layout(layout, chunk));
+    cut.mean_rooms.push_back(mean_codec_->max_bytes(alone, {0, alone.size()}));
+  }
+  return cut;
+}
+
+void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Phases& phases) {
+  encoder_.encode(prepared, key, cut.chunks, own_, communicator, phases);
+  const Timer timer;
+  round_.clear();
+  for_each_peer([&](int peer) {
+    const std::size_t chunk = chunk_of_peer(cut, peer);
+    if (cut.chunks[chunk].size() > 0) round_.send(peer, own_[chunk]);
+    if (cut.chunk().size() > 0) round_.receive(peer, cut.room);
+  });
+  round_.exchange(communicator);
+  phases.network += timer.seconds();
+}
+
+Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
+  round_.open(communicator,
+              {.generation = key.generation,
+               .step = key.step,
+               .bucket = bucket.index,
+               .part = static_cast<std::uint16_t>(cut.own)},
+              [&](const MessageView& message) { codec_->check(message, *bucket.layout, cut.chunk()); });
+  Bucket sum = bucket;
+  sum.values = sum_.room(bucket.values.size());
+  const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
+  std::ranges::fill(values, 0.0F);
+  if (!values.empty()) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const MessageView message = rank == rank_ ? own_[cut.own].view() : round_.message(rank);
+      codec_->add_decoded(message, cut.chunk(), share_, sum);
+    }
+  }
+  return {values, &cut.layouts[cut.own], bucket.index};
+}
+
+void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
+                    Phases& phases) {
+  Timer timer;
+  const std::exception_ptr failure = encode_mean(mean, key, cut);
+  phases.encode += timer.lap();
+  send_to_all(cut, communicator);
+  phases.network += timer.lap();
+  if (failure) std::rethrow_exception(failure);
+  decode_means(bucket, key, cut, communicator);
+  phases.decode += timer.lap();
+}
+
+// A mean may be too large for the codec though no rank's own vector was: then all are told, who wait for it.
+std::exception_ptr Owners::encode_mean(const Bucket& mean, const Key& key, const Cut& cut) {
+  const Range whole{0, mean.values.size()};
+  if (whole.size() == 0) return nullptr;
+  try {
+    mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
+    return nullptr;
+  } catch (const NumericError& error) {
+    const Header header{.generation = key.generation, .origin = key.rank, .step = key.step, .bucket = mean.index};
+    Round::decline(own_mean_, header, cut.mean_rooms[cut.own], error.what());
+    return std::current_exception();
+  }
+}
+
+void Owners::send_to_all(const Cut& cut, Communicator& communicator) {
+  round_.clear();
+  for_each_peer([&](int peer) {
+    const std::size_t chunk = chunk_of_peer(cut, peer);
+    if (cut.chunk().size() > 0) round_.send(peer, own_mean_);
+    if (cut.chunks[chunk].size() > 0) round_.receive(peer, cut.mean_rooms[chunk]);
+  });
+  round_.exchange(communicator);
+}
+
+// All messages are checked before the first is decoded into the bucket.
+void Owners::decode_means(Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
+  round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
+              [&](const MessageView& message) {
+                const Layout& layout = cut.layouts[chunk_of_peer(cut, message.header().origin)];
+                mean_codec_->check(message, layout, {0, layout.size()});
+              });
+  if (cut.chunk().size() > 0) own_view_ = own_mean_.view();
+  std::ranges::fill(bucket.values, 0.0F);
+  for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
+    const Range chunk = cut.chunks[i];
+    if (chunk.size() == 0) continue;
+    Bucket part{bucket.values.subspan(chunk.begin, chunk.size()), &cut.layouts[i], bucket.index};
+    mean_codec_->add_decoded(spread_message(i, cut), {0, chunk.size()}, 1, part);
+  }
+}
+
+const MessageView& Owners::spread_message(std::size_t chunk, const Cut& cut) const {
+  return chunk == cut.own ? own_view_ : round_.message(owner(chunk, cut));
+}
+
+void Owners::subtract_sent(Bucket& mean) const {
+  if (!mean.values.empty()) mean_codec_->add_decoded(own_view_, {0, mean.values.size()}, -1, mean);
+}
+
+void Owners::clear_spread(Bucket& out, const Cut& cut) const {
+  for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
+    const Range chunk = cut.chunks[i];
+    if (chunk.size() == 0) continue;
+    Bucket part{out.values.subspan(chunk.begin, chunk.size()), &cut.layouts[i], out.index};
+    mean_codec_->clear_chosen(spread_message(i, cut), {0, chunk.size()}, part);
+  }
+}
+
+}  // namespace sotto
