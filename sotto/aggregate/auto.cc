@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "sotto/aggregate/all_reduce.h"
 #include "sotto/aggregate/chunks.h"
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/sparse.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -30,15 +33,17 @@ class AutoAggregator final : public Aggregator {
     if (linear_)
       return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way", parts_.codec->sentence());
     const auto text = [](std::uint64_t bytes) { return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024); };
-    switch (choice_) {
-      case gather:
-        return fmt::format("aggregator: gather, {} a rank and step against {} for scatter_reduce", text(gather_bytes_),
-                           text(scatter_bytes_));
-      case scatter:
-        return fmt::format("aggregator: scatter_reduce, {} a rank and step against {} for gather", text(scatter_bytes_),
-                           text(gather_bytes_));
-      default: return "";
+    if (choice_ == open) return "";
+    std::string chosen, others;
+    for (const auto& [choice, bytes] :
+         {std::pair{gather, gather_bytes_}, {scatter, scatter_bytes_}, {sparse, sparse_bytes_}}) {
+      if (choice == choice_) {
+        chosen = fmt::format("{}, {} a rank and step", names[choice], text(bytes));
+      } else if (bytes > 0) {
+        others += fmt::format("{}{} for {}", others.empty() ? " against " : " and ", text(bytes), names[choice]);
+      }
     }
+    return "aggregator: " + chosen + others;
   }
 
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
@@ -55,6 +60,7 @@ class AutoAggregator final : public Aggregator {
       own.visit("choice", choice_);
       own.visit("gather_bytes", gather_bytes_);
       own.visit("scatter_reduce_bytes", scatter_bytes_);
+      own.visit("sparse_bytes", sparse_bytes_);
       adopt();
     }
     inner_->visit_state(visitor);
@@ -63,7 +69,13 @@ class AutoAggregator final : public Aggregator {
   void retire() override { inner_->retire(); }
 
  private:
-  enum Choice : std::uint64_t { open, gather, scatter };
+  enum Choice : std::uint64_t { open, gather, scatter, sparse };
+  static constexpr std::array<std::string_view, 4> names{"", "gather", "scatter_reduce", "sparse"};
+
+  // Without a memory, what owners do not keep would be lost beside what a rank does not choose.
+  bool sparse_suits_too() const {
+    return parts_.memory->remembers() && sparse_suits(*parts_.codec, parts_.buckets).empty();
+  }
 
   // REQUIRES sent_ of this rank for every bucket.
   void choose(Communicator& communicator) {
@@ -71,16 +83,23 @@ class AutoAggregator final : public Aggregator {
     for (double& bytes : sent_) bytes /= parts_.ranks;
     gather_bytes_ = static_cast<std::uint64_t>(std::accumulate(sent_.begin(), sent_.end(), 0.0));
     for (double& bytes : sent_) bytes /= parts_.ranks - 1;
-    const double bytes = scatter_reduce_bytes(parts_, sent_);
-    scatter_bytes_ = static_cast<std::uint64_t>(bytes);
-    choice_ = bytes <= worth_it * static_cast<double>(gather_bytes_) ? scatter : gather;
+    scatter_bytes_ = static_cast<std::uint64_t>(scatter_reduce_bytes(parts_, sent_));
+    if (sparse_suits_too()) sparse_bytes_ = static_cast<std::uint64_t>(sparse_bytes(parts_, sent_));
+    const bool balances = sparse_bytes_ > 0 && sparse_bytes_ < scatter_bytes_;
+    const std::uint64_t least = balances ? sparse_bytes_ : scatter_bytes_;
+    choice_ = static_cast<double>(least) > worth_it * static_cast<double>(gather_bytes_) ? gather
+              : balances                                                                 ? sparse
+                                                                                         : scatter;
     adopt();
   }
 
-  // The memory goes along: gather and scatter_reduce ask the same of it.
+  // The memory goes along: all of them ask the same of it.
   void adopt() {
-    if (choice_ > scatter) throw FileError(fmt::format("a checkpoint with auto/choice {}: there is none", choice_));
-    if (choice_ == scatter && inner_->name() != "scatter_reduce") inner_ = make_scatter_reduce(parts_);
+    if (choice_ > sparse || (choice_ == sparse && !sparse_suits_too())) {
+      throw FileError(fmt::format("a checkpoint with auto/choice {}: there is none", choice_));
+    }
+    if (choice_ == open || choice_ == gather || inner_->name() == names[choice_]) return;
+    inner_ = choice_ == scatter ? make_scatter_reduce(parts_) : make_sparse(parts_);
   }
 
   AggregatorParts parts_;
@@ -88,7 +107,7 @@ class AutoAggregator final : public Aggregator {
   std::unique_ptr<Aggregator> inner_;
   std::vector<double> sent_;  // by bucket, in the first step
   std::uint64_t choice_ = open;
-  std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0;  // a rank and step
+  std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // a rank and step; 0: not to be had
 };
 
 }  // namespace

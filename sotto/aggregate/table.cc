@@ -10,6 +10,7 @@
 #include "sotto/aggregate/gather.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/sparse.h"
 #include "sotto/aggregate/vote.h"
 #include "sotto/codec/method.h"
 #include "sotto/core/error.h"
@@ -24,6 +25,8 @@ constexpr AggregatorEntry table[] = {
     {"gather", "every message to every rank: any codec, few ranks", gather_suits, make_gather},
     {"scatter_reduce", "each rank sums a chunk and sends its mean: any codec, many ranks", scatter_reduce_suits,
      make_scatter_reduce},
+    {"sparse", "each rank sums a region and sends its largest: codecs that choose elements, many ranks", sparse_suits,
+     make_sparse},
     {"vote", "each rank counts the signs of a chunk and sends the majority: signs", vote_suits, make_vote},
 };
 

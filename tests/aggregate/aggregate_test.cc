@@ -99,6 +99,13 @@ std::vector<Case> cases() {
           "memsgd | topk(0.05) | qsgd(bits=4)", "momentum | randomk(0.1)"}) {
       all.push_back({ranks, method, "gather"});
     }
+    for (const char* method :
+         {"ef | topk(0.05)", "ef | topk(0.05) | qsgd(bits=4)", "ef | threshold(1.0) | f16 | zstd",
+          "ef | topk(0.1, scope=bucket) | sign(block=16)", "ef | randomk(0.1, shared=false) | int8",
+          "ef | block(16, 0.1)", "ef | threshold(5%, kind=adaptive) | bf16", "topk(0.05)", "momentum | topk(0.05)",
+          "memsgd | sampled_topk(0.05) | qsgd(bits=4)"}) {
+      all.push_back({ranks, method, "sparse"});
+    }
     for (const char* method : {"signs", "signs | zstd"}) all.push_back({ranks, method, "vote"});
   }
   return all;
@@ -109,10 +116,12 @@ INSTANTIATE_TEST_SUITE_P(RanksAndMethods, Aggregation, testing::ValuesIn(cases()
 TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1200);
-  for (const char* name : {"all_reduce", "gather", "scatter_reduce"}) {
+  for (const char* name : {"all_reduce", "gather", "scatter_reduce", "sparse"}) {
     for (const char* method : {"none", "ef | f16", "ef | sign", "ef | topk(0.05) | qsgd(bits=4)", "terngrad"}) {
       const bool linear = std::string_view(method) == "none" || std::string_view(method) == "ef | f16";
       if (std::string_view(name) == "all_reduce" && !linear) continue;
+      if (std::string_view(name) == "sparse" && std::string_view(method).find("topk") == std::string_view::npos)
+        continue;
       std::vector<std::vector<float>> means(3);
       for (const int threads : {1, 3}) {
         run_threads(3, 20s, [&](Communicator& communicator) {
@@ -154,14 +163,13 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
         {large, "randomk(0.5)", 2 * 20000 * 4 * (ranks - 1) / ranks},
         {large, "block(100, 0.25, shared) | f16", 2 * 10000 * 2 * (ranks - 1) / ranks}}) {
     const auto buckets = plan_buckets(layout, 1U << 20);
-    run_threads(ranks, 20s,
-                [&, &layout = layout, &method = method, &sent = sent](Communicator& communicator) {
-                  const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
-                  EXPECT_EQ(aggregator->name(), "all_reduce");
-                  std::vector<float> values(layout.size());
-                  average_all(*aggregator, buckets, values, 0, communicator);
-                  EXPECT_EQ(communicator.traffic().bytes_sent, sent) << method;
-                });
+    run_threads(ranks, 20s, [&, &layout = layout, &method = method, &sent = sent](Communicator& communicator) {
+      const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
+      EXPECT_EQ(aggregator->name(), "all_reduce");
+      std::vector<float> values(layout.size());
+      average_all(*aggregator, buckets, values, 0, communicator);
+      EXPECT_EQ(communicator.traffic().bytes_sent, sent) << method;
+    });
   }
 }
 

@@ -20,16 +20,17 @@ struct Choice {
 };
 
 // What `auto` takes in the first step, and from then on; the same on every rank.
-Choice choice(int ranks, const std::string& method) {
+Choice choice(int ranks, const std::string& method, const Layout& layout = sample_layout()) {
+  const auto buckets = plan_buckets(layout, 1200);
   std::vector<Choice> choices(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "auto", method, sample_buckets(), communicator);
+    const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
     Choice& mine = choices[static_cast<std::size_t>(communicator.rank())];
     mine.first = aggregator->name();
     // Ranks have messages of different sizes, and must agree all the same.
-    auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
+    auto values = sample_gradient(layout, communicator.rank(), 0);
     for (float& value : values) value *= static_cast<float>(1 + communicator.rank());
-    average_all(*aggregator, sample_buckets(), values, 0, communicator);
+    average_all(*aggregator, buckets, values, 0, communicator);
     mine.then = aggregator->name();
     mine.remark = aggregator->remark();
   });
@@ -65,6 +66,21 @@ TEST(Auto, GathersUntilScatterReduceHalvesTheBytes) {
     EXPECT_EQ(found.then, "scatter_reduce") << method;
     EXPECT_NE(found.remark.find("aggregator: scatter_reduce, "), std::string::npos) << found.remark;
   }
+}
+
+// Chunks of whole segments leave all of nine ranks but one without any; regions are cut where entries are.
+TEST(Auto, BalancesWhatChunksWouldNot) {
+  Layout layout;
+  layout.append("w", {200, 100});
+  for (const char* method : {"ef | topk(0.5) | clusters", "ef | topk(0.5) | adaptive"}) {
+    const Choice found = choice(9, method, layout);
+    EXPECT_EQ(found.then, "sparse") << found.remark;
+    EXPECT_EQ(found.remark.find("aggregator: sparse, "), 0U) << found.remark;
+    EXPECT_NE(found.remark.find(" for gather and "), std::string::npos) << found.remark;
+    EXPECT_NE(found.remark.find(" for scatter_reduce"), std::string::npos) << found.remark;
+    EXPECT_EQ(choice(9, std::string(method).substr(5), layout).then, "gather") << "what it drops would be lost";
+  }
+  EXPECT_NE(choice(9, "ef | topk(0.5)", layout).remark.find(" for sparse"), std::string::npos);
 }
 
 TEST(Auto, ForeseesWhatScatterReduceSends) {

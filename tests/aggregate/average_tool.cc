@@ -1,6 +1,6 @@
-// Runs a method over given gradients, for test_power.py and test_dgc.py to compare with their models. Float files: what
-// it remembers under the name that is given (all else begins as it does anyway; "" for nothing), then the gradient of
-// each step and rank; the means of each step come out.
+// Runs a method and an aggregator over given gradients, for tests in Python to compare with their models. Float files:
+// what it remembers under the name that is given (all else begins as it does anyway; "" for nothing), then the gradient
+// of each step and rank; the means of each step come out.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -31,15 +31,16 @@ std::vector<std::int64_t> shape_of(const std::string& text) {
 
 int run(const std::vector<std::string>& arguments) {
   const std::string& method = arguments.at(0);
-  const int ranks = std::stoi(arguments.at(1));
-  const int steps = std::stoi(arguments.at(2));
-  const auto bucket_bytes = static_cast<std::size_t>(std::stoul(arguments.at(3)));
-  const std::string& remembered = arguments.at(4);
-  std::ifstream input(arguments.at(5), std::ios::binary);
-  std::ofstream output(arguments.at(6), std::ios::binary);
+  const std::string& name = arguments.at(1);
+  const int ranks = std::stoi(arguments.at(2));
+  const int steps = std::stoi(arguments.at(3));
+  const auto bucket_bytes = static_cast<std::size_t>(std::stoul(arguments.at(4)));
+  const std::string& remembered = arguments.at(5);
+  std::ifstream input(arguments.at(6), std::ios::binary);
+  std::ofstream output(arguments.at(7), std::ios::binary);
   std::vector<Segment> segments;
   std::size_t size = 0;
-  for (std::size_t i = 7; i < arguments.size(); ++i) {
+  for (std::size_t i = 8; i < arguments.size(); ++i) {
     segments.push_back({arguments[i], size, shape_of(arguments[i])});
     size += segments.back().numel();
   }
@@ -50,7 +51,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<float> state;
   if (!remembered.empty()) {
     run_threads(1, 20s, [&](Communicator& communicator) {  // how many numbers it has
-      state = test::state_of(*make_aggregator("tool", "auto", method, buckets, communicator)).floats.at(remembered);
+      state = test::state_of(*make_aggregator("tool", name, method, buckets, communicator)).floats.at(remembered);
     });
     state = take(input, state.size());
   }
@@ -58,7 +59,7 @@ int run(const std::vector<std::string>& arguments) {
     for (auto& of_rank : given) of_rank.push_back(take(input, size));
   }
   run_threads(ranks, 60s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("tool", "auto", method, buckets, communicator);
+    const auto aggregator = make_aggregator("tool", name, method, buckets, communicator);
     if (!remembered.empty()) {
       test::State all = test::state_of(*aggregator);
       all.floats.at(remembered) = state;

@@ -81,7 +81,7 @@ def gradients():
 
 def averaged(build_dir, tmp_path, gradients, method, bucket_bytes):
     (tmp_path / "in").write_bytes(flat([t for step in gradients for g in step for t in g]).tobytes())
-    subprocess.run([build_dir / "bin" / "average_tool", method, str(RANKS), str(STEPS), str(bucket_bytes), "", "in", "out",
+    subprocess.run([build_dir / "bin" / "average_tool", method, "auto", str(RANKS), str(STEPS), str(bucket_bytes), "", "in", "out",
                     *("x".join(map(str, shape)) for shape in SHAPES)], cwd=tmp_path, check=True, timeout=120)
     return numpy.fromfile(tmp_path / "out", dtype=F32).reshape(STEPS, -1)
 

@@ -60,7 +60,7 @@ def test_it_does_what_the_model_does(build_dir, tmp_path, ranks, rank, min_rate)
     sent_q = [q.T for q, shape in zip(first_q, SHAPES) if compressed(shape, rank, min_rate)]
     (tmp_path / "in").write_bytes(flat(sent_q + [t for step in gradients for g in step for t in g]).tobytes())
     method = f"power(rank={rank}, min_rate={min_rate})"
-    subprocess.run([build_dir / "bin" / "average_tool", method, str(ranks), str(STEPS), str(1 << 30), "power.q", "in", "out",
+    subprocess.run([build_dir / "bin" / "average_tool", method, "auto", str(ranks), str(STEPS), str(1 << 30), "power.q", "in", "out",
                     *("x".join(map(str, shape)) for shape in SHAPES)], cwd=tmp_path, check=True, timeout=120)
     found = numpy.fromfile(tmp_path / "out", dtype=numpy.float32).reshape(STEPS, -1)
     wanted = numpy.array([flat(mean) for mean in model(gradients, first_q, rank, min_rate)])

@@ -1,0 +1,73 @@
+#include "sotto/aggregate/regions.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace sotto {
+namespace {
+
+std::size_t aligned(std::size_t element) {
+  return (element + Layout::alignment - 1) / Layout::alignment * Layout::alignment;
+}
+
+std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
+
+}  // namespace
+
+std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
+                                   std::span<std::uint64_t> borders) {
+  const std::size_t size = chosen.values.size();
+  const std::size_t width = std::max(aligned((size + bins - 1) / bins), Layout::alignment);
+  counts_.fill(0);
+  for (std::size_t i = 0; i < size; ++i) counts_[i / width] += chosen.values[i] != 0 ? 1.0F : 0.0F;
+  for (const Range range : choosable) {
+    for (std::size_t i = range.begin; i < range.end; ++i) counts_[bins] += chosen.values[i] != 0 ? 1.0F : 0.0F;
+  }
+  communicator.all_reduce(std::span(counts_));
+
+  const auto regions = static_cast<double>(borders.size() + 1);
+  const double total = std::accumulate(counts_.begin(), counts_.begin() + bins, 0.0);
+  double before = 0;  // entries in front of bin `bin`
+  std::size_t bin = 0;
+  for (std::size_t j = 0; j < borders.size(); ++j) {
+    const double wanted = total * static_cast<double>(j + 1) / regions;
+    while (bin + 1 < bins && before + counts_[bin] < wanted) before += counts_[bin++];
+    const double within = counts_[bin] > 0 ? std::clamp((wanted - before) / counts_[bin], 0.0, 1.0) : 0.0;
+    const auto place = bin * width + static_cast<std::size_t>(within * static_cast<double>(width));
+    borders[j] = std::min(aligned(place), size);
+  }
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(counts_[bins] / communicator.size())));
+}
+
+// Exponents first, and then, of the values that have the one in question, the digits behind the leading one.
+float RegionVotes::threshold(std::span<const float> values, std::span<const Range> stretches, std::uint64_t count,
+                             Communicator& communicator) {
+  auto left = static_cast<double>(count);
+  const std::size_t exponent = digit(values, stretches, 23, 0, left, communicator);
+  if (exponent == bins) return 0;
+  const std::size_t digits = digit(values, stretches, 15, static_cast<std::uint32_t>(exponent), left, communicator);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent << 23U | digits << 15U));
+}
+
+// The bin in which the value number `count` is, from the largest on, of those whose bits in front of the 8 at `shift`
+// are `prefix`; `count` is then that within the bin. `bins` where there are fewer.
+std::size_t RegionVotes::digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
+                               std::uint32_t prefix, double& count, Communicator& communicator) {
+  counts_.fill(0);
+  for (const Range range : stretches) {
+    for (const float value : values.subspan(range.begin, range.size())) {
+      const std::uint32_t bits = magnitude_bits(value);
+      if (bits != 0 && bits >> shift >> 8U == prefix) counts_[bits >> shift & 0xFFU] += 1;
+    }
+  }
+  communicator.all_reduce(std::span(counts_).first(bins));
+  for (std::size_t bin = bins; bin-- > 0;) {
+    if (count <= counts_[bin]) return bin;
+    count -= counts_[bin];
+  }
+  return bins;
+}
+
+}  // namespace sotto

@@ -1,0 +1,258 @@
+#include "sotto/aggregate/sparse.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "sotto/aggregate/chooser.h"
+#include "sotto/aggregate/owners.h"
+#include "sotto/aggregate/regions.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/kernels/vector.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::uint64_t period = 32;  // exchanges of a bucket from one agreement to the next
+constexpr std::size_t most = 2;       // times its share of what a rank chooses is kept by an owner
+
+std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
+
+// What the ranks have agreed on for a bucket; the same on all of them, and part of the state.
+struct Agreed {
+  std::uint64_t left = 0;  // exchanges until they agree again; 0: in the next one
+  std::uint64_t kept = 0;  // sums that are wanted, of all owners
+  float threshold = 0;     // that these reach
+  std::vector<std::uint64_t> borders;
+};
+
+// That, and what follows from it.
+struct Regions {
+  Agreed agreed;
+  std::vector<Range> choosable;  // of the bucket
+  Cut cut;
+  std::vector<Range> own;  // choosable stretches of the own region
+};
+
+// Of what a rank sent, what its owners kept.
+class SentAndKept final : public Sent {
+ public:
+  SentAndKept(std::span<const float> used, std::span<const float> dropped, const Chooser& chooser,
+              std::span<float> room)
+      : used_(used), dropped_(dropped), chooser_(chooser), room_(room) {}
+  void add_to(Bucket& out, float scale) const override { kernels::axpy(scale, used_, out.values); }
+  void clear_chosen(Bucket& out) const override {
+    std::ranges::fill(room_, 1.0F);
+    Bucket others = out;
+    others.values = room_;
+    chooser_.clear_chosen(others);
+    for (std::size_t i = 0; i < room_.size(); ++i) out.values[i] = room_[i] + dropped_[i] > 0 ? out.values[i] : 0;
+  }
+
+ private:
+  std::span<const float> used_, dropped_;  // `dropped`: 0 at the elements that owners sent, else 1
+  const Chooser& chooser_;
+  std::span<float> room_;
+};
+
+class Sparse final : public Aggregator {
+ public:
+  explicit Sparse(AggregatorParts parts)
+      : parts_(std::move(parts)),
+        chooser_(*parts_.codec, parts_.workers),
+        owners_(parts_, chooser_.carrier(), 1.0F / static_cast<float>(parts_.ranks)) {
+    for (const BucketPlan& plan : parts_.buckets) {
+      Regions& regions = regions_.emplace_back();
+      regions.choosable = chooser_.choosable(plan.layout);
+      regions.agreed.borders.resize(static_cast<std::size_t>(parts_.ranks) - 1);
+    }
+  }
+
+  std::string_view name() const override { return "sparse"; }
+
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+    Regions& regions = regions_.at(bucket.index);
+    Timer timer;
+    Bucket prepared = parts_.memory->prepare(bucket, key);
+    Bucket chosen = bucket;
+    chosen.values = chosen_.room(bucket.values.size());
+    chooser_.choose(prepared, key, chosen);
+    phases.encode += timer.lap();
+    const bool agrees = regions.agreed.left == 0;
+    if (agrees) agree(regions, chosen, communicator);
+    phases.network += timer.lap();
+
+    owners_.send(chosen, key, regions.cut, communicator, phases);
+    timer.lap();
+    Bucket mean = owners_.sum(bucket, key, regions.cut, communicator);
+    phases.decode += timer.lap();
+    Agreed& agreed = regions.agreed;
+    if (agrees) agreed.threshold = votes_.threshold(mean.values, regions.own, agreed.kept, communicator);
+    phases.network += timer.lap();
+    keep_largest(regions, mean.values);
+    phases.encode += timer.lap();
+    owners_.spread(mean, bucket, key, regions.cut, communicator, phases);
+    timer.lap();
+    settle(regions, prepared, chosen, mean);
+    agreed.left = agrees ? period - 1 : agreed.left - 1;
+    phases.decode += timer.lap();
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    parts_.memory->visit_state(visitor);
+    ScopedState own(visitor, "sparse");
+    chooser_.visit_state(own);
+    owners_.codec().visit_state(own);
+    for (std::size_t b = 0; b < regions_.size(); ++b) visit_agreed(own, b);
+    ScopedState mean(own, "mean");
+    owners_.mean_codec().visit_state(mean);
+  }
+
+ private:
+  void agree(Regions& regions, const Bucket& chosen, Communicator& communicator) {
+    Agreed& agreed = regions.agreed;
+    agreed.kept = votes_.borders(chosen, regions.choosable, communicator, agreed.borders);
+    cut(regions, chosen.index);
+  }
+
+  // What follows from the borders.
+  void cut(Regions& regions, std::size_t bucket) {
+    const Layout& layout = parts_.buckets[bucket].layout;
+    std::vector<Range> chunks;
+    std::size_t begin = 0;
+    for (const std::uint64_t border : regions.agreed.borders) {
+      chunks.push_back({begin, border});
+      begin = border;
+    }
+    chunks.push_back({begin, layout.size()});
+    if (chunks == regions.cut.chunks) return;
+    regions.cut = owners_.cut(layout, static_cast<int>(bucket), std::move(chunks));
+    const Range own = regions.cut.chunk();
+    regions.own.clear();
+    for (const Range range : regions.choosable) {
+      const Range part{std::max(range.begin, own.begin), std::min(range.end, own.end)};
+      if (part.begin < part.end) regions.own.push_back({part.begin - own.begin, part.end - own.begin});
+    }
+  }
+
+  // Sums that do not reach the threshold become zero, and the smallest of more than an owner may send; of those that
+  // are alike the first ones stay. What every rank sends whole stays whole.
+  void keep_largest(const Regions& regions, std::span<float> values) {
+    const std::uint64_t ranks = static_cast<std::uint64_t>(parts_.ranks);
+    const std::size_t room = most * ((regions.agreed.kept + ranks - 1) / ranks);
+    const auto found = found_.room(values.size());
+    std::uint32_t least = std::max(magnitude_bits(regions.agreed.threshold), 1U);
+    std::size_t count = 0;
+    for (const Range range : regions.own) {
+      for (const float value : values.subspan(range.begin, range.size())) {
+        found[count] = magnitude_bits(value);
+        count += found[count] >= least ? 1 : 0;
+      }
+    }
+    std::size_t alike = count;  // of the smallest that stay
+    if (count > room) {
+      const auto smallest = found.begin() + static_cast<std::ptrdiff_t>(room - 1);
+      std::nth_element(found.begin(), smallest, found.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
+      least = *smallest;
+      alike =
+          room - static_cast<std::size_t>(std::count_if(found.begin(), smallest, [&](auto v) { return v > least; }));
+    }
+    for (const Range range : regions.own) {
+      for (float& value : values.subspan(range.begin, range.size())) {
+        const std::uint32_t bits = magnitude_bits(value);
+        if (bits > least) continue;
+        if (bits == least && alike > 0) {
+          --alike;
+        } else {
+          value = 0;
+        }
+      }
+    }
+  }
+
+  // `mean` holds the sums that were sent on.
+  void settle(Regions& regions, Bucket& prepared, Bucket& chosen, Bucket& mean) {
+    Bucket dropped = chosen;
+    dropped.values = dropped_.room(chosen.values.size());
+    std::ranges::fill(dropped.values, 1.0F);
+    owners_.clear_spread(dropped, regions.cut);
+    follow(regions, dropped.values);
+    if (!parts_.memory->remembers()) return;
+
+    std::ranges::fill(chosen.values, 0.0F);
+    owners_.sent(regions.cut).add_to(chosen, 1);
+    for (std::size_t i = 0; i < chosen.values.size(); ++i)
+      chosen.values[i] = dropped.values[i] > 0 ? 0 : chosen.values[i];
+    owners_.subtract_sent(mean);
+    const Range own = regions.cut.chunk();
+    Bucket owed = chosen;
+    owed.values = owners_.room(chosen.values.size());  // in which `mean` stands
+    std::ranges::fill(owed.values.first(own.begin), 0.0F);
+    std::ranges::fill(owed.values.subspan(own.end), 0.0F);
+    kernels::scale(static_cast<float>(parts_.ranks), mean.values);
+    parts_.memory->hold(owed);
+    parts_.memory->settle(prepared, SentAndKept(chosen.values, dropped.values, chooser_, owed.values));
+  }
+
+  // The threshold follows the number of sums that were kept, which all ranks see.
+  static void follow(Regions& regions, std::span<const float> dropped) {
+    std::size_t kept = 0;
+    for (const Range range : regions.choosable) {
+      for (const float value : dropped.subspan(range.begin, range.size())) kept += value > 0 ? 0 : 1;
+    }
+    const double ratio = static_cast<double>(kept) / static_cast<double>(regions.agreed.kept);
+    const double follows = regions.agreed.threshold * std::sqrt(std::sqrt(std::max(ratio, 1.0 / 16)));
+    regions.agreed.threshold = static_cast<float>(std::min(follows, double{std::numeric_limits<float>::max()}));
+  }
+
+  void visit_agreed(StateVisitor& visitor, std::size_t bucket) {
+    Agreed& agreed = regions_[bucket].agreed;
+    ScopedState scope(visitor, std::to_string(bucket));
+    std::vector<float> threshold{agreed.threshold};
+    scope.visit("left", agreed.left);
+    scope.visit("kept", agreed.kept);
+    scope.visit("threshold", threshold);
+    for (std::size_t j = 0; j < agreed.borders.size(); ++j)
+      scope.visit("border/" + std::to_string(j), agreed.borders[j]);
+    agreed.threshold = threshold.at(0);
+    const std::size_t size = parts_.buckets[bucket].layout.size();
+    if (agreed.left >= period || !(agreed.threshold >= 0) || (agreed.left > 0 && agreed.kept == 0) ||
+        !std::ranges::is_sorted(agreed.borders) || (!agreed.borders.empty() && agreed.borders.back() > size)) {
+      throw FileError("a checkpoint with sparse/" + std::to_string(bucket) +
+                      ": no such regions can have been agreed on");
+    }
+    if (agreed.left > 0) cut(regions_[bucket], bucket);
+  }
+
+  AggregatorParts parts_;
+  Chooser chooser_;
+  Owners owners_;
+  RegionVotes votes_;
+  std::vector<Regions> regions_;  // by bucket
+  Scratch<float> chosen_, dropped_;
+  Scratch<std::uint32_t> found_;
+};
+
+}  // namespace
+
+std::string sparse_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
+  return Chooser::refusal(codec, buckets);
+}
+
+std::unique_ptr<Aggregator> make_sparse(AggregatorParts parts) { return std::make_unique<Sparse>(std::move(parts)); }
+
+// Two rounds of what a rank chooses, but for its own region, and now and then the agreement.
+double sparse_bytes(const AggregatorParts& parts, std::span<const double> bytes) {
+  const double others = parts.ranks - 1;
+  double sent = 0;
+  for (const double message : bytes) {
+    sent += 2 * (others * sizeof(Header) + (message - sizeof(Header)) * others / parts.ranks);
+    sent += others * 4 * (3 * RegionVotes::bins + 1) / static_cast<double>(period);
+  }
+  return sent;
+}
+
+}  // namespace sotto
