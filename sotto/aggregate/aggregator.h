@@ -44,17 +44,24 @@ struct AggregatorParts {
   std::shared_ptr<Workers> workers;  // of the codecs, which are used one at a time; null: the caller alone
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
-  std::string asked = "auto";  // the aggregator that the user asked for
+  std::string asked = "auto";  // the aggregator that the user asked for, with every option named
 };
 
-// A line of the table of aggregators. `suits` is empty when the codec can be used with it, else says why not.
+// A line of the table of aggregators. `suits` is empty when the codec can be used with it, else says why not. Those
+// that have options are asked for in a sentence of one call, which their parts have as `asked`: then help() has one
+// line an option, canonical() the call with every option named, and fits() is suits() of such a sentence.
 struct AggregatorEntry {
   std::string_view name;
   std::string_view summary;
   std::string (*suits)(const Codec& codec, std::span<const BucketPlan> buckets);
   std::unique_ptr<Aggregator> (*make)(AggregatorParts parts);
+  std::string (*help)() = nullptr;
+  std::string (*canonical)(const Sentence& sentence, const Call& call) = nullptr;
+  std::string (*fits)(std::string_view asked, const Codec& codec, std::span<const BucketPlan> buckets) = nullptr;
 };
 std::span<const AggregatorEntry> aggregator_table();
+// Their options, for help.
+std::string aggregator_options();
 
 // Aggregators that are methods of their own: they have options, and stand in a sentence in place of a codec's stages,
 // as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear. `memory` is theirs where the
@@ -93,9 +100,9 @@ std::string canonical_method(std::string_view where, std::string_view method);
 void require_finite(const Bucket& bucket, const Key& key);
 
 // `method` is a whole sentence, memory included: "ef | topk(0.01) | qsgd(4)". `name` is an entry of the table or
-// "auto" (auto.h), and is left to "auto" where the method is an aggregator itself. `workers` are those of make_codec().
-// ConfigError when they do not fit, which begins with `where`: "--codec" or "codec", which has "--aggregator" or
-// "aggregator" beside it.
+// "auto" (auto.h), or a call of one that has options, and is left to "auto" where the method is an aggregator itself.
+// `workers` are those of make_codec(). ConfigError when they do not fit, which begins with `where`: "--codec" or
+// "codec", which has "--aggregator" or "aggregator" beside it.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view where, std::string_view name, std::string_view method,
                                             std::vector<BucketPlan> buckets, int rank, int ranks,
                                             std::shared_ptr<Workers> workers = nullptr);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
 
@@ -37,7 +38,8 @@ std::string advice(std::string_view where, const Method& before, const Phase& af
 
 std::vector<Phase> start_after(std::uint64_t steps, std::string_view where, std::vector<Phase> phases) {
   if (steps == 0) return phases;
-  std::vector<Phase> all{{0, without_codec(where, phases.front().method)}};
+  const Phase& first = phases.front();
+  std::vector<Phase> all{{0, without_codec(where, first.method), dense_aggregator("--aggregator", first.aggregator)}};
   for (Phase& phase : phases) {
     phase.first_step = std::max(phase.first_step, steps);
     if (all.back().first_step == phase.first_step) all.pop_back();

@@ -8,6 +8,7 @@
 #include "sotto/aggregate/auto_codec.h"
 #include "sotto/aggregate/fetch.h"
 #include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/power.h"
 #include "sotto/aggregate/scatter_reduce.h"
 #include "sotto/aggregate/sparse.h"
@@ -28,6 +29,8 @@ constexpr AggregatorEntry table[] = {
     {"sparse", "each rank sums a region and sends its largest: codecs that choose elements, many ranks", sparse_suits,
      make_sparse},
     {"vote", "each rank counts the signs of a chunk and sends the majority: signs", vote_suits, make_vote},
+    {"hierarchical", "dense inside groups of ranks, such as hosts, and compressed between them: any codec",
+     hierarchical_suits, make_hierarchical, help_hierarchical, canonical_hierarchical, hierarchical_fits},
 };
 
 constexpr MethodEntry methods[] = {
@@ -50,22 +53,37 @@ const MethodEntry& method_of(const Sentence& sentence) {
 // The flag or argument that names the aggregator, beside the one that holds the sentence.
 std::string beside(std::string_view where) { return where.starts_with("--") ? "--aggregator" : "aggregator"; }
 
-// The entry that was asked for by name.
-const AggregatorEntry& find(std::string_view name, std::string_view where, const AggregatorParts& parts) {
-  const AggregatorEntry* entry = find_entry(aggregator_table(), name);
+struct NoAggregatorOptions {
+  void visit(OptionVisitor& /*visitor*/) {}
+};
+
+// The entry that parts.asked calls, which then has every option named.
+const AggregatorEntry& find(std::string_view where, AggregatorParts& parts) {
+  const Sentence sentence = parse_sentence(beside(where), parts.asked);
+  const Call& call = sentence.calls.front();
+  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an aggregator is a single call");
+  const AggregatorEntry* entry = find_entry(aggregator_table(), call.name);
   if (entry == nullptr) {
-    if (find_entry(method_table(), name) != nullptr) {
-      throw ConfigError(beside(where) + " " + std::string(name) +
-                        ": it is a method of its own; write it in the sentence of " + std::string(where));
+    if (find_entry(method_table(), call.name) != nullptr) {
+      throw ConfigError(beside(where) + " " + call.name + ": it is a method of its own; write it in the sentence of " +
+                        std::string(where));
     }
     auto names = names_of(aggregator_table());
     names.emplace_back("auto");
-    throw ConfigError(beside(where) + " " + std::string(name) + ": " + unknown_name("aggregator", name, names));
+    throw ConfigError(beside(where) + " " + call.name + ": " + unknown_name("aggregator", call.name, names));
   }
-  if (const std::string reason = entry->suits(*parts.codec, parts.buckets); !reason.empty()) {
-    throw ConfigError(std::string(where) + " with " + beside(where) + " " + std::string(name) + ": " + reason);
+  std::string reason;
+  if (entry->canonical != nullptr) {
+    parts.asked = entry->canonical(sentence, call);
+    reason = entry->fits(parts.asked, *parts.codec, parts.buckets);
+  } else {
+    NoAggregatorOptions none;
+    read_options(sentence, call, none);
+    parts.asked = call.name;
+    reason = entry->suits(*parts.codec, parts.buckets);
   }
-  return *entry;
+  if (reason.empty()) return *entry;
+  throw ConfigError(std::string(where) + " with " + beside(where) + " " + call.name + ": " + reason);
 }
 
 // What was asked for. The memory is not for these buckets yet, so that nothing here has their size.
@@ -90,7 +108,7 @@ Asked check(std::string_view where, std::string_view name, std::string_view text
     if (!reason.empty()) fail_at(sentence, call, call.position, reason);
     if (parts.asked == asked.method.aggregator) return asked;
   }
-  if (parts.asked != "auto") find(parts.asked, where, parts);
+  if (parts.asked != "auto") find(where, parts);
   return asked;
 }
 
@@ -98,6 +116,14 @@ Asked check(std::string_view where, std::string_view name, std::string_view text
 
 std::span<const AggregatorEntry> aggregator_table() { return table; }
 std::span<const MethodEntry> method_table() { return methods; }
+
+std::string aggregator_options() {
+  std::string text;
+  for (const AggregatorEntry& entry : table) {
+    if (entry.help != nullptr) text += "Options of " + std::string(entry.name) + ":\n" + entry.help();
+  }
+  return text;
+}
 
 Method read_method(std::string_view where, std::string_view method) {
   Method parsed = parse_method(where, method, names_of(memory_table()), names_of(method_table()));
@@ -178,7 +204,8 @@ void check_aggregator(std::string_view where, std::string_view name, std::string
 
 std::unique_ptr<Aggregator> make_named(std::string_view where, std::string_view name, AggregatorParts parts) {
   if (name == "auto") return make_auto(std::move(parts));
-  const AggregatorEntry& entry = find(name, where, parts);
+  parts.asked = name;
+  const AggregatorEntry& entry = find(where, parts);
   return entry.make(std::move(parts));
 }
 
