@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/launcher.h"
@@ -93,7 +94,7 @@ int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
   Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
-              model_list() + optimiser_list() + algorithm_list() + std::string(examples));
+              model_list() + optimiser_list() + algorithm_list() + aggregator_options() + std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;

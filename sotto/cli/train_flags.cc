@@ -13,8 +13,8 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
   const std::array<FlagGroup, 5> groups{{
       {"What is trained", {"model", "data", "data-dir", "train-size", "test-size", "data-seed", "seed"}},
       {"What is sent",
-       {"codec", "codec-start-after", "codec-warmup", "aggregator", "algorithm", "overlap", "bucket-kib",
-        "codec-threads"}},
+       {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
+        "overlap", "bucket-kib", "buckets", "codec-threads"}},
       {"Ranks and network", {"ranks", "backend", "master", "interface", "address", "deadline", "link", "threads"}},
       {"Training",
        {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "momentum", "nesterov",

@@ -89,4 +89,21 @@ std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes) {
   return plans;
 }
 
+std::vector<BucketPlan> plan_layers(const Layout& layout) {
+  const auto module = [&](std::size_t segment) {
+    const std::string& name = layout.segments()[segment].name;
+    const auto dot = name.rfind('.');
+    return dot == std::string::npos ? name : name.substr(0, dot);
+  };
+  std::vector<BucketPlan> plans;
+  std::size_t last = layout.segments().size();
+  while (last > 0) {
+    std::size_t first = last - 1;
+    while (first > 0 && module(first - 1) == module(last - 1)) --first;
+    plans.push_back({first, last, layout.slice_range(first, last), layout.slice(first, last)});
+    last = first;
+  }
+  return plans;
+}
+
 }  // namespace sotto

@@ -73,4 +73,8 @@ struct BucketPlan {
 // the first: bucket 0 is the one that backward finishes first.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes);
 
+// The same with a bucket for each module: segments that follow each other, and whose names differ in their last part
+// alone, as conv1.weight and conv1.bias.
+std::vector<BucketPlan> plan_layers(const Layout& layout);
+
 }  // namespace sotto

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <memory>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
@@ -10,6 +11,9 @@
 #include "sotto/data/loader.h"
 #include "sotto/model/model.h"
 #include "sotto/optim/schedule.h"
+#include "sotto/train/batch_norm.h"
+#include "sotto/train/buckets.h"
+#include "sotto/train/groups.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/trainer.h"
@@ -54,7 +58,10 @@ class MadeWorker final : public Worker {
 
 }  // namespace
 
-DryRun dry_run(const TrainOptions& options) {
+DryRun dry_run(const TrainOptions& asked) {
+  World world;  // one host
+  world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.ranks));
+  const TrainOptions options = with_groups(asked, world);
   if (options.ranks > most_ranks) {
     throw ConfigError("--dry-run with --ranks " + std::to_string(options.ranks) + ": at most " +
                       std::to_string(most_ranks) + " ranks are tried out");
@@ -69,7 +76,7 @@ DryRun dry_run(const TrainOptions& options) {
   const Loader loader(*data, {seed, 0, trained, static_cast<std::size_t>(options.batch_size), 0});
   const auto model = make_model("--model", options.model, data->shape(), data->classes(), seed);
   const Layout& layout = model->layout();
-  const auto buckets = plan_buckets(layout, static_cast<std::size_t>(options.bucket_kib) * 1024);
+  const auto buckets = plan_buckets(layout, options);
   const ChosenOptimiser optimiser = chosen_optimiser(options);
   const RunPlan plan =
       plan_run(options, loader.steps_per_epoch(), make_optimiser("--optimiser", optimiser.sentence, 0)->dense_steps());
@@ -77,6 +84,8 @@ DryRun dry_run(const TrainOptions& options) {
   make_schedule("--schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases("--codec", plan.phases, buckets);
   if (!options.link.empty()) parse_links("--link", options.link, ranks);
+
+  const bool averages = averages_batch_norm(options, *model, ranks);
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
@@ -95,6 +104,7 @@ DryRun dry_run(const TrainOptions& options) {
                         .overlap = false,
                         .seed = seed},
                        buckets, communicator);
+    std::vector<float> buffers(averages ? model->buffers().size() : 0);
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->rhythm();
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
@@ -105,6 +115,7 @@ DryRun dry_run(const TrainOptions& options) {
       if (!algorithm->exchanges(step)) continue;
       algorithm->step(worker, {.step = step, .lr = optimiser.lr});
       algorithm->rest();
+      if (averages) aggregate(buffers, Op::avg, communicator);
       ++exchanges;
     }
     const std::uint64_t after = sent();

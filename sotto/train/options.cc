@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
+#include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"
 
@@ -37,6 +39,11 @@ void TrainOptions::visit(OptionVisitor& v) {
            "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
+  v.option("group-size", group_size,
+           "ranks of each group of the aggregator hierarchical, which follow each other; 0: those of a host",
+           {0, 65535});
+  v.option("average-batch-norm", average_batch_norm,
+           "average batch-norm statistics over the ranks in every step; otherwise for evaluation alone");
   v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
   v.option(
       "topology", topology,
@@ -76,6 +83,9 @@ void TrainOptions::visit(OptionVisitor& v) {
 
   v.option("overlap", overlap, "send while this rank computes: buckets while backward goes on; no bit depends on it");
   v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
+  v.option("buckets", buckets,
+           "what is exchanged at once: layer (the tensors of each module), whole (all), or at most a size, as 25MB; "
+           "empty: by --bucket-kib");
   v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
@@ -240,6 +250,14 @@ void resolve(TrainOptions& options) {
   check_backend(options);
   const Capture capture(options.capture);  // refuses what it cannot read
   check_algorithm(options);
+  resolve_buckets(options);
+  if (options.group_size > 0) {
+    if (!group_of("--aggregator", options.aggregator)) {
+      throw ConfigError("--group-size: only the aggregator hierarchical has groups");
+    }
+    options.aggregator = with_group("--aggregator", options.aggregator, options.group_size);
+    options.group_size = 0;  // said once, with the aggregator
+  }
   if (options.lr_shrinkage != 1) {
     if (options.schedule != "constant") {
       throw ConfigError("--lr-shrinkage: contradicts --schedule; write it there, as step(every=" +

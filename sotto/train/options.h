@@ -17,6 +17,8 @@ struct TrainOptions {
   std::int64_t codec_start_after = -1;
   std::string codec_warmup;
   std::string aggregator = "auto";
+  std::int64_t group_size = 0;
+  bool average_batch_norm = false;
   std::string algorithm = "sync";
   std::string topology;
   std::string peers_per_step;
@@ -43,6 +45,7 @@ struct TrainOptions {
 
   bool overlap = true;
   std::int64_t bucket_kib = 1024;
+  std::string buckets;
   std::string backend = "gloo";
   std::string link;
   std::int64_t deadline = 60;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/mpi.h"
 #include "sotto/comm/shaped.h"
@@ -15,7 +16,10 @@
 #include "sotto/core/hash.h"
 #include "sotto/optim/averaged.h"
 #include "sotto/optim/schedule.h"
+#include "sotto/train/batch_norm.h"
+#include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
+#include "sotto/train/groups.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
@@ -50,12 +54,13 @@ class Trainer {
         idle_(idle_ranks("--algorithm", options.algorithm, world.size)),
         loader_(*train_, {seed(), std::max(0, world.rank - idle_), world.size - idle_, size(options.batch_size), 2}),
         optimiser_(chosen_optimiser(options)),
-        replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), size(options.bucket_kib) * 1024),
-                 accumulate(), seed(), world.rank),
+        replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), options), accumulate(), seed(),
+                 world.rank),
         plan_(plan_run(options, loader_.steps_per_epoch(), replica_.optimiser().dense_steps())),
         schedule_(make_schedule("--schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
         method_(method()),
         replicated_(algorithm_entry("--algorithm", options.algorithm).replicated),
+        averages_batch_norm_(averages_batch_norm(options, *model_, world.size)),
         capture_(options.capture),
         progress_(world.starter),
         links_(options.link.empty() ? Links{} : parse_links("--link", options.link, world.size)),
@@ -145,7 +150,7 @@ class Trainer {
                  (options_.peers_per_step.empty() ? "" : ", peers " + options_.peers_per_step)},
             {"average-iterates", format_double(options_.average_iterates)},
             {"batch-size", std::to_string(options_.batch_size)},
-            {"bucket-kib", std::to_string(options_.bucket_kib)},
+            {"bucket-kib", bucket_text(options_)},
             {"codec", method_},
             {"data", options_.data.data},
             {"data-seed", std::to_string(options_.data.data_seed)},
@@ -196,6 +201,7 @@ class Trainer {
     const bool captured = communicator_->rank() == idle_ && capture_.due(step);
     if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
+    if (averages_batch_norm_) average_batch_norm(row.report);
     row.data_seconds = replica_.data_seconds();
     const Traffic after = traffic();
     row.bytes_sent = after.bytes_sent - before.bytes_sent;
@@ -216,6 +222,16 @@ class Trainer {
     if (options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch) evaluate(done);
     if (due(done, options_.checkpoint_every)) save(done);
     return row.report.stop;
+  }
+
+  // REQUIRES a replicated algorithm, which has nothing on its way behind a step.
+  void average_batch_norm(StepReport& report) {
+    const Timer timer;
+    aggregate(model_->buffers(), Op::avg, *communicator_);
+    const double seconds = timer.seconds();
+    report.phases.network += seconds;
+    report.wait += seconds;
+    report.seconds += seconds;
   }
 
   void announce_phase(std::uint64_t step) {
@@ -342,6 +358,7 @@ class Trainer {
   std::unique_ptr<Schedule> schedule_;
   std::string method_;
   bool replicated_;
+  bool averages_batch_norm_;
   Capture capture_;
   Progress progress_;
   Links links_;
@@ -363,7 +380,7 @@ TrainResult train(const TrainOptions& options, const World& world) {
     throw ConfigError(fmt::format("--threads {}: {} started this rank; set OMP_NUM_THREADS there instead",
                                   options.threads, world.starter));
   }
-  return Trainer(options, world).run();
+  return Trainer(with_groups(options, world), world).run();
 }
 
 }  // namespace sotto

@@ -92,6 +92,25 @@ TEST(Layout, HashSeesEverything) {
   EXPECT_EQ(layout.hash(), 0xCA3122DDE56997CCULL);
 }
 
+TEST(Buckets, AreModulesWhereThatIsAskedFor) {
+  Layout layout;
+  for (const char* name : {"conv1.weight", "conv1.bias", "block.conv1.weight", "block.conv1.bias", "block.bn.weight",
+                           "w", "b", "fc.weight"}) {
+    layout.append(name, {20});
+  }
+  const auto plans = plan_layers(layout);
+  std::vector<std::size_t> firsts;
+  std::size_t last = layout.segments().size();
+  for (const BucketPlan& plan : plans) {
+    EXPECT_EQ(plan.last, last);
+    EXPECT_EQ(plan.range, layout.slice_range(plan.first, plan.last));
+    EXPECT_EQ(plan.layout, layout.slice(plan.first, plan.last));
+    firsts.push_back(last = plan.first);
+  }
+  EXPECT_EQ(firsts, (std::vector<std::size_t>{7, 6, 5, 4, 2, 0}));
+  EXPECT_TRUE(plan_layers(Layout()).empty());
+}
+
 TEST(Buckets, CoverEverythingOnceInReverse) {
   Layout layout;
   for (int i = 0; i < 40; ++i) layout.append("s" + std::to_string(i), {(i * 37) % 100 + 1});

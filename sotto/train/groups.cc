@@ -1,0 +1,32 @@
+#include "sotto/train/groups.h"
+
+#include <fmt/format.h>
+
+#include "sotto/aggregate/hierarchical.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+TrainOptions with_groups(TrainOptions options, const World& world) {
+  auto group = group_of("--aggregator", options.aggregator);
+  if (!group) return options;
+  if (*group == 0) {
+    if (world.size % world.local_size != 0 || world.rank % world.local_size != world.local_rank) {
+      throw ConfigError(fmt::format(
+          "--aggregator {}: rank {} of {} is number {} of {} on its host; groups are ranks that follow each other, as "
+          "many on each host: start them so (srun --distribution=block), or say --group-size",
+          options.aggregator, world.rank, world.size, world.local_rank, world.local_size));
+    }
+    group = world.local_size;
+    options.aggregator = with_group("--aggregator", options.aggregator, *group);
+  }
+  if (world.size % *group != 0) {
+    throw ConfigError(
+        fmt::format("--aggregator {}: {} ranks do not fall into groups of {}; say a --group-size that "
+                    "divides them",
+                    options.aggregator, world.size, *group));
+  }
+  return options;
+}
+
+}  // namespace sotto
