@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "python/bindings/agreement.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
@@ -132,6 +133,15 @@ void Averager::load(std::uint64_t step, const StateValues& values) {
 }
 
 void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
+  for (const Lane& lane : options_.lanes) {
+    for (const Phase& phase : lane.phases) {
+      if (!group_of("aggregator", phase.aggregator)) continue;
+      throw ConfigError(
+          fmt::format("aggregator {}: memories of the shards of groups cannot be spread over another "
+                      "number of ranks",
+                      phase.aggregator));
+    }
+  }
   const auto old_ranks = static_cast<int>(states.size());
   std::vector<StateRestorer> restorers(states.begin(), states.end());
   begin_at(step, [&](std::size_t lane) {

@@ -15,6 +15,7 @@
 #include "python/bindings/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/hierarchical.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
@@ -252,6 +253,8 @@ PYBIND11_MODULE(_C, module) {
       },
       Released());
 
+  module.def("dense_aggregator",
+             [](const std::string& aggregator) { return sotto::dense_aggregator("aggregator", aggregator); });
   module.def("without_codec", [](const std::string& method) { return sotto::without_codec("codec", method); });
   module.def("tied_optimiser", [](const std::string& method) {
     const auto optimiser = sotto::read_method("codec", method).optimiser;

@@ -52,7 +52,8 @@ def compress(
     start_after: so many steps without the codec first; a memory that makes the momentum makes it in them, too.
     rules: other sentences for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
         matches counts; one that matches nothing is an error. Schedule and start_after do not apply to them.
-    aggregator: how the mean is made of messages: "auto", "all_reduce", "gather", ...; not for `rules`.
+    aggregator: how the mean is made of messages: "auto", "all_reduce", "gather", "hierarchical(outer=gather, group=4)",
+        ...; not for `rules`.
     seed: of stochastic codecs.
     bucket_mb: what is exchanged at a time; at least one parameter, in float32. Not DDP's buckets, which only carry
         gradients to and fro.
@@ -134,8 +135,8 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
-        dense = [(0, _C.without_codec(_check.sentence("codec", codec)), "auto")] if start_after > 0 else []
-        return [*dense, (start_after, _check.sentence("codec", codec), aggregator)]
+        dense = (0, _C.without_codec(_check.sentence("codec", codec)), _C.dense_aggregator(aggregator))
+        return [*([dense] if start_after > 0 else []), (start_after, _check.sentence("codec", codec), aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
     try:
@@ -220,7 +221,7 @@ def load_state_dict(ddp: DistributedDataParallel, state: Mapping[str, Any] | Seq
     differs. To go on with another number of ranks, give the states of all ranks of the old job, as a list, to every rank
     of the new one: each memory becomes the mean of the old ones, with what owners in scatter_reduce held back of the second
     encoding, so that what the ranks together still owe to the mean gradient is unchanged. All else begins anew: warm
-    starts, and choices of "auto".
+    starts, and choices of "auto". Memories of "hierarchical" are of shards, and cannot be spread so.
 
     Every rank calls it, between the same steps, with the state of the same step: where they do not, the next backward is a
     CommError on all. A state that is refused changes nothing.

@@ -54,6 +54,13 @@ void check_phases(std::string_view where, std::span<const Phase> phases, std::sp
     if (i == 0) continue;
     const Method before = read_method(where, phases[i - 1].method);
     const std::string held = held_by(where, before);
+    if (!held.empty() &&
+        group_of("aggregator", phases[i - 1].aggregator) != group_of("aggregator", phases[i].aggregator)) {
+      throw ConfigError(
+          fmt::format("schedule: aggregator {} from step {} on cannot take over what that of {} holds back: "
+                      "say the same groups for all phases",
+                      phases[i].aggregator, phases[i].first_step, phases[i - 1].aggregator));
+    }
     if (held.empty() || held == held_by(where, read_method(where, phases[i].method))) continue;
     throw ConfigError(fmt::format("schedule: `{}` from step {} on would lose what `{}` holds back; write {}",
                                   phases[i].method, phases[i].first_step, phases[i - 1].method,

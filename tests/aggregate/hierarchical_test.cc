@@ -189,6 +189,8 @@ TEST(Hierarchical, TakesOverFromDenseSteps) {
   const auto buckets = sample_buckets();
   const auto phases = start_after(2, "test", {{0, "momentum | topk(0.1)", asked("all_reduce", "gather", 2)}});
   EXPECT_EQ(phases.at(0).aggregator, asked("all_reduce", "auto", 2));
+  const std::vector<Phase> other{{0, "ef | f32", "auto"}, {2, "ef | topk(0.1)", asked("all_reduce", "gather", 2)}};
+  EXPECT_THROW(check_phases("test", other, buckets), ConfigError);
   run_threads(4, 20s, [&](Communicator& communicator) {
     Phased phased("test", phases, buckets, communicator.rank(), communicator.size(), nullptr);
     for (int step = 0; step < 4; ++step) {
