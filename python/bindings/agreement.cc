@@ -1,7 +1,11 @@
 #include "python/bindings/agreement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
+
+#include "sotto/core/error.h"
 
 namespace sotto::python {
 
@@ -18,6 +22,24 @@ int first_to_differ(const std::vector<std::uint64_t>& values) {
 
 int first_to_differ(Communicator& communicator, std::uint64_t value) {
   return first_to_differ(of_all_ranks(communicator, value));
+}
+
+void agree_to_start(Communicator& communicator, std::uint64_t value, const std::exception_ptr& refusal,
+                    std::string_view what_it_does) {
+  std::vector<std::uint64_t> all;
+  try {
+    all = of_all_ranks(communicator, refusal ? refused : value);
+  } catch (const CommError&) {
+    if (!refusal) throw;
+  }
+  if (refusal) std::rethrow_exception(refusal);
+  if (const auto one = std::ranges::find(all, refused); one != all.end()) {
+    communicator.barrier();  // fails, once that rank has said why
+    throw CommError(fmt::format("rank {} refuses; its own error says why", one - all.begin()));
+  }
+  if (const int other = first_to_differ(all); other >= 0) {
+    throw ConfigError(fmt::format("rank {} {} rank 0, or in another way", other, what_it_does));
+  }
 }
 
 }  // namespace sotto::python

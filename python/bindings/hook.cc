@@ -1,100 +1,40 @@
 #include "python/bindings/hook.h"
 
-#include <ATen/ops/empty.h>
-#include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/gradient_job.h"
+#include "python/bindings/tensor_types.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
-#include "sotto/kernels/cast.h"
 
 namespace sotto::python {
 namespace {
 
 using Future = c10::ivalue::Future;
+using Job = GradientJob;
 
-DType type_of(const at::Tensor& tensor, const std::string& name) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat: return DType::f32;
-    case at::kHalf: return DType::f16;
-    case at::kBFloat16: return DType::bf16;
-    default: break;
-  }
+DType gradient_type(const at::Tensor& tensor, const std::string& name) {
+  const auto type = type_of(tensor.scalar_type());
+  if (type == DType::f32 || type == DType::f16 || type == DType::bf16) return *type;
   throw ConfigError(
       fmt::format("parameter {} is of type {}; gradients can be compressed in float32, float16 and "
                   "bfloat16",
                   name, c10::toString(tensor.scalar_type())));
 }
-
-// The dimensions in the order in which they lie in memory: that of a bucket's values.
-std::vector<std::int64_t> memory_shape(const at::Tensor& tensor) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(tensor.dim()));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-  if (tensor.is_non_overlapping_and_dense()) {
-    std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::int64_t d) { return tensor.stride(d); });
-  }
-  for (std::int64_t& d : order) d = tensor.size(d);
-  return order;
-}
-
-void widen(std::span<const std::byte> from, DType type, std::span<float> to) {
-  if (type == DType::f32) {
-    std::memcpy(to.data(), from.data(), from.size());
-    return;
-  }
-  std::ranges::fill(to, 0.0F);
-  if (type == DType::f16) kernels::add_f16(from, 1.0F, 1.0F, to);
-  if (type == DType::bf16) kernels::add_bf16(from, 1.0F, to);
-}
-
-// A mean that is not finite is so in all elements (AveragerOptions::propagate).
-void narrow(std::span<const float> from, DType type, std::span<std::byte> to) {
-  if (type == DType::f32) {
-    std::memcpy(to.data(), from.data(), to.size());
-  } else if (!from.empty() && !std::isfinite(from.front())) {
-    std::ranges::fill(to, std::byte{0xFF});  // NaN in either
-  } else if (type == DType::f16) {
-    kernels::to_f16(from, 1.0F, 1.0F, to);
-  } else {
-    kernels::to_bf16(from, 1.0F, to);
-  }
-}
-
-// One of DDP's buckets on its way through us.
-struct Job {
-  struct Piece {
-    std::size_t parameter = 0;
-    Range bytes;  // of the buffer
-  };
-  std::size_t index = 0;
-  bool last = false;  // of DDP's, in this backward
-  at::Tensor buffer;
-  at::Tensor host;                   // the buffer itself, or a copy of a device's in page-locked memory
-  std::optional<c10::Event> copied;  // to `host`
-  std::vector<Piece> pieces;
-  std::size_t missing = 0;  // means
-  c10::intrusive_ptr<Future> future;
-
-  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(host.data_ptr()), host.nbytes()}; }
-};
 
 }  // namespace
 
@@ -114,14 +54,31 @@ class Hook::Impl {
 
   // On the thread of backward.
   c10::intrusive_ptr<Future> take(c10d::GradBucket& bucket) {
-    const std::size_t index = bucket.getIndex();
-    if (jobs_.size() <= index) jobs_.resize(index + 1);
-    if (!jobs_[index]) jobs_[index] = std::make_unique<Job>();
-    Job* job = jobs_[index].get();
+    Job* job = job_at(bucket.getIndex());
     fill(*job, bucket);
     auto future = job->future;
     thread_.post([this, job] { work(*job); });
     return future;
+  }
+
+  // Likewise. What is refused ends the step on all ranks.
+  void offer(std::size_t parameter, const at::Tensor& gradient) {
+    Job* job = job_at(offered_);
+    try {
+      fill(*job, parameter, gradient);
+    } catch (const ConfigError&) {
+      thread_.post([this, error = std::current_exception()] { fail(error); });
+      throw;
+    }
+    job->index = offered_;
+    offered_ = (offered_ + 1) % parameters_.size();
+    job->last = offered_ == 0;
+    thread_.post([this, job] { work(*job); });
+  }
+
+  void wait() {
+    thread_.wait();
+    if (cause_) std::rethrow_exception(cause_);
   }
 
   // Nothing is under way between steps but the last few instructions of the thread.
@@ -138,8 +95,31 @@ class Hook::Impl {
 
   static std::vector<Parameter> describe(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
     std::vector<Parameter> all;
-    for (const auto& [name, tensor] : parameters) all.push_back({name, memory_shape(tensor), type_of(tensor, name)});
+    for (const auto& [name, tensor] : parameters)
+      all.push_back({name, memory_shape(tensor), gradient_type(tensor, name)});
     return all;
+  }
+
+  Job* job_at(std::size_t index) {
+    if (jobs_.size() <= index) jobs_.resize(index + 1);
+    if (!jobs_[index]) jobs_[index] = std::make_unique<Job>();
+    return jobs_[index].get();
+  }
+
+  void fill(Job& job, std::size_t parameter, const at::Tensor& gradient) {
+    const auto& [name, tensor] = parameters_[parameter];
+    if (gradient.layout() != at::kStrided || gradient.sizes() != tensor.sizes() ||
+        gradient.scalar_type() != scalar_of(averager_.parameter(parameter).type)) {
+      throw ConfigError(
+          fmt::format("the gradient of {} is sparse, or of another shape or type than the parameter was "
+                      "when it was wrapped; wrap the module anew",
+                      name));
+    }
+    job.buffer = gradient;
+    job.pieces = {{parameter, {0, gradient.nbytes()}}};
+    job.missing = 1;
+    const bool as_it_is = gradient.is_non_overlapping_and_dense() && gradient.strides() == tensor.strides();
+    job.bring(as_it_is ? gradient.strides().vec() : dense_strides(tensor));
   }
 
   void fill(Job& job, c10d::GradBucket& bucket) {
@@ -156,7 +136,7 @@ class Hook::Impl {
       if (found == index_of_.end()) throw ConfigError("DDP reduces a parameter that its module no longer has");
       const std::size_t begin = static_cast<std::size_t>(gradients[i].storage_offset() - job.buffer.storage_offset()) *
                                 job.buffer.element_size();
-      const DType type = type_of(job.buffer, parameters_[found->second].first);
+      const DType type = gradient_type(job.buffer, parameters_[found->second].first);
       if (type != averager_.parameter(found->second).type) {
         throw ConfigError(
             fmt::format("the gradient of {} is of another type than the parameter was when it was "
@@ -166,26 +146,16 @@ class Hook::Impl {
       job.pieces.push_back({found->second, {begin, begin + gradients[i].nbytes()}});
     }
     job.missing = job.pieces.size();
+    job.bring(job.buffer.strides().vec());
     const c10::Device device = job.buffer.device();
-    if (device.is_cpu()) {
-      job.host = job.buffer;
-      job.future = c10::make_intrusive<Future>(c10::TensorType::get());
-      return;
-    }
-    // In the order of the stream that made the gradients; our thread waits for the event.
-    if (!job.host.defined() || job.host.sizes() != job.buffer.sizes() ||
-        job.host.scalar_type() != job.buffer.scalar_type()) {
-      job.host = at::empty(job.buffer.sizes(), job.buffer.options().device(at::kCPU).pinned_memory(true));
-    }
-    job.host.copy_(job.buffer, /*non_blocking=*/true);
-    job.copied.emplace(device.type());
-    job.copied->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-    job.future = c10::make_intrusive<Future>(c10::TensorType::get(), std::vector<c10::Device>{device});
+    job.future = c10::make_intrusive<Future>(
+        c10::TensorType::get(), device.is_cpu() ? std::vector<c10::Device>{} : std::vector<c10::Device>{device});
   }
 
   // All below: on our thread.
   void work(Job& job) {
-    active_.push_back(job.future);
+    if (job.index == 0 && !error_) active_.clear();
+    if (job.future) active_.push_back(job.future);
     const bool last = job.last;  // once its means are there, the job is no longer ours
     if (!error_) {
       try {
@@ -195,11 +165,27 @@ class Hook::Impl {
         averager_.run(finished_);
         if (last) check_complete();
         return;
-      } catch (const std::exception& error) {
-        averager_.communicator().give_up(error.what());
-        error_ = for_torch(std::current_exception());
+      } catch (const std::exception&) {
+        return fail(std::current_exception());
       }
     }
+    end_all();
+  }
+
+  void fail(const std::exception_ptr& error) {
+    if (!error_) {
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& thrown) {
+        averager_.communicator().give_up(thrown.what());
+      }
+      cause_ = error;
+      error_ = for_torch(error);
+    }
+    end_all();
+  }
+
+  void end_all() {
     for (const auto& open : active_) {
       if (!open->completed()) open->setError(error_);
     }
@@ -207,7 +193,6 @@ class Hook::Impl {
   }
 
   void start_step() {
-    active_.erase(active_.begin(), active_.end() - 1);
     std::ranges::fill(job_of_, nullptr);
     averager_.start_step();
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
@@ -240,8 +225,13 @@ class Hook::Impl {
     narrow(averager_.values(parameter), averager_.parameter(parameter).type,
            job.bytes().subspan(piece->bytes.begin, piece->bytes.size()));
     if (--job.missing > 0) return;
-    if (job.copied) job.buffer.copy_(job.host);
-    job.future->markCompleted(job.buffer);
+    job.take_back();
+    if (job.future) {
+      job.future->markCompleted(job.buffer);
+    } else {
+      job.buffer.reset();  // not to be kept beside the next one
+      job.host.reset();
+    }
   }
 
   // The optimiser has finished the last step, and does not touch the parameters during backward.
@@ -261,11 +251,13 @@ class Hook::Impl {
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
   mutable Averager averager_;
   std::unordered_map<c10::TensorImpl*, std::size_t> index_of_;
-  std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index; the thread of backward's
+  std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index, or as offered; the thread of backward's
+  std::size_t offered_ = 0;                         // gradients, of this backward
   std::vector<c10::intrusive_ptr<Future>> active_;  // of this step
   std::vector<Job*> job_of_;                        // by parameter; null: its gradient did not come yet
   std::function<void(std::size_t)> finished_;
-  std::exception_ptr error_;   // for good
+  std::exception_ptr cause_;   // for good; our own
+  std::exception_ptr error_;   // and as torch takes it
   mutable CommThread thread_;  // last: it ends before what its work uses
 };
 
@@ -291,6 +283,9 @@ Hook::Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptio
     : impl_(std::make_unique<Impl>(std::move(parameters), std::move(options), std::move(communicator))) {}
 
 Hook::~Hook() = default;
+
+void Hook::offer(std::size_t parameter, const at::Tensor& gradient) { impl_->offer(parameter, gradient); }
+void Hook::wait() { impl_->wait(); }
 
 AveragerStats Hook::stats() const { return impl_->idle().stats(); }
 std::string Hook::methods() const { return impl_->idle().methods(); }

@@ -23,10 +23,11 @@ struct HookOptions {
   std::uint64_t check_replicas = 0;  // every so many steps; 0: never
 };
 
-// The averaging of one DistributedDataParallel module's gradients. DDP hands over its buckets during backward; one
-// thread of ours copies them into an Averager's vectors, exchanges what is complete, and gives each bucket back when
-// the means of all its parameters are there. So backward, copying and the network overlap, and what DDP does with its
-// buckets (it rebuilds them after the first step) changes nothing but the time.
+// The averaging of one module's gradients: of one in DistributedDataParallel, or in a wrapper of our own. DDP hands
+// over its buckets during backward; one thread of ours copies them into an Averager's vectors, exchanges what is
+// complete, and gives each bucket back when the means of all its parameters are there. So backward, copying and the
+// network overlap, and what DDP does with its buckets (it rebuilds them after the first step) changes nothing but the
+// time.
 //
 // An error of that thread ends the step on this rank as an exception of backward(), and on the others through the
 // closed connections; every later backward() fails with it at once.
@@ -36,6 +37,11 @@ class Hook {
   Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
        std::shared_ptr<Communicator> communicator);
   ~Hook();
+
+  // Without DDP, in every backward once for each parameter, in any order: its gradient, which stays as it is until
+  // wait(), and is the mean after it.
+  void offer(std::size_t parameter, const at::Tensor& gradient);
+  void wait();
 
   AveragerStats stats() const;
   std::string methods() const;
@@ -50,7 +56,7 @@ class Hook {
   void load(std::uint64_t step, const StateValues& values);
   void spread(std::uint64_t step, std::span<const StateValues> states);
 
-  // Registers the hook, which keeps `hook` alive. std::exception when DDP has another one already.
+  // Registers the hook at DDP, which keeps `hook` alive. std::exception when DDP has another one already.
   static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);
 
  private:

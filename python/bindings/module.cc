@@ -2,15 +2,14 @@
 // Python threads run during everything that takes long.
 #include <ATen/ops/empty.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include <cstring>
-
+#include "python/bindings/connected.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"
+#include "python/bindings/module.h"
+#include "python/bindings/python_values.h"
 #include "python/bindings/tensor_aggregate.h"
 #include "python/bindings/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
@@ -26,11 +25,6 @@ namespace sotto::python {
 namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
-using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
 
 // --- whole tensors -------------------------------------------------------------------------------------------------
 
@@ -108,32 +102,19 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
   return options;
 }
 
-// A hook ends by joining its thread, which must not keep other Python threads waiting.
-void end_released(Hook* hook) {
-  if (PyGILState_Check() == 0) return delete hook;
-  const py::gil_scoped_release released;
-  delete hook;
-}
-
-// Without a meeting, over a group that is ours alone.
-std::shared_ptr<Hook> attach(c10d::Reducer& reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
+// Without a reducer, for gradients that are offered.
+std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
                              bool propagate, std::uint64_t check_replicas, int threads, double timeout) {
-  const std::shared_ptr<Communicator> communicator = meeting
-                                                         ? beside_process_group(*group, meeting, milliseconds(timeout))
-                                                         : over_process_group(*group, milliseconds(timeout));
-  try {
-    const std::shared_ptr<Hook> hook(
+  return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
+    std::shared_ptr<Hook> hook(
         new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas, threads),
                  communicator),
-        end_released);
-    Hook::attach(hook, reducer);
+        EndReleased());
+    if (reducer != nullptr) Hook::attach(hook, *reducer);
     return hook;
-  } catch (const std::exception& error) {
-    communicator->give_up(error.what());
-    throw;
-  }
+  });
 }
 
 py::dict stats(const Hook& hook) {
@@ -144,51 +125,7 @@ py::dict stats(const Hook& hook) {
     stats = hook.stats();
     methods = hook.methods();
   }
-  py::dict dict;
-  dict["steps"] = stats.steps;
-  dict["bytes_sent"] = stats.bytes_sent;
-  dict["bytes_received"] = stats.bytes_received;
-  dict["dense_bytes"] = stats.dense_bytes;
-  dict["encode_seconds"] = stats.phases.encode;
-  dict["wire_seconds"] = stats.phases.network;
-  dict["decode_seconds"] = stats.phases.decode;
-  dict["methods"] = methods;
-  return dict;
-}
-
-struct ToPython {
-  template <class Value>
-  static at::Tensor tensor(const std::vector<Value>& values, at::ScalarType type) {
-    at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, type);
-    if (!values.empty()) std::memcpy(tensor.data_ptr(), values.data(), values.size() * sizeof(Value));
-    return tensor;
-  }
-  py::object operator()(const std::vector<float>& values) const { return py::cast(tensor(values, at::kFloat)); }
-  py::object operator()(const std::vector<std::uint8_t>& bytes) const { return py::cast(tensor(bytes, at::kByte)); }
-  py::object operator()(std::uint64_t value) const { return py::int_(value); }
-};
-
-template <class Value>
-std::vector<Value> to_vector(const at::Tensor& tensor) {
-  const at::Tensor values = tensor.detach().cpu().contiguous();
-  const auto* data = static_cast<const Value*>(values.data_ptr());
-  return {data, data + values.numel()};
-}
-
-StateValue from_python(const std::string& name, const py::handle& value) {
-  if (py::isinstance<py::int_>(value)) {
-    try {
-      return value.cast<std::uint64_t>();
-    } catch (const py::cast_error&) {
-      throw FileError("`" + name + "` in the state is " + std::string(py::str(value)) + "; wanted is a count");
-    }
-  }
-  if (THPVariable_Check(value.ptr())) {
-    const auto tensor = value.cast<at::Tensor>();
-    if (tensor.scalar_type() == at::kFloat) return to_vector<float>(tensor);
-    if (tensor.scalar_type() == at::kByte) return to_vector<std::uint8_t>(tensor);
-  }
-  throw FileError("`" + name + "` in the state is neither a number nor a tensor of floats or bytes");
+  return to_python(stats, methods);
 }
 
 py::dict state(const Hook& hook) {
@@ -197,29 +134,18 @@ py::dict state(const Hook& hook) {
     const py::gil_scoped_release released;
     values = hook.state();
   }
-  py::dict dict;
-  for (const auto& [name, value] : values) dict[py::str(name)] = std::visit(ToPython{}, value);
-  return dict;
-}
-
-StateValues values_of(const py::dict& state) {
-  StateValues values;
-  for (const auto& [key, value] : state) {
-    const auto name = key.cast<std::string>();
-    values.emplace(name, from_python(name, value));
-  }
-  return values;
+  return to_python(values);
 }
 
 void load(Hook& hook, std::uint64_t step, const py::dict& state) {
-  const StateValues values = values_of(state);
+  const StateValues values = from_python(state);
   const py::gil_scoped_release released;
   hook.load(step, values);
 }
 
 void spread(Hook& hook, std::uint64_t step, const std::vector<py::dict>& states) {
   std::vector<StateValues> values;
-  for (const py::dict& state : states) values.push_back(values_of(state));
+  for (const py::dict& state : states) values.push_back(from_python(state));
   const py::gil_scoped_release released;
   hook.spread(step, values);
 }
@@ -241,9 +167,9 @@ PYBIND11_MODULE(_C, module) {
   module.def(
       "aggregate",
       [](const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
-         const std::string& aggregator, std::uint64_t seed, double timeout) {
+         const std::string& aggregator, std::uint64_t seed, double denominator, double timeout) {
         const auto communicator = sotto::over_process_group(*group, milliseconds(timeout));
-        return aggregate(tensor, {op, codec, aggregator, seed}, *communicator);
+        return aggregate(tensor, {op, codec, aggregator, seed, denominator}, *communicator);
       },
       Released());
   module.def(
@@ -269,9 +195,12 @@ PYBIND11_MODULE(_C, module) {
       .def("stats", &stats)
       .def("state", &state)
       .def("load", &load)
-      .def("spread", &spread);
+      .def("spread", &spread)
+      .def("offer", &Hook::offer, Released())
+      .def("wait", &Hook::wait, Released());
   py::class_<sotto::Meeting, std::shared_ptr<sotto::Meeting>>(module, "Meeting")
       .def(py::init([](const Group& group) { return sotto::meet(*group); }), Released())
       .def("give_up", &sotto::Meeting::give_up, Released());
   module.def("attach", &attach, Released());
+  bind_ranks(module);
 }

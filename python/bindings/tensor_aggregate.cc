@@ -47,7 +47,7 @@ void try_codec(const Part& part, const std::string& sentence, const Key& key, in
 }
 
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
-  const auto& [op, codec, aggregator, seed] = how;
+  const auto& [op, codec, aggregator, seed, denominator] = how;
   if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
   if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
     throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
@@ -59,6 +59,10 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
     return tensor.detach().contiguous().to(at::kCPU, type, false, /*copy=*/true);
   };
   if (codec == "none" && op != "avg") return {copy(tensor.scalar_type()), {}, nullptr};
+  if (codec == "none" && denominator != 0) {
+    if (tensor.scalar_type() != at::kDouble) codec_type(tensor);
+    return {copy(tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat), {}, nullptr};
+  }
   if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
   const Method method = read_method("codec", codec);
   if (!method.memory.empty()) {
@@ -75,8 +79,6 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   return part;
 }
 
-constexpr std::uint64_t refused = 0;  // in place of the hash of what a rank aggregates
-
 // What one rank refuses, before any message whose room depends on it, is an error of all.
 void agree(Communicator& communicator, std::uint64_t hash, const std::exception_ptr& refusal) {
   const auto all = of_all_ranks(communicator, refusal ? refused : hash);
@@ -88,7 +90,7 @@ void agree(Communicator& communicator, std::uint64_t hash, const std::exception_
   if (const int other = first_to_differ(all); other >= 0) {
     throw ConfigError(
         fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
-                    "codec, aggregator and seed must be the same on all ranks",
+                    "codec, aggregator, denominator and seed must be the same on all ranks",
                     other));
   }
 }
@@ -103,21 +105,26 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   std::exception_ptr refusal;
   try {
     part = part_of(tensor, how, key, communicator);
-    hash.add(fmt::format("{} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()), fmt::join(tensor.sizes(), ","),
-                         how.op, how.codec, how.aggregator, how.seed, static_cast<int>(tensor.layout())));
+    hash.add(fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()),
+                         fmt::join(tensor.sizes(), ","), how.op, how.codec, how.aggregator, how.seed,
+                         static_cast<int>(tensor.layout()), how.denominator));
   } catch (...) {
     refusal = std::current_exception();
   }
   agree(communicator, hash.value(), refusal);
   if (!part.aggregator) {
-    const ReduceOp reduce = how.op == "sum" ? ReduceOp::sum : how.op == "min" ? ReduceOp::min : ReduceOp::max;
-    communicator.all_reduce(bytes_of(part.values), *type_of(tensor.scalar_type()), reduce);
-    return part.values;
+    const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
+    communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);
+    if (how.op == "avg") part.values.div_(how.denominator);
+    return part.values.to(tensor.scalar_type());
   }
   Bucket bucket{floats_of(part.values), &part.layout, 0};
   Phases phases;
   part.aggregator->average(bucket, key, communicator, phases);
   if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), bucket.values);
+  if (how.denominator != 0) {
+    kernels::scale(static_cast<float>(communicator.size() / how.denominator), bucket.values);
+  }
   return part.values.to(tensor.scalar_type());
 }
 

@@ -14,6 +14,7 @@ struct Aggregation {
   std::string codec;  // a sentence without memory
   std::string aggregator;
   std::uint64_t seed = 0;
+  double denominator = 0;  // of "avg", in place of the number of ranks; 0: that
 };
 
 // Collective: the aggregate of every rank's tensor, as a new one on the CPU. What one rank refuses (ConfigError,

@@ -1,5 +1,7 @@
 #include "python/bindings/tensor_types.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 
 #include "sotto/core/error.h"
@@ -35,6 +37,16 @@ DType codec_type(const at::Tensor& tensor) {
     return *type;
   throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) +
                     " cannot be encoded; codecs take dense tensors of float32, float16 and bfloat16");
+}
+
+std::vector<std::int64_t> memory_shape(const at::Tensor& tensor) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(tensor.dim()));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  if (tensor.is_non_overlapping_and_dense()) {
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::int64_t d) { return tensor.stride(d); });
+  }
+  for (std::int64_t& d : order) d = tensor.size(d);
+  return order;
 }
 
 }  // namespace sotto::python

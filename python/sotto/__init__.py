@@ -3,9 +3,11 @@
     ddp = DistributedDataParallel(model)
     sotto.compress(ddp, "ef | topk(0.01) | qsgd(4)")
 
-What is sent is a sentence, `memory | transform | select | quantise | code`; `sotto codec list` prints its words. The
-rest of this package: the state of a compressed module for checkpoints (`state_dict`, `load_state_dict`), what it sent
-(`stats`), single tensors to bytes (`Codec`) and over a process group (`aggregate`), and the exceptions.
+What is sent is a sentence, `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
+ways for ranks to agree: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (models are mixed with those of
+neighbours), `LocalSGD` and `DiLoCo` (steps of each rank's own, then an exchange). The rest of this package: the state of
+what communicates for checkpoints (`state_dict`, `load_state_dict`), what it sent (`stats`), single tensors to bytes
+(`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), and the exceptions.
 """
 
 import torch as _torch  # noqa: F401  the extension module is linked against its libraries
@@ -17,17 +19,26 @@ except ImportError as error:
         f"the extension of sotto does not load into torch {_torch.__version__}: {error}. It was probably built against "
         "another torch; build it again with `pip install --no-build-isolation .`"
     ) from error
+from sotto._all_reduce import AllReduceDataParallel
 from sotto._codec import Codec, Contract, aggregate
-from sotto._ddp import Stats, compress, load_state_dict, state_dict, stats
+from sotto._ddp import compress
 from sotto._errors import CommError, ConfigError, Error, FileError, NumericError, WireError
+from sotto._gossip import Gossiper, GossipDataParallel
+from sotto._local import DiLoCo, LocalSGD
+from sotto._state import Stats, load_state_dict, state_dict, stats
 
 __all__ = [
+    "AllReduceDataParallel",
     "Codec",
     "CommError",
     "ConfigError",
     "Contract",
+    "DiLoCo",
     "Error",
     "FileError",
+    "GossipDataParallel",
+    "Gossiper",
+    "LocalSGD",
     "NumericError",
     "Stats",
     "WireError",

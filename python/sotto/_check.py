@@ -46,6 +46,16 @@ def number(name: str, value: Any, above: float, most: float) -> float:
     return value
 
 
+def share(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
+        raise ConfigError(f"{name}={value!r}: wants a number from 0, below 1")
+    return value
+
+
+def bucket_bytes(bucket_mb: Any) -> int:
+    return max(4, int(number("bucket_mb", bucket_mb, 0, 2048) * (1 << 20)))
+
+
 def seconds(timeout: float | timedelta | None) -> float:
     value = DEFAULT_TIMEOUT if timeout is None else timeout
     value = value.total_seconds() if isinstance(value, timedelta) else value

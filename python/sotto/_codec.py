@@ -79,6 +79,7 @@ def aggregate(
     codec: str = "none",
     *,
     aggregator: str = "auto",
+    denominator: float | None = None,
     seed: int = 0,
     timeout: float | timedelta | None = None,
 ) -> torch.Tensor:
@@ -86,7 +87,8 @@ def aggregate(
 
     Collective; every rank gets the same bits. With a codec, "avg" and "sum" are of what it makes of each rank's tensor:
     float32, float16 or bfloat16, and no memory, which has nothing to remember in a single call. "sum", "min" and "max" of
-    codec "none" also take float64, int32, int64 and uint8. `seed` is that of stochastic codecs: give each call another.
+    codec "none" also take float64, int32, int64 and uint8. "avg" divides the sum by `denominator`, or by the number of
+    ranks: by the number of examples, for instance, where ranks have sums over batches of several sizes. `seed` is that of stochastic codecs: give each call another.
 
     Messages go over the group itself, on the calling thread, so nothing else may use it meanwhile. It must be able to
     send tensors of the CPU (Gloo, MPI); those of a device are copied. What one rank refuses (an argument, a value that is
@@ -100,7 +102,10 @@ def aggregate(
     try:
         limit = _check.seconds(timeout)
         how = (_check.text("op", op, "one of avg, sum, min, max"), group, _check.sentence("codec", codec),
-               _check.aggregator(aggregator), _check.whole("seed", seed), limit)
+               _check.aggregator(aggregator), _check.whole("seed", seed),
+               0.0 if denominator is None else float(_check.number("denominator", denominator, 0, 1e300)), limit)
+        if denominator is not None and op != "avg":
+            raise ConfigError(f"denominator={denominator!r}: goes with op=\"avg\" alone")
         _check.tensor(tensor)
     except ConfigError:
         _C.refuse_aggregate(group, _check.DEFAULT_TIMEOUT)

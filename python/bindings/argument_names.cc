@@ -1,0 +1,25 @@
+#include "python/bindings/argument_names.h"
+
+#include <cctype>
+
+namespace sotto::python {
+
+std::string with_argument_names(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool flag = text.substr(i).starts_with("--") && i + 2 < text.size() &&
+                      std::islower(static_cast<unsigned char>(text[i + 2])) != 0;
+    if (!flag) {
+      out += text[i++];
+      continue;
+    }
+    std::string name;
+    for (i += 2; i < text.size() && (std::islower(static_cast<unsigned char>(text[i])) != 0 || text[i] == '-'); ++i) {
+      name += text[i] == '-' ? '_' : text[i];
+    }
+    out += name == "bucket_kib" ? "bucket_mb" : name;
+  }
+  return out;
+}
+
+}  // namespace sotto::python

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <chrono>
+#include <memory>
+
+#include "sotto/comm/communicator.h"
+#include "sotto/comm/meeting.h"
+#include "sotto/comm/process_group.h"
+
+namespace sotto::python {
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+inline std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// Collective: what `make` makes over connections of our own between the ranks of the group, made through the meeting;
+// without one, over the group, which is ours alone. What one rank refuses, the others are told.
+template <class Make>
+auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>& meeting, double timeout, Make make) {
+  const std::shared_ptr<Communicator> communicator = meeting
+                                                         ? beside_process_group(group, meeting, milliseconds(timeout))
+                                                         : over_process_group(group, milliseconds(timeout));
+  try {
+    return make(communicator);
+  } catch (const std::exception& error) {
+    communicator->give_up(error.what());
+    throw;
+  }
+}
+
+// What ends by joining its thread must not keep other Python threads waiting.
+struct EndReleased {
+  template <class Object>
+  void operator()(Object* object) const {
+    if (PyGILState_Check() == 0) {
+      delete object;
+      return;
+    }
+    const py::gil_scoped_release released;
+    delete object;
+  }
+};
+
+}  // namespace sotto::python

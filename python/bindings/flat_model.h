@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/layout.h"
+
+namespace sotto::python {
+
+// Somebody else's parameters, and the layout of a flat vector of ours that holds copies of them.
+class FlatModel {
+ public:
+  // ConfigError for parameters that are not dense and of float32.
+  explicit FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters);
+
+  const Layout& layout() const { return layout_; }
+  std::vector<std::pair<std::string, at::Tensor>> const& parameters() const { return parameters_; }
+  // To and from a vector of this layout. ConfigError when a parameter has another shape or type than it had.
+  void read(std::span<float> into) const;
+  void write(std::span<const float> from) const;
+
+ private:
+  void require_unchanged() const;
+  at::Tensor place_of(std::size_t parameter, float* values) const;
+
+  std::vector<std::pair<std::string, at::Tensor>> parameters_;
+  std::vector<std::vector<std::int64_t>> sizes_, strides_;
+  Layout layout_;
+};
+
+}  // namespace sotto::python

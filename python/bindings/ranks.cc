@@ -1,0 +1,111 @@
+// Of the extension module: what mixes the models or tensors of ranks, from Python.
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "python/bindings/connected.h"
+#include "python/bindings/module.h"
+#include "python/bindings/python_values.h"
+#include "python/bindings/stepper.h"
+#include "python/bindings/tensor_gossiper.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/core/error.h"
+
+namespace sotto::python {
+namespace {
+
+using Released = py::call_guard<py::gil_scoped_release>;
+
+std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<Meeting>& meeting,
+                                      std::vector<std::pair<std::string, at::Tensor>> parameters,
+                                      const std::string& algorithm, const std::string& codec,
+                                      const std::string& aggregator, const std::string& topology,
+                                      const std::string& mixing, std::uint64_t seed, std::size_t bucket_bytes,
+                                      int threads, double timeout) {
+  StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
+  options.own.codec = codec;
+  options.own.aggregator = aggregator;
+  options.own.topology = topology;
+  options.own.mixing = mixing;
+  options.own.seed = seed;
+  options.own.codec_threads = threads;
+  FlatModel model(std::move(parameters));  // what cannot be wrapped is refused before anybody is connected
+  return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
+    return std::shared_ptr<Stepper>(new Stepper(std::move(model), std::move(options), communicator), EndReleased());
+  });
+}
+
+std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::shared_ptr<Meeting>& meeting,
+                                              const std::string& topology, const std::string& mixing,
+                                              const std::string& codec, std::uint64_t seed, int threads,
+                                              double timeout) {
+  return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
+    return std::make_shared<TensorGossiper>(TensorGossiperOptions{topology, mixing, codec, seed, threads},
+                                            communicator);
+  });
+}
+
+py::dict stats(const Stepper& stepper) {
+  AveragerStats stats;
+  std::string methods;
+  {
+    const py::gil_scoped_release released;
+    stats = stepper.stats();
+    methods = stepper.methods();
+  }
+  return to_python(stats, methods);
+}
+
+py::dict state(Stepper& stepper) {
+  StateValues values;
+  {
+    const py::gil_scoped_release released;
+    values = stepper.state();
+  }
+  return to_python(values);
+}
+
+void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
+  StateValues values;
+  try {
+    values = from_python(state);
+  } catch (const FileError&) {
+    const py::gil_scoped_release released;
+    stepper.refuse_load();
+    throw;
+  }
+  const py::gil_scoped_release released;
+  stepper.load(step, values);
+}
+
+}  // namespace
+
+void bind_ranks(py::module_& module) {
+  module.def("gossips",
+             [](const std::string& algorithm) { return algorithm_entry("algorithm", algorithm).uses_topology; });
+  py::class_<Stepper, std::shared_ptr<Stepper>>(module, "Stepper")
+      .def(py::init(&make_stepper), Released())
+      .def("begin", &Stepper::begin, Released())
+      .def("end", &Stepper::end, Released())
+      .def("starts_early", &Stepper::starts_early)
+      .def("agree", &Stepper::agree, Released())
+      .def("show_mean", &Stepper::show_mean, Released())
+      .def("mean", &Stepper::mean, Released())
+      .def("identity", &Stepper::identity)
+      .def("rank", &Stepper::rank)
+      .def("ranks", &Stepper::ranks)
+      .def("step", &Stepper::step)
+      .def("stats", &stats)
+      .def("state", &state)
+      .def("load", &load)
+      .def("refuse_load", &Stepper::refuse_load, Released());
+  py::class_<TensorGossiper, std::shared_ptr<TensorGossiper>>(module, "Gossiper")
+      .def(py::init(&make_gossiper), Released())
+      .def("mix", &TensorGossiper::mix, Released())
+      .def("round", &TensorGossiper::round)
+      .def("topology", &TensorGossiper::topology)
+      .def("exact_after", [](const TensorGossiper& gossiper) { return gossiper.consensus().exact_after; })
+      .def("rank", [](const TensorGossiper& gossiper) { return gossiper.communicator().rank(); })
+      .def("ranks", [](const TensorGossiper& gossiper) { return gossiper.communicator().size(); });
+}
+
+}  // namespace sotto::python

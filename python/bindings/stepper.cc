@@ -1,0 +1,314 @@
+#include "python/bindings/stepper.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <limits>
+
+#include "python/bindings/agreement.h"
+#include "python/bindings/argument_names.h"
+#include "python/bindings/followed.h"
+#include "python/bindings/loop_thread.h"
+#include "python/bindings/tensor_types.h"
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/plain_floats.h"
+#include "sotto/optim/stretch.h"
+
+namespace sotto::python {
+namespace {
+
+std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
+  auto plans = plan_buckets(layout, bytes);
+  if (plans.size() <= std::numeric_limits<std::uint16_t>::max()) return plans;
+  throw ConfigError(fmt::format("{} buckets are too many; make bucket_mb larger", plans.size()));
+}
+
+}  // namespace
+
+class Stepper::Impl final : public Worker {
+ public:
+  Impl(FlatModel model, StepperOptions options, std::shared_ptr<Communicator> communicator)
+      : options_(std::move(options)),
+        model_(std::move(model)),
+        buckets_(planned(model_.layout(), options_.bucket_bytes)),
+        communicator_(std::move(communicator)),
+        shown_(model_.layout().size()),
+        moved_(model_.layout().size()),
+        followed_(shown_),
+        thread_([this] { step_of_algorithm(); }) {
+    Hash hash;
+    std::exception_ptr refusal;
+    try {
+      algorithm_ = make();
+      if (algorithm_->exchange_count()) {
+        throw ConfigError(
+            fmt::format("algorithm {}: its ranks go at their own speed, and a model changes while its "
+                        "gradient is computed; it is one of `sotto train` alone",
+                        options_.algorithm));
+      }
+      hash.add(identity());  // the room for a message depends on all of this
+    } catch (const ConfigError&) {
+      refusal = std::current_exception();
+    }
+    agree_to_start(*communicator_, hash.value(), refusal, "wraps another model than");
+    before_ = traffic();
+  }
+
+  // --- Worker, in the middle of a step, on its thread --------------------------------------------------------------
+
+  std::span<float> parameters() override { return shown_; }
+  std::span<float> gradient() override { return moved_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return followed_; }
+  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& /*ready*/) override {
+    thread_.hand_back();
+    return 0;
+  }
+
+  // --- all below: on the thread of the loop ------------------------------------------------------------------------
+
+  void begin(double lr) {
+    check();
+    if (thread_.in_the_middle()) return;
+    guarded([this] { look(); });
+    fresh_ = false;
+    input_ = {step_, lr, false};
+    thread_.start_step();
+    check();
+  }
+
+  void end() {
+    check();
+    guarded([this] { model_.read(moved_); });
+    thread_.go_on();
+    check();
+    model_.write(shown_);
+    ++step_;
+    ++steps_;
+  }
+
+  void agree() {
+    idle();
+    look();
+    fresh_ = false;
+    guarded([this] { algorithm_->agree(*this); });
+    model_.write(shown_);
+  }
+
+  void show_mean() {
+    idle();
+    guarded([this] {
+      model_.read(moved_);
+      aggregate(moved_, Op::avg, *communicator_);
+      model_.write(moved_);
+    });
+  }
+
+  at::Tensor mean(const at::Tensor& tensor) {
+    idle();
+    const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous();
+    guarded([&] { aggregate(floats_of(values), Op::avg, *communicator_); });
+    return values;
+  }
+
+  StateValues state() {
+    idle();
+    look();
+    StateCollector collector;
+    algorithm_->enter(step_);
+    algorithm_->visit_state(collector);
+    visit_vector(collector, "parameters", shown_);
+    return collector.take();
+  }
+
+  void load(std::uint64_t step, const StateValues& values) {
+    idle();
+    std::unique_ptr<Algorithm> made;
+    std::vector<float> parameters(shown_.size());
+    std::exception_ptr refusal;
+    try {
+      made = make();
+      made->enter(step);
+      StateRestorer restorer(values);
+      made->visit_state(restorer);
+      visit_vector(restorer, "parameters", parameters);
+      restorer.finish();
+      model_.layout().clear_padding(parameters);
+    } catch (const Error&) {
+      refusal = std::current_exception();
+    }
+    agree_to_load(step, refusal);
+    algorithm_ = std::move(made);
+    shown_ = std::move(parameters);
+    model_.write(shown_);
+    step_ = step;
+    fresh_ = false;
+  }
+
+  void refuse_load() {
+    idle();
+    guarded([this] { of_all_ranks(*communicator_, refused); });
+  }
+
+  AveragerStats stats() {
+    const Traffic now = traffic();
+    const auto ranks = static_cast<std::uint64_t>(communicator_->size());
+    const std::uint64_t dense = model_.layout().numel() * sizeof(float) * 2 * (ranks - 1) / ranks;
+    return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received, steps_ * dense,
+            phases_};
+  }
+
+  std::string methods() {
+    std::string text = fmt::format("{}: {} by {}", options_.algorithm, canonical_method("codec", options_.own.codec),
+                                   algorithm_->aggregator());
+    if (const std::string remark = algorithm_->remark(); !remark.empty()) text += fmt::format(" ({})", remark);
+    return text + "\n";
+  }
+
+  std::string identity() const {
+    const AlgorithmOptions& own = options_.own;
+    std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm, own.seed,
+                                   options_.bucket_bytes, canonical_method("codec", own.codec), own.aggregator);
+    if (algorithm_entry("algorithm", options_.algorithm).uses_topology) {
+      text += fmt::format("{}, {}\n", own.topology, own.mixing);
+    }
+    for (const Segment& segment : model_.layout().segments()) {
+      text += "  " + segment.name;
+      for (const std::int64_t size : segment.shape) text += fmt::format(" {}", size);
+      text += '\n';
+    }
+    return text;
+  }
+
+  bool starts_early() const { return algorithm_->starts_early(); }
+  const Communicator& communicator() const { return *communicator_; }
+  std::uint64_t step() const { return step_; }
+
+ private:
+  std::unique_ptr<Algorithm> make() {
+    try {
+      return make_algorithm("algorithm", options_.algorithm, options_.own, buckets_, *communicator_);
+    } catch (const ConfigError& error) {
+      throw ConfigError(with_argument_names(error.what()));
+    }
+  }
+
+  // On the thread of the algorithm.
+  void step_of_algorithm() {
+    const PlainFloats floats;
+    try {
+      const Phases spent = algorithm_->step(*this, input_).phases;
+      phases_.encode += spent.encode;
+      phases_.network += spent.network;
+      phases_.decode += spent.decode;
+    } catch (const std::exception& error) {
+      fail(error);
+    }
+  }
+
+  // For good: this rank no longer goes with the others, who learn of it.
+  void fail(const std::exception& error) {
+    error_ = std::current_exception();
+    try {
+      if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
+        error_ = std::make_exception_ptr(ConfigError(with_argument_names(config->what())));
+      }
+      algorithm_->rest();              // who gives up must have nothing on its way
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first error counts
+    }
+    communicator_->give_up(error.what());
+  }
+  void check() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+  // What fails in it, fails for good.
+  template <class Work>
+  void guarded(Work work) {
+    const PlainFloats floats;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      thread_.end();
+      fail(error);
+      check();
+    }
+  }
+
+  // The algorithm is this thread's, and nothing is on its way.
+  void idle() {
+    check();
+    if (thread_.in_the_middle()) {
+      throw ConfigError(
+          "a step has begun with the last forward: call this between optimizer.step() and the next "
+          "forward in training mode");
+    }
+    guarded([this] { algorithm_->rest(); });
+  }
+
+  // Before the first step parameters may have been loaded since the module was wrapped.
+  void look() {
+    if (fresh_) model_.read(shown_);
+  }
+
+  // Who goes on alone would send what nobody expects.
+  void agree_to_load(std::uint64_t step, const std::exception_ptr& refusal) {
+    std::vector<std::uint64_t> all;
+    guarded([&] { all = of_all_ranks(*communicator_, refusal ? refused : step + 1); });
+    if (refusal) std::rethrow_exception(refusal);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank] == refused) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
+      if (all[rank] == step + 1) continue;
+      throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} that of step {}", rank,
+                                  all[rank] - 1, communicator_->rank(), step));
+    }
+  }
+
+  Traffic traffic() const {
+    Traffic sum = communicator_->traffic();
+    const Traffic beside = algorithm_->traffic();
+    sum.bytes_sent += beside.bytes_sent;
+    sum.bytes_received += beside.bytes_received;
+    return sum;
+  }
+
+  StepperOptions options_;
+  FlatModel model_;
+  std::vector<BucketPlan> buckets_;
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<float> shown_;  // what the model's parameters are, but for this step of the loop's optimiser
+  std::vector<float> moved_;  // what that made of them
+  Followed followed_;
+  std::unique_ptr<Algorithm> algorithm_;
+  StepInput input_;
+  Phases phases_;
+  Traffic before_;  // what setting up took
+  std::uint64_t step_ = 0, steps_ = 0;
+  bool fresh_ = true;  // no step was begun yet, and no state loaded
+  std::exception_ptr error_;
+  LoopThread thread_;  // last: it ends before what it uses
+};
+
+Stepper::Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Communicator> communicator)
+    : impl_(std::make_unique<Impl>(std::move(model), std::move(options), std::move(communicator))) {}
+
+Stepper::~Stepper() = default;
+
+void Stepper::begin(double lr) { impl_->begin(lr); }
+void Stepper::end() { impl_->end(); }
+bool Stepper::starts_early() const { return impl_->starts_early(); }
+void Stepper::agree() { impl_->agree(); }
+void Stepper::show_mean() { impl_->show_mean(); }
+at::Tensor Stepper::mean(const at::Tensor& tensor) { return impl_->mean(tensor); }
+AveragerStats Stepper::stats() const { return impl_->stats(); }
+std::string Stepper::methods() const { return impl_->methods(); }
+std::string Stepper::identity() const { return impl_->identity(); }
+int Stepper::rank() const { return impl_->communicator().rank(); }
+int Stepper::ranks() const { return impl_->communicator().size(); }
+std::uint64_t Stepper::step() const { return impl_->step(); }
+StateValues Stepper::state() { return impl_->state(); }
+void Stepper::refuse_load() { impl_->refuse_load(); }
+void Stepper::load(std::uint64_t step, const StateValues& values) { impl_->load(step, values); }
+
+}  // namespace sotto::python

@@ -1,0 +1,82 @@
+#include "python/bindings/tensor_gossiper.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "python/bindings/agreement.h"
+#include "python/bindings/argument_names.h"
+#include "python/bindings/tensor_types.h"
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/plain_floats.h"
+#include "sotto/topology/table.h"
+
+namespace sotto::python {
+
+TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator)
+    : options_(std::move(options)),
+      communicator_(std::move(communicator)),
+      workers_(std::make_shared<Workers>(options_.codec_threads)) {
+  Hash hash;
+  std::exception_ptr refusal;
+  try {
+    const Topology graph = make_graph();
+    consensus_ = sotto::consensus(graph, *make_mixing("mixing", options_.mixing, graph));
+    gossiper_of(at::Tensor());  // what cannot be had is refused now
+    hash.add(fmt::format("{}\n{}\n{}\n{}", graph.sentence(), options_.mixing, options_.codec, options_.seed));
+  } catch (const ConfigError& error) {
+    refusal = std::make_exception_ptr(ConfigError(with_argument_names(error.what())));
+  }
+  agree_to_start(*communicator_, hash.value(), refusal, "gossips with others than");
+}
+
+Topology TensorGossiper::make_graph() const {
+  return make_topology("topology", options_.topology, communicator_->size());
+}
+
+Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
+  Layout layout;
+  if (tensor.defined()) {
+    layout = Layout({{"tensor", 0, memory_shape(tensor)}}, static_cast<std::size_t>(tensor.numel()));
+  }
+  if (!gossiper_ || layout != layout_) {
+    Topology graph = make_graph();
+    auto mixing = make_mixing("mixing", options_.mixing, graph);
+    layout_ = std::move(layout);
+    gossiper_.emplace("codec", options_.codec, std::move(graph), std::move(mixing), layout_, communicator_->rank(),
+                      workers_);
+  }
+  return *gossiper_;
+}
+
+double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
+  const PlainFloats floats;
+  codec_type(tensor);
+  if (!(weight > 0) || !std::isfinite(weight)) throw ConfigError(fmt::format("weight={}: wants one above 0", weight));
+  const bool own_memory =
+      tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_non_overlapping_and_dense();
+  at::Tensor values = tensor.detach();
+  if (!own_memory) values = values.to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous();
+  Gossiper& gossiper = gossiper_of(values);
+  Hash mark;
+  mark.add(fmt::format("{}: {}", round_, values.numel()));
+  communicator_->at_step(round_);
+  communicator_->agree_on(mark.value(), "it mixes another tensor, or is in another round");
+  GossipNote note{.weight = weight};
+  Phases unused;
+  const Key key{options_.seed, static_cast<std::uint16_t>(communicator_->rank()), 0,
+                static_cast<std::uint32_t>(round_)};
+  try {
+    gossiper.mix({values.data_ptr<float>(), static_cast<std::size_t>(values.numel())}, note, key, *communicator_,
+                 unused);
+  } catch (const std::exception& error) {
+    communicator_->give_up(error.what());
+    throw;
+  }
+  ++round_;
+  if (!own_memory) tensor.detach().copy_(values);
+  return note.weight;
+}
+
+}  // namespace sotto::python

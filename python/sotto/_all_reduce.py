@@ -1,0 +1,121 @@
+"""Averaged gradients without DistributedDataParallel."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from sotto._averaging import averaging, trained_parameters
+from sotto._errors import ConfigError
+from sotto._meeting import group_of, meeting, start_alike
+from sotto._state import Stats, remember, stats
+
+
+class AllReduceDataParallel(torch.nn.Module):
+    """Wraps a module whose gradients are, after each backward(), the mean of all ranks'.
+
+        model = sotto.AllReduceDataParallel(net, "ef | topk(0.01)")
+
+    As DistributedDataParallel with sotto.compress, and with its arguments, but for plain modules: each gradient leaves
+    as soon as backward has it, and backward() returns when all means are there. Collective: every rank wraps the same
+    module with the same arguments, and takes the same number of backward passes. Parameters and buffers begin as those of
+    rank 0. Buffers are not exchanged afterwards.
+
+    A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros. Gradients may
+    be accumulated under `no_sync()`. Not for inputs of which ranks have different numbers, nor for more than one gradient
+    of a parameter in a backward pass (torch.utils.checkpoint with use_reentrant=True): for these take
+    DistributedDataParallel and sotto.compress.
+
+    `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)` and `sotto.stats(model)` are what they are there;
+    errors, too. `model.state_dict()` is that of any module.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        codec: str | None = "none",
+        *,
+        process_group: dist.ProcessGroup | None = None,
+        schedule: Sequence[tuple[int, str]] | None = None,
+        start_after: int = 0,
+        rules: Mapping[str, str] | None = None,
+        aggregator: str = "auto",
+        seed: int = 1,
+        bucket_mb: float = 4.0,
+        nonfinite: str = "raise",
+        check_replicas: int = 0,
+        threads: int = 1,
+        timeout: float | timedelta | None = None,
+    ) -> None:
+        super().__init__()
+        wanted = group_of("sotto.AllReduceDataParallel", process_group)
+        with meeting(wanted) as (group, place):
+            if not isinstance(module, torch.nn.Module):
+                raise ConfigError(f"module: wants a torch.nn.Module, not {type(module).__name__}")
+            self._parameters_of_ranks = trained_parameters(module)
+            if not self._parameters_of_ranks:
+                raise ConfigError("the module has no parameter that is trained")
+            self._hook = averaging(
+                None, group, place, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
+                start_after, rules, aggregator, seed, bucket_mb, nonfinite, check_replicas, threads, timeout)
+        self.module = module
+        self._synchronised = True
+        self._missing: set[int] | None = None  # parameters whose gradient did not come yet, in a backward
+        remember(self, self._hook)
+        start_alike(module, wanted)
+        me = weakref.ref(self)
+        for index, (_, parameter) in enumerate(self._parameters_of_ranks):
+            handle = parameter.register_post_accumulate_grad_hook(functools.partial(_arrived, me, index))
+            weakref.finalize(self, handle.remove)
+
+    def forward(self, *inputs: Any, **keywords: Any) -> Any:
+        return self.module(*inputs, **keywords)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backward passes within add up gradients, and exchange nothing; the first one behind it exchanges the sums."""
+        before, self._synchronised = self._synchronised, False
+        try:
+            yield
+        finally:
+            self._synchronised = before
+
+    def stats(self) -> Stats:
+        """sotto.stats(self)."""
+        return stats(self)
+
+    def _take(self, index: int, parameter: torch.Tensor) -> None:
+        if not self._synchronised:
+            return
+        if self._missing is None:
+            self._missing = set(range(len(self._parameters_of_ranks)))
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
+        if index not in self._missing:
+            raise ConfigError(f"a second gradient of {self._parameters_of_ranks[index][0]} came before backward had all: with "
+                              "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the "
+                              "module anew")
+        self._missing.discard(index)
+        self._hook.offer(index, parameter.grad)
+
+    def _end_backward(self) -> None:
+        """Of this rank: in the order of backward, what it did not reach, and then the means of all."""
+        missing, self._missing = self._missing, None
+        for index in sorted(missing or (), reverse=True):
+            parameter = self._parameters_of_ranks[index][1]
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            self._hook.offer(index, parameter.grad)
+        self._hook.wait()
+
+
+def _arrived(me: weakref.ref[AllReduceDataParallel], index: int, parameter: torch.Tensor) -> None:
+    this = me()
+    if this is not None:
+        this._take(index, parameter)

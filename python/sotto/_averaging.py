@@ -1,0 +1,106 @@
+"""How the gradients of a module are averaged, whoever hands them over."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from sotto import _C, _check
+from sotto._errors import ConfigError
+
+
+def averaging(
+    reducer: Any,
+    group: dist.ProcessGroup | None,
+    place: _C.Meeting | None,
+    parameters: list[tuple[str, torch.Tensor]],
+    codec: str | None,
+    schedule: Sequence[tuple[int, str]] | None,
+    start_after: int,
+    rules: Mapping[str, str] | None,
+    aggregator: str,
+    seed: int,
+    bucket_mb: float,
+    nonfinite: str,
+    check_replicas: int,
+    threads: int,
+    timeout: float | timedelta | None,
+) -> _C.Hook:
+    """What the arguments of sotto.compress say, checked, and connected with the other ranks; at DDP's reducer, if any."""
+    if nonfinite not in ("raise", "propagate"):
+        raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
+    phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
+    lanes = _lanes([name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
+    for sentence in dict.fromkeys(sentence for _, phases in lanes for _, sentence, _ in phases):
+        if optimiser := _C.tied_optimiser(sentence):
+            warnings.warn(f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is "
+                          "yours: help(sotto.compress) says what it must be", stacklevel=_outside())
+    return _C.attach(
+        reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
+        nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.threads(threads),
+        _check.seconds(timeout))
+
+
+def _outside() -> int:
+    """The stacklevel, for the function that calls this one, of the first caller outside this package and torch."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("sotto", "torch"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def trained_parameters(module: torch.nn.Module, ignored: Iterable[str] = ()) -> list[tuple[str, torch.Tensor]]:
+    """Names and parameters whose gradients are to be averaged."""
+    ignored = set(ignored)
+    for name, part in module.named_modules():
+        if getattr(part, "sparse", False) and isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
+    parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in ignored]
+    devices = sorted({str(p.device) for _, p in parameters})
+    if len(devices) > 1:
+        raise ConfigError(f"the parameters are on {', '.join(devices)}; all must be on one device")
+    return parameters
+
+
+def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start_after: int,
+            aggregator: str) -> list[tuple[int, str, str]]:
+    if (codec is None) == (schedule is None):
+        raise ConfigError("give either a codec or a schedule")
+    if codec is not None:
+        dense = (0, _C.without_codec(_check.sentence("codec", codec)), _C.dense_aggregator(aggregator))
+        return [*([dense] if start_after > 0 else []), (start_after, _check.sentence("codec", codec), aggregator)]
+    if start_after > 0:
+        raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")
+    try:
+        phases = [(step, sentence, aggregator) for step, sentence in schedule or ()]
+        if not all(type(step) is int and step < 1 << 63 and isinstance(sentence, str) for step, sentence, _ in phases):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ConfigError(f"schedule={schedule!r}: wants pairs (first step, sentence), the step a whole number") from None
+    steps = [step for step, _, _ in phases]
+    if not steps or steps[0] != 0 or any(b <= a for a, b in zip(steps, steps[1:])):
+        raise ConfigError(f"schedule={schedule!r}: the first phase begins at step 0, each other later than the one before")
+    return phases
+
+
+def _lanes(names: list[str], phases: list[tuple[int, str, str]],
+           rules: Mapping[str, str]) -> list[tuple[list[int], list[tuple[int, str, str]]]]:
+    patterns = list(rules)
+    members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
+    for index, name in enumerate(names):
+        rule = next((i for i, pattern in enumerate(patterns) if fnmatch.fnmatchcase(name, pattern)), len(patterns))
+        members[rule].append(index)
+    for pattern, found in zip(patterns, members):
+        if not found:
+            raise ConfigError(f"rules: {pattern!r} applies to no parameter; there are {', '.join(names[:8])}, ...")
+    if not members[-1]:
+        raise ConfigError("rules apply to all parameters, so that none is left for the codec")
+    lanes = [(found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
+    return [*lanes, (members[-1], phases)]

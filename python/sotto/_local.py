@@ -1,0 +1,132 @@
+"""Steps of each rank's own, and an exchange of how far it went now and then."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from sotto import _check
+from sotto._errors import ConfigError
+from sotto._state import Stats, load_state_dict, state_dict, stats
+from sotto._steps import Steps
+
+
+class _LocalSteps:
+    _steps: Steps
+
+    def average(self) -> contextlib.AbstractContextManager[None]:
+        """`with local.average():` the parameters and float buffers are the mean of all ranks', the model to evaluate and
+        to save; behind it they are this rank's own again. Collective, between steps."""
+        return self._steps.average()
+
+    def agree(self) -> None:
+        """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
+        self._steps.agree()
+
+    def state_dict(self) -> dict[str, object]:
+        """sotto.state_dict(self)."""
+        return state_dict(self)
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """sotto.load_state_dict(self, state)."""
+        load_state_dict(self, state)
+
+    def stats(self) -> Stats:
+        """sotto.stats(self)."""
+        return stats(self)
+
+
+class LocalSGD(_LocalSteps):
+    """Each rank takes steps of its own; behind every `every` of them all go to the mean of their models.
+
+        local = sotto.LocalSGD(net, optimizer, every=8, codec="ef | int8")
+
+    Nothing else changes: the exchange is part of optimizer.step(), from now on. Collective: every rank makes it with the
+    same arguments, and takes the same number of steps. Parameters and buffers begin as those of rank 0;
+    buffers are not exchanged, and the optimizer's own stay as they are (Stich, ICLR 2019).
+
+    after: steps at the beginning with an exchange behind each (post-local SGD: Lin et al., ICLR 2020).
+    codec: of the differences that are exchanged, behind `ef` or nothing. aggregator, seed, bucket_mb, threads, timeout:
+        those of sotto.compress.
+
+    Parameters are of float32, on any device. Errors are those of GossipDataParallel.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        every: int = 8,
+        codec: str = "none",
+        *,
+        after: int = 0,
+        process_group: dist.ProcessGroup | None = None,
+        aggregator: str = "auto",
+        seed: int = 1,
+        bucket_mb: float = 4.0,
+        threads: int = 1,
+        timeout: float | timedelta | None = None,
+    ) -> None:
+        self._steps = Steps(
+            "sotto.LocalSGD", self, module, optimizer,
+            lambda: f"local(h={_every(every)}, after={_check.whole('after', after)})", codec=codec,
+            process_group=process_group, aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, threads=threads,
+            timeout=timeout)
+
+
+class DiLoCo(_LocalSteps):
+    """As LocalSGD, but what the ranks went on average is a gradient, of which an outer optimiser takes a step.
+
+        diloco = sotto.DiLoCo(net, optimizer, every=20, codec="ef | int8")
+
+    The published inner optimizer is AdamW; the outer one is SGD with Nesterov's momentum (Douillard et al., 2023).
+
+    shards: groups of parameters that are exchanged in turn, each once in `every` steps. A shard is a group of buckets, so
+        there must be as many: bucket_mb says how fine they are.
+    overlap: steps during which an exchange is on its way, below `every`; what it brings is applied behind them, and
+        `alpha` is the share of a rank's own model that then stays (Streaming DiLoCo: Douillard et al., 2025).
+    The rest is as for LocalSGD.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        every: int = 20,
+        outer_lr: float = 0.7,
+        outer_momentum: float = 0.9,
+        shards: int = 1,
+        codec: str = "none",
+        *,
+        overlap: int = 0,
+        alpha: float = 0.5,
+        process_group: dist.ProcessGroup | None = None,
+        aggregator: str = "auto",
+        seed: int = 1,
+        bucket_mb: float = 4.0,
+        threads: int = 1,
+        timeout: float | timedelta | None = None,
+    ) -> None:
+        def algorithm() -> str:
+            lr = _check.number("outer_lr", outer_lr, 0, 1e6)
+            momentum = _check.share("outer_momentum", outer_momentum)
+            options = f"h={_every(every)}, lr={lr!r}, momentum={momentum!r}, shards={_check.whole('shards', shards)}"
+            if _check.whole("overlap", overlap) >= every:
+                raise ConfigError(f"overlap={overlap}: must be below every={every}, so that what was exchanged is applied "
+                                  "before the next exchange")
+            if overlap > 0:
+                options += f", overlap={overlap}, alpha={_check.share('alpha', alpha)!r}"
+            return f"diloco({options})"
+
+        self._steps = Steps(
+            "sotto.DiLoCo", self, module, optimizer, algorithm, codec=codec, process_group=process_group,
+            aggregator=aggregator, seed=seed, bucket_mb=bucket_mb, threads=threads, timeout=timeout)
+
+
+def _every(value: int) -> int:
+    if not 1 <= _check.whole("every", value) <= 10**6:
+        raise ConfigError(f"every={value!r}: wants a number of steps from 1 to 10**6")
+    return value

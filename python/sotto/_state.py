@@ -1,0 +1,151 @@
+"""What is kept of a module that communicates: its state for checkpoints, and what it has sent."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sotto import _C
+from sotto._errors import ConfigError, Error, FileError
+
+FORMAT = 1
+
+_engines: weakref.WeakKeyDictionary[Any, _C.Hook | _C.Stepper] = weakref.WeakKeyDictionary()
+
+
+def remember(owner: Any, engine: _C.Hook | _C.Stepper) -> None:
+    _engines[owner] = engine
+
+
+def is_known(owner: Any) -> bool:
+    return owner in _engines
+
+
+def _engine(owner: Any) -> _C.Hook | _C.Stepper:
+    try:
+        engine = _engines.get(owner)
+    except TypeError:  # nothing that could be a key
+        engine = None
+    if engine is None:
+        raise ConfigError("this module is not compressed; call sotto.compress first, or wrap it")
+    return engine
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a compressed or wrapped module has done since then, on this rank."""
+
+    steps: int
+    """Averaged gradients, or steps of the optimizer."""
+    bytes_sent: int
+    """Handed to the transport, all headers included."""
+    bytes_received: int
+    dense_bytes: int
+    """What a ring all-reduce of the gradients in their own type would have sent in each step."""
+    encode_seconds: float
+    wire_seconds: float
+    """Network, and waiting for slower ranks."""
+    decode_seconds: float
+    methods: str
+    """The sentences and aggregators in use, a line for each rule and one for the rest; or the algorithm's."""
+
+    @property
+    def ratio(self) -> float:
+        """dense_bytes / bytes_sent; 1 when nothing had to be sent."""
+        return self.dense_bytes / self.bytes_sent if self.bytes_sent else 1.0
+
+
+def stats(module: Any) -> Stats:
+    """What was sent, and what it took. Not during a backward."""
+    return Stats(**_engine(module).stats())
+
+
+def state_dict(module: Any) -> dict[str, Any]:
+    """What this rank remembers, of a compressed DistributedDataParallel module, of a GossipDataParallel or
+    AllReduceDataParallel, of a LocalSGD or DiLoCo: memories and codec state, and what ranks that are not alike need of
+    their models, as tensors and plain values.
+
+    For a checkpoint beside the state of model and optimizer, one for each rank, since it differs. Loads with
+    torch.load(..., weights_only=True). Between optimizer.step() and the next forward.
+    """
+    engine = _engine(module)
+    return {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
+            "step": engine.step(), "values": engine.state()}
+
+
+def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Goes on from a state_dict(), bit by bit as if there had been no interruption.
+
+    It must be this rank's of a job with the same parameters, options, seed and number of ranks; ConfigError says what
+    differs. Every rank calls it, between the same steps, with the state of the same step. A state that is refused changes
+    nothing.
+
+    Where gradients are averaged (sotto.compress, AllReduceDataParallel) ranks that do not load alike are found out in the
+    next backward, a CommError on all; and a job may go on with another number of ranks: give the states of all ranks of
+    the old one, as a list, to every rank of the new one. Each memory becomes the mean of the old ones, with what owners in
+    scatter_reduce held back of the second encoding, so that what the ranks together still owe to the mean gradient is
+    unchanged. All else begins anew: warm starts, and choices of "auto".
+
+    Where models differ (GossipDataParallel, LocalSGD, DiLoCo) the call is collective, at once a CommError where ranks do
+    not load alike, and sets the module's parameters, too; for another number of ranks begin anew from the mean model.
+    """
+    engine = _engine(module)
+    if isinstance(engine, _C.Stepper):
+        _load_stepper(engine, state)
+    else:
+        _load_hook(engine, state)
+
+
+def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
+    try:
+        _check_state(stepper, state)
+        _check_rank(stepper, state, "begin anew with the mean model, which average() shows")
+    except Error:
+        stepper.refuse_load()
+        raise
+    stepper.load(state["step"], dict(state["values"]))
+
+
+def _load_hook(hook: _C.Hook, state: Any) -> None:
+    if isinstance(state, Mapping):
+        _check_state(hook, state)
+        _check_rank(hook, state, "to spread what the memories hold over them, give a list of the states of all old ranks")
+        hook.load(state["step"], dict(state["values"]))
+        return
+    if not isinstance(state, Sequence):
+        raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
+    for one in state:
+        _check_state(hook, one)
+    states = sorted(state, key=lambda one: one["rank"])
+    said = [(one["rank"], one["ranks"], one["step"]) for one in states]
+    if not states or said != [(rank, len(states), states[0]["step"]) for rank in range(len(states))]:
+        raise ConfigError(f"these are the states of ranks {[rank for rank, _, _ in said]}; wanted are those of all ranks of "
+                          "a job, of one step")
+    if len(states) == hook.ranks():
+        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
+    else:
+        hook.spread(states[0]["step"], [dict(one["values"]) for one in states])
+
+
+def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwise: str) -> None:
+    if state["ranks"] != engine.ranks():
+        raise ConfigError(
+            f"the state is that of one of {state['ranks']} ranks, and there are {engine.ranks()} now; {otherwise}")
+    if state["rank"] != engine.rank():
+        raise ConfigError(f"the state is that of rank {state['rank']}, and this is rank {engine.rank()}")
+
+
+def _check_state(hook: _C.Hook | _C.Stepper, state: Any) -> None:
+    wanted = {"sotto": int, "identity": str, "rank": int, "ranks": int, "step": int, "values": Mapping}
+    if (not isinstance(state, Mapping)
+            or any(not isinstance(state.get(key), kind) or isinstance(state[key], bool) for key, kind in wanted.items())
+            or not all(isinstance(name, str) for name in state["values"]) or not 0 <= state["step"] < 1 << 32):
+        raise FileError("this is not the result of sotto.state_dict, or it was damaged")
+    if state["sotto"] != FORMAT:
+        raise FileError(f"the state is of format {state['sotto']}; this version reads {FORMAT}")
+    if state["identity"] != hook.identity():
+        lines = zip(state["identity"].splitlines() + [""], hook.identity().splitlines() + [""])
+        old, new = next(((a, b) for a, b in lines if a != b), ("", ""))
+        raise ConfigError(f"the state belongs to another compression: `{old.strip()}` there, `{new.strip()}` here")

@@ -1,0 +1,156 @@
+"""Ranks that train a model each, and mix them behind their own steps."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from sotto import _C, _check
+from sotto._errors import ConfigError
+from sotto._meeting import group_of, meeting, start_alike
+from sotto._state import remember
+
+
+class Steps:
+    """Runs an algorithm of `sotto train` behind each step of an optimizer of torch: of the one that was given, or of the
+    first one that takes a step of the module's parameters."""
+
+    def __init__(
+        self,
+        what: str,
+        owner: Any,
+        module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None,
+        algorithm: str | Callable[[], str],
+        *,
+        on_graphs: bool = False,
+        codec: str,
+        aggregator: str = "auto",
+        topology: str = "exponential",
+        mixing: str = "uniform",
+        process_group: dist.ProcessGroup | None,
+        seed: int,
+        bucket_mb: float = 4.0,
+        threads: int,
+        timeout: float | timedelta | None,
+    ) -> None:
+        wanted = group_of(what, process_group)
+        with meeting(wanted) as (group, place):
+            if not isinstance(module, torch.nn.Module):
+                raise ConfigError(f"module: wants a torch.nn.Module, not {type(module).__name__}")
+            if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
+                raise ConfigError(f"optimizer: wants a torch.optim.Optimizer, not {type(optimizer).__name__}")
+            parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+            self._own = {id(p): name for name, p in parameters}
+            if optimizer is not None and not self._moves(optimizer):
+                raise ConfigError("the optimizer has no parameter of the module")
+            sentence = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
+                                   'a sentence, such as "push_sum(overlap=true)"')
+            if on_graphs and not _C.gossips(sentence):
+                raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd or choco, and for sync "
+                                  "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
+            self.stepper = _C.Stepper(
+                group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),
+                _check.text("topology", topology, 'a name, such as "ring"'),
+                _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.whole("seed", seed),
+                _check.bucket_bytes(bucket_mb), _check.threads(threads), _check.seconds(timeout))
+        self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
+                        for key, p in part._parameters.items() if id(p) in self._own]
+        self._module = module
+        self._tensors = [p for _, p in parameters]
+        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
+        self._averaged = False
+        remember(owner, self.stepper)
+        start_alike(module, wanted)
+        self._follow(optimizer)
+
+    def before_forward(self) -> None:
+        """What is to be on its way while the gradient is computed leaves."""
+        self._require_own_parameters()
+        if self.stepper.starts_early() and not self._averaged:
+            optimizer = None if self._optimizer is None else self._optimizer()
+            self._begin(optimizer)
+
+    @contextlib.contextmanager
+    def average(self) -> Iterator[None]:
+        tensors = [*self._tensors, *self._statistics()]
+        own = [tensor.detach().clone() for tensor in tensors]
+        self.stepper.show_mean()
+        self._average_statistics()
+        self._averaged = True
+        try:
+            yield
+        finally:
+            self._averaged = False
+            with torch.no_grad():
+                for tensor, values in zip(tensors, own):
+                    tensor.copy_(values)
+
+    def agree(self) -> None:
+        self.stepper.agree()
+        self._average_statistics()
+
+    def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
+        if optimizer is not None:  # which keeps this alive
+            optimizer.register_step_pre_hook(lambda stepping, *_: self._begin(stepping))
+            optimizer.register_step_post_hook(lambda *_: self.stepper.end())
+            return
+        me = weakref.ref(self)
+
+        def before(stepping: torch.optim.Optimizer, *_: Any) -> None:
+            if (this := me()) is not None and this._is_followed(stepping):
+                this._begin(stepping)
+
+        def after(stepping: torch.optim.Optimizer, *_: Any) -> None:
+            if (this := me()) is not None and this._is_followed(stepping):
+                this.stepper.end()
+
+        for handle in (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)):
+            weakref.finalize(self, handle.remove)
+
+    def _moves(self, optimizer: torch.optim.Optimizer) -> bool:
+        return any(id(p) in self._own for group in optimizer.param_groups for p in group["params"])
+
+    def _is_followed(self, optimizer: torch.optim.Optimizer) -> bool:
+        followed = None if self._optimizer is None else self._optimizer()
+        if followed is optimizer:
+            return True
+        if not self._moves(optimizer):
+            return False
+        if followed is not None:
+            raise ConfigError(
+                f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
+                "parameters; say behind which one models are to be mixed: optimizer=")
+        self._optimizer = weakref.ref(optimizer)
+        return True
+
+    def _begin(self, optimizer: torch.optim.Optimizer | None) -> None:
+        if self._averaged:
+            raise ConfigError("the module shows the mean of all ranks' models; train outside of `with .. average():`")
+        self._require_own_parameters()
+        self.stepper.begin(float(optimizer.param_groups[0].get("lr", 0.0)) if optimizer is not None else 0.0)
+
+    def _require_own_parameters(self) -> None:
+        for place, key, parameter, name in self._places:
+            if place.get(key) is not parameter:
+                raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module anew")
+
+    def _statistics(self) -> list[torch.Tensor]:
+        return [buffer for buffer in self._module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]
+
+    def _average_statistics(self) -> None:
+        """Float buffers, such as those of batch norm, become their mean over ranks."""
+        buffers = self._statistics()
+        if not buffers:
+            return
+        mean = self.stepper.mean(torch.cat([buffer.detach().flatten().cpu().float() for buffer in buffers]))
+        with torch.no_grad():
+            for buffer, values in zip(buffers, mean.split([buffer.numel() for buffer in buffers])):
+                buffer.copy_(values.view_as(buffer))

@@ -1,0 +1,91 @@
+"""Gradients of plain modules."""
+
+import math
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import sotto
+
+from .net import batch, digest, make, Net, train
+
+
+def wrapped(dtype="float32", memory_format=torch.contiguous_format, **options):
+    torch.manual_seed(7 + dist.get_rank())
+    net = Net().to(getattr(torch, dtype)).to(memory_format=memory_format)
+    return sotto.AllReduceDataParallel(net, **({"bucket_mb": 0.01} | options))
+
+
+def same_as_ddp(codec, dtype="float32", channels_last=False, accumulate=1, extra=True, same_start=True, **options):
+    """The parameters that our module and a DDP of the same codec come to."""
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    theirs = sotto.compress(make(dtype, layout, find_unused_parameters=not extra), codec, bucket_mb=0.01, **options)
+    ours = wrapped(dtype, layout, codec=codec, **options)
+    ours.module.load_state_dict(theirs.module.state_dict())
+    for model in (ours, theirs):
+        optimiser = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(4):
+            optimiser.zero_grad(set_to_none=step % 2 == 0)
+            for micro in range(accumulate - 1):
+                with model.no_sync():
+                    backward(model, 10 * step + micro, extra)
+            backward(model, 10 * step + accumulate, extra)
+            optimiser.step()
+    return [digest(ours), digest(theirs), sotto.stats(ours).bytes_sent == sotto.stats(theirs).bytes_sent]
+
+
+def backward(model, step, extra=True):
+    x, y = batch(step, next(model.parameters()).dtype)
+    nn.functional.cross_entropy(model(x, extra=extra).float(), y).backward()
+
+
+def all_reduce_resumed(folder, steps, first=0):
+    """Some steps, from a state when not from the first on; leaves one."""
+    model = wrapped(codec="ef | topk(0.1) | qsgd(4)", rules={"*.bias": "int8"}, seed=5)
+    optimiser = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    path = f"{folder}/rank{dist.get_rank()}"
+    if first > 0:
+        state = torch.load(path, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimiser.load_state_dict(state["optimiser"])
+        sotto.load_state_dict(model, state["sotto"])
+    train(model, steps, first=first, optimiser=optimiser)
+    torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "sotto": sotto.state_dict(model)}, path)
+    return digest(model)
+
+
+def all_reduce_fails(how):
+    """Rank 1 has a NaN, dies, or has a gradient of another shape."""
+    model = wrapped(codec="ef | topk(0.1)", timeout=120)
+    train(model, 2)
+    if dist.get_rank() == 1 and how == "dies":
+        os._exit(1)
+    if dist.get_rank() == 1 and how == "shape":
+        model.module.out.bias.data = torch.zeros(1)  # broadcasts
+    x, y = batch(2)
+    (nn.functional.cross_entropy(model(x), y) * (math.nan if dist.get_rank() == 1 else 1)).backward()
+
+
+def all_reduce_errors():
+    said = {}
+
+    def expect(name, call):
+        try:
+            call()
+            said[name] = "nothing"
+        except sotto.ConfigError as error:
+            said[name] = str(error)
+
+    expect("codec", lambda: wrapped(codec="tokp"))
+    expect("double", lambda: wrapped("float64"))
+    expect("frozen", lambda: sotto.AllReduceDataParallel(Net().requires_grad_(False)))
+    expect("no module", lambda: sotto.AllReduceDataParallel(3))
+    expect("sparse", lambda: sotto.AllReduceDataParallel(nn.Embedding(10, 4, sparse=True)))
+    expect("group", lambda: sotto.AllReduceDataParallel(Net(), process_group=3))
+    model = wrapped()
+    twice = lambda x: torch.utils.checkpoint.checkpoint(model.module.out, x, use_reentrant=True)
+    hidden = torch.ones(4, 32, requires_grad=True)
+    expect("twice", lambda: ((twice(hidden) + twice(hidden * 2)).sum() + model.module.extra.weight.sum()).backward())
+    return said

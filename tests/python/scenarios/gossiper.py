@@ -1,0 +1,55 @@
+"""Tensors that are mixed with neighbours."""
+
+import torch
+import torch.distributed as dist
+
+import sotto
+
+
+def gossiper_exact(topology, dtype="float32"):
+    """What is left of differences from the mean after as many rounds as make it exact, and how many these are."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    gossiper = sotto.Gossiper(topology=topology)
+    tensor = (torch.arange(12, dtype=torch.float32).view(3, 4) * (rank + 1)).to(getattr(torch, dtype)).t()
+    same = gossiper.average(tensor, rounds=gossiper.exact_after)
+    assert same is tensor and gossiper.rounds == gossiper.exact_after
+    mean = torch.arange(12, dtype=torch.float32).view(3, 4).t() * (size + 1) / 2
+    return [(tensor - mean).abs().max().item(), gossiper.exact_after]
+
+
+def gossiper_push_sum():
+    """On a graph whose weights do not stay 1: the sums of tensors and of weights, and how far tensor / weight is off."""
+    gossiper = sotto.Gossiper(topology="star")
+    tensor, weight = torch.full((7,), float(dist.get_rank())), 1.0
+    for _ in range(60):
+        weight = gossiper.mix(tensor, weight)
+    sums = [sotto.aggregate(tensor, "sum")[0].item(), sotto.aggregate(torch.tensor([weight]), "sum").item()]
+    return [*sums, (tensor / weight)[0].item(), weight]
+
+
+def gossiper_shapes():
+    """Tensors of several shapes in turn, and one that is no float."""
+    gossiper = sotto.Gossiper(topology="complete")
+    out = [gossiper.average(torch.full((size,), dist.get_rank() + 1.0))[0].item() for size in (3, 1000, 3)]
+    said = []
+    for call in (lambda: gossiper.mix(torch.ones(3, dtype=torch.int32)), lambda: gossiper.mix(torch.ones(3), 0.0),
+                 lambda: gossiper.average(torch.ones(3), -1), lambda: gossiper.mix([1.0])):
+        try:
+            call()
+        except sotto.ConfigError as error:
+            said.append(str(error))
+    return [out, said]
+
+
+def gossiper_mixes_another_tensor():
+    gossiper = sotto.Gossiper(topology="complete", timeout=60)
+    gossiper.average(torch.ones(3 + dist.get_rank()))
+
+
+def aggregate_by(codec):
+    """Sums over batches of several sizes, over the number of all examples."""
+    rank = dist.get_rank()
+    tensor = torch.full((64,), 3.0 * (rank + 1))
+    mean = sotto.aggregate(tensor, denominator=8, codec=codec)
+    assert tensor[0] == 3.0 * (rank + 1)
+    return [mean[0].item(), sotto.aggregate(tensor.double(), denominator=8)[0].item() if codec == "none" else None]

@@ -1,0 +1,214 @@
+"""Ranks with models of their own: gossip and local steps, driven by a plain loop."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import sotto
+
+from .net import batch, digest, flat, Net
+
+LR = 0.1
+
+
+class Point(nn.Module):
+    """One vector, which a rank's loss draws to a place of the rank's own: the gradient is p - target."""
+
+    def __init__(self, size=5):
+        super().__init__()
+        self.p = nn.Parameter(torch.linspace(-1, 1, size) + dist.get_rank())  # rank 0's everywhere, once it is wrapped
+
+    def forward(self):
+        return 0.5 * (self.p - self.target()).square().sum()
+
+    def target(self):
+        return torch.arange(self.p.numel()) * (dist.get_rank() + 1.0)
+
+
+def wrap(module, how, optimizer, **options):
+    """What `how` names, and what the loop calls."""
+    if how == "local":
+        return sotto.LocalSGD(module, optimizer, **options), module
+    if how == "diloco":
+        return sotto.DiLoCo(module, optimizer, **options), module
+    model = sotto.GossipDataParallel(module, how, **options)
+    return model, model
+
+
+def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
+    """The vector of this rank, before the first step and after each."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), lr, momentum)
+    owner, model = wrap(module, how, optimizer, **options)
+    seen = [module.p.tolist()]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model().backward()
+        optimizer.step()
+        seen.append(module.p.tolist())
+    assert sotto.stats(owner).steps == steps
+    return seen
+
+
+def mean_in_the_end(how, **options):
+    """This rank's vector, that of average(), it again, and that of agree()."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    owner, model = wrap(module, how, optimizer, **options)
+    for _ in range(7):
+        optimizer.zero_grad()
+        model().backward()
+        optimizer.step()
+    seen = [module.p.tolist()]
+    with owner.average():
+        seen.append(module.p.tolist())
+    seen.append(module.p.tolist())
+    owner.agree()
+    seen.append(module.p.tolist())
+    optimizer.zero_grad()
+    model().backward()  # goes on
+    optimizer.step()
+    return seen
+
+
+def network(how, **options):
+    torch.manual_seed(7 + dist.get_rank())
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), LR, momentum=0.9)
+    return net, optimizer, *wrap(net, how, optimizer, **options)
+
+
+def learn(model, optimizer, first, steps):
+    for step in range(first, first + steps):
+        x, y = batch(step)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def steps_straight(how, steps, **options):
+    net, optimizer, owner, model = network(how, **options)
+    learn(model, optimizer, 0, steps)
+    return digest(net)
+
+
+def steps_saved(how, steps, folder, **options):
+    net, optimizer, owner, model = network(how, **options)
+    learn(model, optimizer, 0, steps)
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "sotto": sotto.state_dict(owner)},
+               f"{folder}/rank{dist.get_rank()}")
+    learn(model, optimizer, steps, 1)  # a state changes nothing
+
+
+def steps_resumed(how, first, steps, folder, late=False, **options):
+    net, optimizer, owner, model = network(how, **options)
+    state = torch.load(f"{folder}/rank{dist.get_rank()}", weights_only=True)
+    if late:
+        sotto.load_state_dict(owner, state["sotto"])
+    net.load_state_dict(state["net"])
+    optimizer.load_state_dict(state["optimizer"])
+    if not late:
+        sotto.load_state_dict(owner, state["sotto"])
+    learn(model, optimizer, first, steps)
+    return digest(net)
+
+
+def alike_at_the_start():
+    """Whether parameters, frozen ones and buffers too, are those of rank 0."""
+    net = Net()
+    net.norm.running_mean += dist.get_rank()
+    net.out.bias.requires_grad_(False)
+    torch.nn.init.normal_(net.out.bias)
+    optimizer = torch.optim.SGD((p for p in net.parameters() if p.requires_grad), LR)
+    local = sotto.LocalSGD(net, optimizer)
+    return [digest(net), net.norm.running_mean.sum().item(), local.stats().steps]
+
+
+def statistics():
+    """Batch-norm statistics: of each rank, their mean within average(), and again."""
+    net, optimizer, owner, model = network("push_sum")
+    learn(model, optimizer, 0, 3)
+    seen = [net.norm.running_mean.tolist()]
+    with owner.average():
+        seen.append(net.norm.running_mean.tolist())
+        alike = digest(net)
+    seen.append(net.norm.running_mean.tolist())
+    return [alike, *seen]
+
+
+def loops():
+    """A loop as people write them gives what a plain one gives: gradients that are accumulated, evaluation between."""
+    digests = []
+    for fancy in (False, True):
+        net, optimizer, owner, model = network("d_psgd", topology="ring")
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        for step in range(4):
+            optimizer.zero_grad()
+            for part in range(2):
+                x, y = batch(10 * step + part)
+                nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            schedule.step()
+            if fancy:
+                model.eval()
+                with torch.no_grad():
+                    model(batch(99)[0])
+                model.train()
+                sotto.state_dict(owner)
+                with owner.average():
+                    pass
+        digests.append(digest(net))
+    return digests
+
+
+def weights_changed_by_hand():
+    """A clamp behind each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), 0.0)
+    model = sotto.GossipDataParallel(module, "push_sum", "complete")
+    with torch.no_grad():
+        module.p.add_(1.0 + dist.get_rank())
+    model().backward()
+    optimizer.step()
+    with torch.no_grad():
+        module.p.add_(dist.get_rank())
+    model().backward()
+    optimizer.step()
+    return module.p.tolist()
+
+
+def local_of_one(ranks):
+    """LocalSGD(every=1) of plain SGD, the mean of gradients, and DDP: the largest difference of their parameters."""
+    ends = []
+    for how in ("local", "all_reduce", "ddp"):
+        torch.manual_seed(7)
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), LR)
+        if how == "local":
+            kept, model = sotto.LocalSGD(net, optimizer, every=1), net
+        else:
+            model = sotto.AllReduceDataParallel(net) if how == "all_reduce" else nn.parallel.DistributedDataParallel(net)
+        learn(model, optimizer, 0, 5)
+        ends.append(flat(net.parameters()))
+    return [(end - ends[-1]).abs().max().item() for end in ends]
+
+
+def step_stats(how, **options):
+    net, optimizer, owner, model = network(how, **options)
+    learn(model, optimizer, 0, 8)
+    stats = sotto.stats(owner)
+    assert stats.wire_seconds > 0
+    return {**stats.__dict__, "ratio": stats.ratio, "numel": sum(p.numel() for p in net.parameters())}
+
+
+def two_wrapped():
+    """Two modules with an optimizer each: each is mixed behind its own."""
+    modules = [Point(), Point(3)]
+    models = [sotto.GossipDataParallel(module, "push_sum", "complete") for module in modules]
+    optimizers = [torch.optim.SGD(module.parameters(), LR) for module in modules]
+    for _ in range(3):
+        models[0]().backward()
+        optimizers[0].step()
+    models[1]().backward()
+    optimizers[1].step()
+    return [sotto.stats(model).steps for model in models]

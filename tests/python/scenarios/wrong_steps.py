@@ -1,0 +1,144 @@
+"""What goes wrong where ranks have models of their own."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import sotto
+
+from .net import batch, digest
+from .steps import learn, LR, network, Point, points, steps_straight
+
+
+def step_dies(how, **options):
+    """Rank 1 ends behind the backward of step 2."""
+    net, optimizer, owner, model = network(how, timeout=120, **options)
+    learn(model, optimizer, 0, 2)
+    if dist.get_rank() == 1:
+        nn.functional.cross_entropy(model(batch(2)[0]), batch(2)[1]).backward()
+        os._exit(1)
+    learn(model, optimizer, 2, 4)
+
+
+def step_fails(how, **options):
+    """Rank 1's step leads to a NaN; afterwards each rank says the same again, and can be looked at."""
+    net, optimizer, owner, model = network(how, timeout=60, **options)
+    learn(model, optimizer, 0, 2)
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            net.out.bias[3] = float("nan")
+    said = []
+    for _ in range(2):
+        try:
+            learn(model, optimizer, 2, 4)
+        except sotto.Error as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return [*said, sotto.stats(owner).steps]
+
+
+def shape_changes():
+    """Rank 1's parameter has another shape at its second step."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    model = sotto.GossipDataParallel(module, "push_sum", timeout=60)
+    model().backward()
+    optimizer.step()
+    if dist.get_rank() == 1:
+        module.p.data = torch.zeros(3)
+    optimizer.zero_grad()
+    model().backward()
+    optimizer.step()
+
+
+def refused_by_one(what):
+    """Rank 1 wraps what cannot be wrapped; then all wrap again."""
+    bad, said = dist.get_rank() == 1, ""
+    module = Point(size=4 if bad and what == "model" else 5)
+    options = {"codec": {"codec": "tokp"}, "seed": {"seed": 2}}.get(what, {}) if bad else {}
+    if bad and what == "type":
+        module.double()
+    try:
+        sotto.GossipDataParallel(module, **options, timeout=600)
+    except sotto.Error as error:
+        said = f"{type(error).__name__}: {error}"
+    return [said, points("push_sum", 2)[-1] is not None]
+
+
+def loads_differently(what):
+    """What each rank says when they do not load alike; then the ones that can, go on."""
+    net, optimizer, owner, model = network("push_sum", timeout=600)
+    states = []
+    for step in range(2):
+        learn(model, optimizer, step, 1)
+        states.append(sotto.state_dict(owner))
+    bad = dist.get_rank() == 1
+    state = {"step": states[1 - bad], "other": {"a": 1} if bad else states[1],
+             "rank": states[1] | ({"rank": 0} if bad else {}),
+             "damaged": states[1] | ({"values": states[1]["values"] | {"push_sum.x": torch.zeros(3)}} if bad else {}),
+             "kind": states[1] | ({"values": states[1]["values"] | {"push_sum.x": "x"}} if bad else {}),
+             "identity": states[1] | ({"identity": states[1]["identity"].replace("seed 1", "seed 2")} if bad else {}),
+             "ranks": states[1] | ({"ranks": 7} if bad else {})}[what]
+    said = ""
+    try:
+        sotto.load_state_dict(owner, state)
+    except sotto.Error as error:
+        said = f"{type(error).__name__}: {error}"
+    learn(model, optimizer, 2, 2)  # nothing was changed
+    end = digest(net)
+    return [said, end == steps_straight("push_sum", 4)]
+
+
+def step_errors():
+    said = {}
+
+    def expect(name, call):
+        try:
+            call()
+            said[name] = "nothing"
+        except sotto.ConfigError as error:
+            said[name] = str(error)
+
+    def gossip(*arguments, **options):
+        return lambda: sotto.GossipDataParallel(Point(), *arguments, **options)
+
+    point = Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    expect("algorithm", gossip("push_smu"))
+    expect("no gossip", gossip("sync"))
+    expect("own speed", lambda: sotto.GossipDataParallel(Point(), "ad_psgd", "star"))
+    expect("algorithm type", gossip(3))
+    expect("option", gossip("push_sum(synch_freq=2)"))
+    expect("topology", gossip(topology="rign"))
+    expect("bipartite", gossip(topology="bipartite_exponential"))
+    expect("mixing", gossip(mixing="unifrom"))
+    expect("doubly", gossip("d_psgd", "star"))
+    expect("codec", gossip(codec="qsgd(4)"))
+    expect("choco", gossip("choco", "exponential(peers=1)", codec="topk(0.1)"))
+    expect("memory", gossip("choco", "ring", codec="ef | topk(0.1)"))
+    expect("double", lambda: sotto.GossipDataParallel(Point().double()))
+    expect("half", lambda: sotto.GossipDataParallel(Point().bfloat16()))
+    expect("frozen", lambda: sotto.GossipDataParallel(Point().requires_grad_(False)))
+    expect("no module", lambda: sotto.GossipDataParallel(3))
+    expect("group", gossip(process_group=3))
+    expect("other optimizer", lambda: sotto.LocalSGD(point, torch.optim.SGD(Point().parameters(), LR)))
+    expect("no optimizer", lambda: sotto.LocalSGD(point, None))
+    expect("every", lambda: sotto.LocalSGD(point, optimizer, every=0))
+    expect("local codec", lambda: sotto.LocalSGD(point, optimizer, codec="momentum | topk(0.1)"))
+    expect("shards", lambda: sotto.DiLoCo(point, optimizer, shards=3))
+    expect("overlap", lambda: sotto.DiLoCo(point, optimizer, every=4, overlap=4))
+    expect("outer momentum", lambda: sotto.DiLoCo(point, optimizer, outer_momentum=1))
+    expect("no state", lambda: sotto.state_dict(point))
+    model = sotto.GossipDataParallel(point, "d_psgd", "ring")
+    model()
+    expect("in a step", lambda: sotto.state_dict(model))
+    optimizer.step()
+    with model.average():
+        model().backward()
+        expect("averaged", optimizer.step)
+    second = torch.optim.SGD(point.parameters(), LR)
+    expect("two optimizers", second.step)
+    point.p = nn.Parameter(torch.zeros(5))
+    expect("replaced", model)
+    return said

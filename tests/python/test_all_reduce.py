@@ -1,0 +1,52 @@
+"""sotto.AllReduceDataParallel: what DistributedDataParallel with sotto.compress does, of plain modules."""
+
+import pytest
+
+
+@pytest.mark.parametrize("how", [
+    {"codec": "none"},
+    {"codec": "none", "channels_last": True},
+    {"codec": "none", "accumulate": 3},
+    {"codec": "none", "dtype": "bfloat16"},
+    {"codec": "ef | topk(0.1) | qsgd(4)"},
+    {"codec": "ef | topk(0.1)", "rules": {"*.bias": "int8"}, "dtype": "float16"},
+    {"codec": "ef | topk(0.1)", "start_after": 2, "aggregator": "scatter_reduce"},
+    {"codec": "ef | topk(0.1)", "extra": False},
+], ids=str)
+def test_it_is_ddp_to_the_last_bit(pair, how):
+    for ours, theirs, bytes_too in pair.values("same_as_ddp", check_replicas=2, **how):
+        assert ours == theirs and bytes_too
+
+
+def test_a_resume_is_exact(pair, tmp_path):
+    straight = pair.values("all_reduce_resumed", folder=str(tmp_path), steps=6)
+    pair.values("all_reduce_resumed", folder=str(tmp_path), steps=3)
+    assert pair.values("all_reduce_resumed", folder=str(tmp_path), steps=3, first=3) == straight
+
+
+def test_a_gradient_that_is_not_finite(pair):
+    other, bad = pair.ask("all_reduce_fails", how="nan")
+    assert bad.kinds[0] == "NumericError" and "rank 1" in str(bad) and "step 2" in str(bad)
+    assert other.kinds[0] == "CommError" and str(bad) in str(other)
+
+
+def test_a_rank_that_dies(start_ranks):
+    left, gone = start_ranks(2).ask("all_reduce_fails", how="dies")
+    assert gone is None
+    assert left.kinds[0] == "CommError" and "with rank 1 at step 2" in str(left)
+
+
+def test_a_gradient_of_another_shape(pair):
+    other, bad = pair.ask("all_reduce_fails", how="shape")
+    assert bad.kinds[0] == "ConfigError" and "the gradient of out.bias is sparse, or of another shape" in str(bad)
+    assert other.kinds[0] == "CommError" and "rank 1" in str(other)
+
+
+def test_bad_calls(pair):
+    wanted = {"codec": "did you mean `topk`?", "double": "of type Double", "frozen": "no parameter that is trained",
+              "no module": "wants a torch.nn.Module, not int", "sparse": "makes sparse gradients",
+              "group": "process_group=3", "twice": "a second gradient of"}
+    for said in pair.values("all_reduce_errors"):
+        assert said.keys() == wanted.keys()
+        for name, text in wanted.items():
+            assert text in said[name], name

@@ -1,0 +1,191 @@
+"""Models of ranks' own: what gossip and local steps make of them, against models in numpy."""
+
+import numpy as np
+import pytest
+
+SIZE = 4
+LR = 0.1
+
+
+@pytest.fixture(scope="module")
+def quartet(start_ranks):
+    return start_ranks(SIZE)
+
+
+def start():
+    return np.tile(np.linspace(-1, 1, 5, dtype=np.float32), (SIZE, 1))
+
+
+def targets():
+    return np.outer(np.arange(SIZE) + 1.0, np.arange(5))
+
+
+def ring():
+    """Of four: each keeps a third, and sends a third to either side."""
+    return sum(np.roll(np.eye(SIZE), by, axis=1) for by in (-1, 0, 1)) / 3
+
+
+def trajectory(found):
+    """By step, rank, element."""
+    return np.array(found).swapaxes(0, 1)
+
+
+def test_d_psgd_on_a_ring(quartet):
+    found = trajectory(quartet.values("points", how="d_psgd", topology="ring", steps=5))
+    x = start()
+    for step in range(6):
+        assert found[step] == pytest.approx(x, abs=1e-5), step
+        x = ring() @ x - LR * (x - targets())
+
+
+def test_push_sum_on_a_ring_with_momentum(quartet):
+    found = trajectory(quartet.values("points", how="push_sum", topology="ring", steps=6, momentum=0.9))
+    x, velocity = start(), 0
+    for step in range(7):
+        assert found[step] == pytest.approx(x, abs=2e-5), step
+        velocity = 0.9 * velocity + (x - targets())
+        x = ring() @ (x - LR * velocity)
+
+
+def test_push_sum_with_overlap(quartet):
+    """What was sent behind a step arrives behind the next one, and gradients are taken at x / w."""
+    found = trajectory(quartet.values("points", how="push_sum(overlap=true)", topology="ring", steps=6))
+    x, w, x_late, w_late = start(), np.ones((SIZE, 1)), 0, 0
+    others = ring() - np.eye(SIZE) / 3
+    for step in range(7):
+        assert found[step] == pytest.approx(x / w, abs=2e-5), step
+        x = x - LR * (x / w - targets()) + x_late
+        w = w + w_late
+        x_late, w_late = others @ x, others @ w
+        x, w = x / 3, w / 3
+
+
+@pytest.mark.parametrize("how", [
+    {"how": "push_sum", "topology": "exponential"}, {"how": "push_sum", "topology": "bipartite_exponential"},
+    {"how": "push_sum", "topology": "ring", "codec": "bf16"},
+    {"how": "choco", "topology": "ring", "codec": "topk(0.4, dense=0)"}, {"how": "d_psgd", "topology": "hypercube"},
+], ids=str)
+def test_the_sum_stays(quartet, how):
+    """Without steps that lead anywhere, the ranks come to nothing else than their own mean."""
+    found = trajectory(quartet.values("points", steps=4, lr=0.0, **how))
+    assert found[0] == pytest.approx(start())
+    moving = trajectory(quartet.values("points", steps=4, lr=LR, **how))
+    mean = start().mean(0)
+    for step in range(5):
+        assert found[step].mean(0) == pytest.approx(start().mean(0), abs=1e-6), step
+        assert moving[step].mean(0) == pytest.approx(mean, abs=1e-5), step
+        mean = mean - LR * (moving[step] - targets()).mean(0)
+    assert np.abs(moving[4] - moving[4].mean(0)).max() > 1e-3  # ranks do differ
+
+
+def test_local_steps(quartet):
+    found = trajectory(quartet.values("points", how="local", every=3, after=1, steps=8))
+    x = start()
+    for step in range(9):
+        assert found[step] == pytest.approx(x, abs=1e-5), step
+        x = x - LR * (x - targets())
+        if step in (0, 3, 6):
+            x = np.tile(x.mean(0), (SIZE, 1))
+
+
+@pytest.mark.parametrize(("lr", "momentum"), [(0.7, 0.9), (1, 0)])
+def test_diloco(quartet, lr, momentum):
+    found = trajectory(quartet.values("points", how="diloco", every=2, outer_lr=lr, outer_momentum=momentum, steps=8))
+    x, outer, velocity = start(), start()[0].astype(float), 0
+    for step in range(9):
+        assert found[step] == pytest.approx(x, abs=1e-4), step
+        x = x - LR * (x - targets())
+        if step % 2 == 1:
+            gradient = outer - x.mean(0)
+            velocity = momentum * velocity + gradient
+            outer = outer - lr * (gradient + momentum * velocity if momentum else gradient)
+            x = np.tile(outer, (SIZE, 1))
+
+
+def test_diloco_with_overlap(quartet):
+    found = trajectory(quartet.values("points", how="diloco", every=3, outer_lr=1, outer_momentum=0, overlap=1, alpha=0.25,
+                                      steps=7))
+    x, late = start(), None
+    for step in range(8):
+        assert found[step] == pytest.approx(x, abs=1e-5), step
+        x = x - LR * (x - targets())
+        if late is not None:
+            x, late = 0.25 * x + 0.75 * late, None
+        if step % 3 == 2:
+            late = x.mean(0)
+
+
+@pytest.mark.parametrize("how", [
+    {"how": "push_sum", "topology": "ring"}, {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring"},
+    {"how": "local", "every": 4}, {"how": "diloco", "every": 5, "overlap": 2},
+], ids=str)
+def test_the_mean_model(quartet, how):
+    own, shown, again, agreed = trajectory(quartet.values("mean_in_the_end", **how))
+    assert np.array_equal(own, again)
+    assert np.abs(own - own.mean(0)).max() > 1e-3
+    for rank in range(SIZE):
+        assert np.array_equal(shown[rank], shown[0]) and np.array_equal(agreed[rank], agreed[0])
+        assert shown[rank] == pytest.approx(own.mean(0), abs=1e-5)
+        if "overlap" not in how:  # which adds what is on its way
+            assert agreed[rank] == pytest.approx(own.mean(0), abs=1e-5)
+
+
+RESUMED = [
+    {"how": "push_sum", "topology": "exponential"}, {"how": "push_sum(overlap=true, synch_freq=2)", "topology": "star"},
+    {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring", "codec": "topk(0.05) | qsgd(4)"},
+    {"how": "local", "every": 2, "codec": "ef | topk(0.1)"},
+    {"how": "diloco", "every": 4, "shards": 2, "overlap": 1, "codec": "ef | int8", "bucket_mb": 0.01},
+]
+
+
+@pytest.mark.parametrize("how", RESUMED, ids=str)
+def test_a_resume_is_exact(trio, tmp_path, how):
+    straight = trio.values("steps_straight", steps=7, **how)
+    trio.values("steps_saved", steps=4, folder=str(tmp_path), **how)
+    for late in (False, True):  # before or behind the model's own state
+        assert trio.values("steps_resumed", first=4, steps=3, folder=str(tmp_path), late=late, **how) == straight
+    assert trio.values("steps_straight", steps=6, **how) != straight
+
+
+def test_all_begin_alike(trio):
+    first, *others = trio.values("alike_at_the_start")
+    assert all(other == first for other in others)
+
+
+def test_statistics_are_averaged_where_models_are(trio):
+    found = trio.values("statistics")
+    assert len({alike for alike, *_ in found}) == 1
+    own = np.array([before for _, before, _, _ in found])
+    assert np.abs(own - own[0]).max() > 1e-4
+    for _, before, within, after in found:
+        assert before == after and within == pytest.approx(own.mean(0), abs=1e-6)
+
+
+def test_loops_of_all_kinds(trio):
+    for plain, fancy in trio.values("loops"):
+        assert plain == fancy
+
+
+def test_weights_that_were_changed_by_hand(trio):
+    """Before the first step they are the start; behind one they belong to the next."""
+    line = np.linspace(-1, 1, 5)
+    for found in trio.values("weights_changed_by_hand"):
+        assert found == pytest.approx(line + 1 + 1 + 1, abs=1e-5)  # 1, and the means of 0, 1, 2, twice
+
+
+def test_local_steps_of_one_are_the_mean_gradient(trio):
+    for local, all_reduce, ddp in trio.values("local_of_one", ranks=3):
+        assert local < 1e-5 and all_reduce < 1e-6 and ddp == 0
+
+
+def test_stats(trio):
+    for stats in trio.values("step_stats", how="push_sum", topology="ring"):
+        assert stats["methods"] == "push_sum: f32 by gossip\n"
+        assert 8 * 2 * 4 * stats["numel"] < stats["bytes_sent"] < 8 * 2 * (4 * stats["numel"] + 1000)
+        assert stats["dense_bytes"] == 8 * (stats["numel"] * 4 * 4 // 3)
+    for stats in trio.values("step_stats", how="local", every=4, codec="ef | int8"):
+        assert stats["ratio"] > 10 and stats["encode_seconds"] > 0
+
+
+def test_two_wrapped_modules(pair):
+    assert pair.values("two_wrapped") == [[3, 1], [3, 1]]

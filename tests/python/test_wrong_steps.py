@@ -1,0 +1,96 @@
+"""Models of ranks' own: errors, which name who and what."""
+
+import pytest
+
+HOWS = [{"how": "push_sum", "topology": "ring"}, {"how": "push_sum(overlap=true)", "topology": "ring"},
+        {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring", "codec": "topk(0.1)"},
+        {"how": "local", "every": 1}, {"how": "diloco", "every": 2, "overlap": 1}]
+
+
+@pytest.mark.parametrize("how", HOWS, ids=str)
+def test_a_rank_that_dies(start_ranks, how):
+    job = start_ranks(3)
+    left, gone, other = job.ask("step_dies", **how)
+    assert gone is None
+    for failed in (left, other):
+        assert failed.kinds[0] == "CommError"
+    assert any("with rank 1" in str(failed) and "closed" in str(failed) for failed in (left, other))
+    for process in job.processes:  # and nothing keeps the others from ending
+        process.stdin.close()
+        process.stdin = None
+        process.wait(60)
+
+
+@pytest.mark.parametrize("how", HOWS, ids=str)
+def test_a_rank_that_fails(pair, how):
+    (other, *_), (bad, *_) = found = pair.values("step_fails", **how)
+    assert bad.startswith("NumericError: ") and "conv.weight" in bad and "rank 1" in bad
+    assert other.startswith("CommError: ") and "rank 1" in other
+    for first, second, steps in found:
+        assert first == second and 2 <= steps <= 4
+
+
+def test_a_parameter_that_changes_its_shape(pair):
+    other, bad = pair.ask("shape_changes")
+    assert bad.kinds[0] == "ConfigError" and "parameter p is Float of shape [3] now" in str(bad)
+    assert other.kinds[0] == "CommError" and "rank 1" in str(other)
+
+
+@pytest.mark.parametrize(("what", "why"), [
+    ("model", "wraps another model"), ("seed", "wraps another model"), ("codec", "did you mean `topk`"),
+    ("type", "is of type Double"),
+])
+def test_what_one_rank_refuses(pair, what, why):
+    for said, again in pair.values("refused_by_one", what=what):
+        assert why in said and again
+
+
+@pytest.mark.parametrize(("what", "why"), [
+    ("step", "the state of step"), ("other", "not the result of sotto.state_dict"), ("rank", "that of rank 0, and this is"),
+    ("damaged", "push_sum.x has 3 values"), ("kind", "`push_sum.x` in the state is neither"),
+    ("identity", "another compression"), ("ranks", "one of 7 ranks"),
+])
+def test_ranks_that_load_differently(pair, what, why):
+    (other, first), (bad, second) = pair.values("loads_differently", what=what)
+    assert why in bad and other.startswith("CommError: ") and first and second
+    if what != "step":
+        assert "rank 1 refuses its state" in other
+
+
+def test_bad_calls(trio):
+    wanted = {
+        "algorithm": "did you mean `push_sum`?",
+        "no gossip": "does not gossip; take push_sum",
+        "own speed": "ranks go at their own speed",
+        "algorithm type": "algorithm=3: wants a sentence",
+        "option": "synch_freq is of overlap=true",
+        "topology": "did you mean `ring`?",
+        "bipartite": "3 ranks are no even number",
+        "mixing": "did you mean `uniform`?",
+        "doubly": "wants a doubly stochastic mixing",
+        "codec": "only none, f16 and bf16",
+        "choco": "changes them from round to round",
+        "memory": "no memory",
+        "double": "parameter p is of type Double",
+        "half": "parameter p is of type BFloat16",
+        "frozen": "no parameter that is trained",
+        "no module": "wants a torch.nn.Module, not int",
+        "group": "process_group=3",
+        "other optimizer": "the optimizer has no parameter of the module",
+        "no optimizer": "optimizer: wants a torch.optim.Optimizer, not NoneType",
+        "every": "every=0",
+        "local codec": "makes a momentum of gradients",
+        "shards": "shards=3 of 1 buckets",
+        "overlap": "overlap=4: must be below every=4",
+        "outer momentum": "outer_momentum=1",
+        "no state": "not compressed; call sotto.compress first, or wrap it",
+        "in a step": "a step has begun with the last forward",
+        "averaged": "train outside of",
+        "two optimizers": "two optimizers, SGD and SGD",
+        "replaced": "parameter p is no longer the one that was wrapped",
+    }
+    for said in trio.values("step_errors"):
+        assert said.keys() == wanted.keys()
+        for name, text in wanted.items():
+            assert text in said[name], name
+            assert "--" not in said[name], name
