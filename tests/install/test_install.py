@@ -45,6 +45,13 @@ def test_a_consumer_builds_and_runs(prefix, tmp_path):
     assert match and 32 < int(match.group(1)) < 60, text
 
 
+def test_the_examples_build_and_run(prefix, root, tmp_path):
+    run("cmake", "-G", "Ninja", "-S", root / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    assert run(tmp_path / "gossiper") == "rank 0 has 3.5 after 3 rounds\n"
+    assert run(tmp_path / "aggregate") == "mean 2.5, largest 4\n"
+
+
 def test_nothing_of_the_build_leaks_out(prefix, root, tmp_path_factory):
     exported = "".join(path.read_text() for path in prefix.rglob("*.cmake"))
     assert "sotto::core" in exported
