@@ -32,11 +32,19 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
       workers_(std::make_shared<Workers>(options_.codec_threads)),
       lanes_(options_.lanes.size()),
       places_(parameters_.size()) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    plan_lane(lane);
-    check_memories(lane);
-    lanes_[lane].aggregator = make(lane, 0);
+  Hash hash;
+  std::exception_ptr refusal;
+  try {
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      plan_lane(lane);
+      check_memories(lane);
+      lanes_[lane].aggregator = make(lane, 0);
+    }
+    hash.add(identity() + options_.agreed);  // the room for a message depends on all of this
+  } catch (const ConfigError&) {
+    refusal = std::current_exception();
   }
+  agree_to_start(*communicator_, hash.value(), refusal, "compresses another model than");
   order_buckets();
   std::uint64_t bytes = 0;
   for (const Parameter& parameter : parameters_) {
@@ -44,13 +52,6 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
   }
   const auto ranks = static_cast<std::uint64_t>(communicator_->size());
   dense_bytes_ = bytes * 2 * (ranks - 1) / ranks;
-
-  // The room for a message depends on all of this, so it is compared before any is sent.
-  Hash hash;
-  hash.add(identity() + options_.agreed);
-  if (const int other = first_to_differ(*communicator_, hash.value()); other >= 0) {
-    throw ConfigError(fmt::format("rank {} compresses another model than rank 0, or in another way", other));
-  }
   before_ = communicator_->traffic();
 }
 

@@ -284,6 +284,10 @@ Hook::Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptio
 
 Hook::~Hook() = default;
 
+void Hook::check(const Parameters& parameters) {
+  for (const auto& [name, tensor] : parameters) gradient_type(tensor, name);
+}
+
 void Hook::offer(std::size_t parameter, const at::Tensor& gradient) { impl_->offer(parameter, gradient); }
 void Hook::wait() { impl_->wait(); }
 

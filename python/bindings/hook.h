@@ -33,9 +33,11 @@ struct HookOptions {
 // closed connections; every later backward() fails with it at once.
 class Hook {
  public:
+  using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
+  // ConfigError for those whose gradients cannot be averaged; before anybody is connected.
+  static void check(const Parameters& parameters);
   // Collective, for all ranks of the communicator. `parameters`: names and tensors, in the order of registration.
-  Hook(std::vector<std::pair<std::string, at::Tensor>> parameters, HookOptions options,
-       std::shared_ptr<Communicator> communicator);
+  Hook(Parameters parameters, HookOptions options, std::shared_ptr<Communicator> communicator);
   ~Hook();
 
   // Without DDP, in every backward once for each parameter, in any order: its gradient, which stays as it is until

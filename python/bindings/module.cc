@@ -107,6 +107,7 @@ std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const s
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
                              bool propagate, std::uint64_t check_replicas, int threads, double timeout) {
+  Hook::check(parameters);
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
     std::shared_ptr<Hook> hook(
         new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas, threads),
