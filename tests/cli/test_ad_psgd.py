@@ -75,15 +75,6 @@ def test_all_ranks_end_when_one_is_asked_to(start, good, tmp_path, asked):
     assert summary(tmp_path / "run")["steps"] == run["steps"] + 5
 
 
-def test_a_rank_that_dies_ends_the_others(start, tmp_path):
-    job = start(*AD_PSGD, "--ranks", 4, "--epochs", 100000, "--train-dir", "run")
-    wait_until(lambda: has_step(tmp_path / "run", 20), "some steps")
-    os.kill(job.rank(2), signal.SIGKILL)
-    job.finish()
-    job.nothing_left()
-    assert job.status != 0 and "rank 2" in job.err, job.err
-
-
 def test_what_does_not_fit_is_refused(run):
     for ranks, flags, words in [
         (4, ["--topology", "exponential"], "take --topology bipartite_exponential"),

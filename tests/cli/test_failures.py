@@ -1,0 +1,70 @@
+"""A rank that stalls or dies ends all others with an error that names it, in every algorithm, and checkpoints stay whole."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import TINY, wait_until
+
+ALGORITHMS = {
+    "sync": [],
+    "push_sum": [],
+    "push_sum(overlap=true)": [],
+    "d_psgd": ["--topology", "ring"],
+    "choco": ["--topology", "ring"],
+    "ad_psgd": [],
+    "local(h=4)": [],
+    "slowmo(h=4)": [],
+    "diloco(h=4, overlap=1)": [],
+    "parameter_server": [],
+    "parameter_server(mode=async)": [],
+}
+GROUPS = [list(ALGORITHMS)[i : i + 4] for i in range(0, len(ALGORITHMS), 4)]  # so many at once
+
+
+def runs(start, folder, algorithms, deadline):
+    """A job of 4 ranks for each algorithm, once it has a checkpoint."""
+    jobs = {}
+    for algorithm in algorithms:
+        name = algorithm.split("(")[0] + str(len(jobs))
+        jobs[algorithm] = start("train", *TINY[:-1], deadline, "--algorithm", algorithm, *ALGORITHMS[algorithm], "--ranks", 4,
+                                "--epochs", 100000, "--eval-freq", 1000000, "--checkpoint-every", 20, "--train-dir", name)  # fmt: skip
+        jobs[algorithm].folder = folder / name
+    for job in jobs.values():
+        wait_until(lambda job=job: checkpoints(job), "a checkpoint")
+    return jobs
+
+
+def checkpoints(job):
+    return sorted(int(p.name.split("_")[-1]) for p in job.folder.glob("model_step_*") if p.name[-1].isdigit())
+
+
+def goes_on(good, job):
+    last = checkpoints(job)[-1]
+    good("train", "--resume", "--train-dir", job.folder, "--max-steps", last + 3)
+    assert (job.folder / f"model_step_{last + 3}").is_dir()
+
+
+@pytest.mark.parametrize("algorithms", GROUPS, ids=lambda group: group[0])
+def test_a_rank_that_stalls_is_named(start, good, tmp_path, algorithms):
+    jobs = runs(start, tmp_path, algorithms, 12)
+    for job in jobs.values():
+        os.kill(job.rank(2), signal.SIGSTOP)  # for good
+    for algorithm, job in jobs.items():
+        job.finish()
+        assert job.status == 1 and "rank 2" in job.err, (algorithm, job.err)
+        job.nothing_left()
+        goes_on(good, job)
+
+
+@pytest.mark.parametrize("algorithms", GROUPS, ids=lambda group: group[0])
+def test_a_rank_that_dies_is_named(start, good, tmp_path, algorithms):
+    jobs = runs(start, tmp_path, algorithms, 60)
+    for job in jobs.values():
+        os.kill(job.rank(2), signal.SIGKILL)
+    for algorithm, job in jobs.items():
+        job.finish()
+        assert job.status == 1 and "rank 2 was killed" in job.err, (algorithm, job.err)
+        job.nothing_left()
+        goes_on(good, job)
