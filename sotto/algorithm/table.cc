@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "sotto/algorithm/ad_psgd.h"
+#include "sotto/algorithm/ad_psgd/ad_psgd.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/choco.h"
-#include "sotto/algorithm/d_psgd.h"
-#include "sotto/algorithm/local.h"
-#include "sotto/algorithm/parameter_server.h"
-#include "sotto/algorithm/push_sum.h"
+#include "sotto/algorithm/gossip/choco.h"
+#include "sotto/algorithm/gossip/d_psgd.h"
+#include "sotto/algorithm/gossip/push_sum.h"
+#include "sotto/algorithm/local/local.h"
+#include "sotto/algorithm/server/parameter_server.h"
 #include "sotto/algorithm/sync.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"

@@ -1,5 +1,5 @@
 // Averaging in pairs: the arithmetic and the protocol, against a peer that the test itself plays.
-#include "sotto/algorithm/averager.h"
+#include "sotto/algorithm/ad_psgd/averager.h"
 
 #include <gtest/gtest.h>
 

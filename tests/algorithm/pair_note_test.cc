@@ -1,10 +1,10 @@
 // What averaging pairs say to each other, and what each rank knows of the others.
-#include "sotto/algorithm/pair_note.h"
+#include "sotto/algorithm/ad_psgd/pair_note.h"
 
 #include <gtest/gtest.h>
 
-#include "sotto/algorithm/pair_plan.h"
-#include "sotto/algorithm/roll.h"
+#include "sotto/algorithm/ad_psgd/pair_plan.h"
+#include "sotto/algorithm/ad_psgd/roll.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 

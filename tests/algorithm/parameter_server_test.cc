@@ -7,8 +7,8 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/server_note.h"
-#include "sotto/algorithm/shard.h"
+#include "sotto/algorithm/server/server_note.h"
+#include "sotto/algorithm/server/shard.h"
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"

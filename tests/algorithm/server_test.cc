@@ -1,5 +1,5 @@
 // What a server makes of what comes, in an order that the test chooses: no threads.
-#include "sotto/algorithm/server.h"
+#include "sotto/algorithm/server/server.h"
 
 #include <gtest/gtest.h>
 

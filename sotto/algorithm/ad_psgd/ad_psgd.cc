@@ -1,0 +1,99 @@
+#include "sotto/algorithm/ad_psgd/ad_psgd.h"
+
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/ad_psgd/averager.h"
+#include "sotto/algorithm/gossip/whole_layout.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+#include "sotto/topology/table.h"
+
+namespace sotto {
+namespace {
+
+struct AdPsgdOptions {
+  std::int64_t every = 1;
+  void visit(OptionVisitor& v) {
+    v.option("every", every, "own steps from one request of an active rank to the next; 0: as fast as answers come",
+             Bounds{0, 1e6});
+  }
+};
+
+class AdPsgd final : public Algorithm {
+ public:
+  AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
+      : overlap_(options.overlap),
+        communicator_(communicator),
+        averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
+                  communicator) {}
+
+  std::string_view name() const override { return "ad_psgd"; }
+  std::string_view aggregator() const override { return "pairs"; }
+  std::string remark() const override { return ""; }
+  // The mean of the ranks' steps: the rate falls by how much all of them together have done.
+  std::uint64_t rate_step(std::uint64_t step) const override {
+    const auto ranks = static_cast<std::uint64_t>(communicator_.size());
+    return ranks == 1 ? step : averager_.known_steps() / ranks;
+  }
+  std::optional<std::uint64_t> exchange_count() const override { return averager_.exchanges(); }
+  Traffic traffic() const override { return averager_.traffic(); }
+  void enter(std::uint64_t step) override { averager_.all_at(step); }
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    Timer total, lap;
+    StepReport report;
+    averager_.read(worker.parameters());
+    report.wait = lap.lap();
+    worker.optimiser().begin_step(input.step);
+    report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
+    const auto offered = worker.optimiser().outgoing(worker.gradient(), 0);
+    report.compute = lap.lap();
+    report.stop = averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); },
+                                 input.stop, report.phases);
+    if (!overlap_) averager_.wait_for_answer();
+    report.wait += lap.lap();
+    report.seconds = total.seconds();
+    return report;
+  }
+
+  void rest() override { averager_.rest(); }
+
+  void agree(Worker& worker) override {
+    rest();
+    aggregate(worker.parameters(), Op::avg, communicator_);
+  }
+
+  // The model is in the worker's parameters, and each rank has made the steps that enter() tells.
+  void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
+
+ private:
+  bool overlap_;
+  Communicator& communicator_;
+  Averager averager_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+                                        std::span<const BucketPlan> buckets, Communicator& communicator) {
+  AdPsgdOptions own;
+  read_options(sentence, call, own);
+  const Topology topology = make_topology("--topology", options.topology, communicator.size());
+  const auto mixing = make_mixing("--mixing", options.mixing, topology);
+  if (const std::string problem = problem_of_ad_psgd(topology, *mixing); !problem.empty()) {
+    fail_at(sentence, call, call.position, problem);
+  }
+  Layout layout = whole_layout(buckets);
+  auto codec = make_gossip_codec("--codec", options.codec, layout, std::make_shared<Workers>(options.codec_threads));
+  return std::make_unique<AdPsgd>(pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every)),
+                                  PairedModel(std::move(layout), std::move(codec)), options, communicator);
+}
+
+std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }
+
+std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
+  if (mixing.sentence() != "uniform") return "two ranks go half of the way to each other: leave --mixing out";
+  return no_pairs(topology);
+}
+
+}  // namespace sotto

@@ -1,0 +1,59 @@
+#include "sotto/algorithm/ad_psgd/roll.h"
+
+#include <algorithm>
+
+namespace sotto {
+
+Roll::Roll(int rank, int ranks) : rank_(rank), entries_(static_cast<std::size_t>(ranks)) {}
+
+void Roll::all_at(std::uint64_t steps) {
+  for (Entry& entry : entries_) entry.steps = std::max(entry.steps, steps);
+}
+
+void Roll::write_to(PairNote& note) const {
+  note.meeting = mine().meeting;
+  note.end = mine().end;
+  note.steps.clear();
+  for (const Entry& entry : entries_) note.steps.push_back(entry.steps);
+}
+
+void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    if (rank == static_cast<std::size_t>(rank_)) continue;
+    Entry& entry = entries_[rank];
+    if (note.steps[rank] > entry.steps) entry.moved = now;
+    entry.steps = std::max(entry.steps, note.steps[rank]);
+  }
+  Entry& entry = of(sender);
+  if (note.meeting > entry.meeting || note.end > entry.end) entry.moved = now;
+  entry.meeting = std::max(entry.meeting, note.meeting);
+  entry.end = std::max(entry.end, note.end);
+  entry.heard = now;
+}
+
+std::uint64_t Roll::total_steps() const {
+  std::uint64_t total = 0;
+  for (const Entry& entry : entries_) total += entry.steps;
+  return total;
+}
+
+bool Roll::somebody_ends() const {
+  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.end != 0; });
+}
+
+std::uint64_t Roll::common_end() const { return std::ranges::max(entries_, {}, &Entry::end).end; }
+
+bool Roll::lacks(int peer, Await what) const {
+  if (peer == rank_ || of(peer).left) return false;
+  if (what == Await::meeting) return of(peer).meeting < mine().meeting;
+  return what == Await::end && of(peer).end == 0;
+}
+
+bool Roll::all_have(Await what) const {
+  for (int rank = 0; rank < static_cast<int>(entries_.size()); ++rank) {
+    if (lacks(rank, what)) return false;
+  }
+  return true;
+}
+
+}  // namespace sotto

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sotto/algorithm/ad_psgd/pair_note.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// What a rank knows of itself and of all others, which go at their own speed: how many steps each has made, which
+// meeting it has come to, and behind which step it can end. Each message tells what its sender knows; the larger
+// numbers count.
+class Roll {
+ public:
+  // What a rank that is waited for has yet to do.
+  enum class Await : std::uint8_t { nothing, meeting, end };
+
+  Roll(int rank, int ranks);
+
+  // This rank's own.
+  void count_step() { ++mine().steps; }
+  void come_to_meeting() { ++mine().meeting; }
+  void end_behind(std::uint64_t steps) { mine().end = steps; }
+  // All ranks have made so many steps; where one has made more, it has.
+  void all_at(std::uint64_t steps);
+  void write_to(PairNote& note) const;
+
+  // What others say of this rank does not count.
+  void hear(int sender, const PairNote& note, Clock::time_point now);
+  // That rank has closed its mailbox: nobody waits for it any more.
+  void leave(int peer) { of(peer).left = true; }
+
+  std::uint64_t steps() const { return mine().steps; }
+  std::uint64_t steps_of(int rank) const { return of(rank).steps; }
+  std::uint64_t meeting() const { return mine().meeting; }
+  std::uint64_t end() const { return mine().end; }
+  std::uint64_t total_steps() const;
+  bool somebody_ends() const;
+  std::uint64_t common_end() const;  // the largest that anybody said
+
+  // Whether this rank has yet to do that.
+  bool lacks(int peer, Await what) const;
+  bool all_have(Await what) const;
+  // When that rank was heard of, and when it last told of a step, a meeting or an end.
+  Clock::time_point heard(int peer) const { return of(peer).heard; }
+  Clock::time_point moved(int peer) const { return of(peer).moved; }
+
+ private:
+  struct Entry {
+    std::uint64_t steps = 0, meeting = 0, end = 0;
+    bool left = false;
+    Clock::time_point heard{}, moved{};
+  };
+  Entry& of(int rank) { return entries_[static_cast<std::size_t>(rank)]; }
+  const Entry& of(int rank) const { return entries_[static_cast<std::size_t>(rank)]; }
+  Entry& mine() { return of(rank_); }
+  const Entry& mine() const { return of(rank_); }
+
+  int rank_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sotto

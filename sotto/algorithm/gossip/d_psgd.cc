@@ -1,0 +1,96 @@
+#include "sotto/algorithm/gossip/d_psgd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/gossip/gossip.h"
+#include "sotto/comm/comm_thread.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+#include "sotto/topology/mixing_matrix.h"
+
+namespace sotto {
+namespace {
+
+struct DPsgdOptions {
+  void visit(OptionVisitor& /*visitor*/) {}
+};
+
+class DPsgd final : public Algorithm {
+ public:
+  DPsgd(const AlgorithmOptions& options, Gossiper gossiper, Communicator& communicator)
+      : options_(options),
+        communicator_(communicator),
+        gossiper_(std::move(gossiper)),
+        patience_(gossiper_.topology().spread()) {}
+
+  std::string_view name() const override { return "d_psgd"; }
+  std::string_view aggregator() const override { return "gossip"; }
+  std::string remark() const override { return ""; }
+  bool starts_early() const override { return options_.overlap; }
+  void enter(std::uint64_t /*step*/) override {}
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    Timer total, lap;
+    StepReport report;
+    communicator_.at_step(input.step);
+    x_.assign(worker.parameters().begin(), worker.parameters().end());
+    worker.optimiser().begin_step(input.step);
+    if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
+    gossiper_.begin(x_, note_, key_of(options_, communicator_, input), report.phases);
+    thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
+    if (!options_.overlap) thread_.wait();
+    report.wait = lap.lap();
+    report.loss = compute_beside(thread_, worker, input.step);
+    report.compute = lap.lap();
+    thread_.wait();
+    report.wait += lap.lap();
+    gossiper_.finish(x_, note_, report.phases);
+    report.phases.network += std::exchange(on_the_way_, {}).network;
+    worker.optimiser().apply(x_, worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
+    std::ranges::copy(x_, worker.parameters().begin());
+    report.compute += lap.lap();
+    report.stop = input.step >= note_.least;
+    report.seconds = total.seconds();
+    return report;
+  }
+
+  void agree(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
+  void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
+
+ private:
+  AlgorithmOptions options_;
+  Communicator& communicator_;
+  Gossiper gossiper_;
+  std::uint64_t patience_;  // steps after which all have heard of a stop
+  std::vector<float> x_;
+  GossipNote note_;
+  Phases on_the_way_;
+  CommThread thread_;  // last: it ends before what its work uses
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+                                       std::span<const BucketPlan> buckets, Communicator& communicator) {
+  DPsgdOptions unused;
+  read_options(sentence, call, unused);
+  Gossiper gossiper = make_gossiper(options, buckets, communicator);
+  if (!consensus(gossiper.topology(), gossiper.mixing()).doubly_stochastic) {
+    fail_at(sentence, call, call.position,
+            fmt::format("wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies "
+                        "--mixing metropolis is, and push_sum takes any",
+                        gossiper.mixing().sentence(), gossiper.topology().sentence()));
+  }
+  return std::make_unique<DPsgd>(options, std::move(gossiper), communicator);
+}
+
+std::string help_d_psgd() { return help_options(DPsgdOptions{}); }
+
+}  // namespace sotto

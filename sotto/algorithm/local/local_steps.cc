@@ -1,0 +1,244 @@
+#include "sotto/algorithm/local/local_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/local/differences.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/optim/stretch.h"
+
+namespace sotto {
+namespace {
+
+Turns turns_of(const LocalPlan& plan, std::size_t buckets) {
+  if (plan.shards > buckets) {
+    throw ConfigError(
+        fmt::format("--algorithm {}: shards={} of {} buckets; say fewer, or make buckets smaller with "
+                    "--bucket-kib",
+                    plan.name, plan.shards, buckets));
+  }
+  return {plan.h, plan.after, plan.shards, buckets};
+}
+
+std::size_t size_of(std::span<const BucketPlan> buckets) {
+  std::size_t size = 0;
+  for (const BucketPlan& plan : buckets) size = std::max(size, plan.range.end);
+  return size;
+}
+
+// Does something with every vector of floats.
+template <class F>
+class EachVector final : public StateVisitor {
+ public:
+  explicit EachVector(F f) : f_(std::move(f)) {}
+  void visit(std::string_view /*name*/, std::vector<float>& values) override { f_(values); }
+  void visit(std::string_view /*name*/, std::vector<std::uint8_t>& /*bytes*/) override {}
+  void visit(std::string_view /*name*/, std::uint64_t& /*value*/) override {}
+
+ private:
+  F f_;
+};
+
+}  // namespace
+
+LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                       Communicator& communicator)
+    : plan_(plan),
+      options_(options),
+      buckets_(buckets.begin(), buckets.end()),
+      communicator_(communicator),
+      turns_(turns_of(plan, buckets.size())),
+      aggregator_("--codec", phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
+                  communicator.size(), std::make_shared<Workers>(options.codec_threads)),
+      outer_(plan.outer, size_of(buckets)),
+      shards_(plan.shards) {
+  if (plan_.overlap > 0) {
+    on_its_way_.resize(size_of(buckets));
+    deltas_ = on_its_way_;
+  }
+  note();
+}
+
+StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
+  Timer total, lap;
+  StepReport report;
+  prepare(worker, input);
+  report.loss = compute_beside(thread_, worker, input.step);
+  report.compute = lap.lap();
+  collect(input.step, report);
+  report.wait = lap.lap();
+  for (std::size_t s = 0; s < shards_.size(); ++s) {
+    if (turns_.due(input.step, s)) open(shards_[s], input);
+  }
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    advance(worker, b, input.lr);
+    if (shard_of(b).arrives) settle(worker, b, input.lr);
+    if (!leaves(b, input.step)) continue;
+    offer(worker, b);
+    if (options_.overlap) post(b);
+  }
+  report.compute += lap.lap();
+  finish(worker, input, report);
+  report.wait += lap.lap();
+  report.phases = std::exchange(done_, {});
+  if (report.stop) asked_ = false;
+  report.seconds = total.seconds();
+  return report;
+}
+
+void LocalSteps::prepare(Worker& worker, const StepInput& input) {
+  if (plan_.buffers == Buffers::reset && !worker.optimiser().may_forget()) {
+    throw ConfigError(
+        fmt::format("--algorithm {}: buffers=reset: the optimiser corrects its buffers by the number of "
+                    "steps since the first one; say buffers=keep or average, or --optimiser sgd",
+                    plan_.name));
+  }
+  if (outer_.in_rates() && turns_.any_due(input.step) && !(input.lr > 0)) {
+    throw ConfigError(
+        fmt::format("--algorithm {}: its momentum is in units of the learning rate, which is {} at step "
+                    "{}: use a schedule of rates above 0",
+                    plan_.name, input.lr, input.step));
+  }
+  outer_.begin(worker.parameters());
+  if (plan_.overlap == 0) deltas_ = worker.gradient();  // free once the optimiser took its step
+  asked_ = asked_ || input.stop;
+  worker.optimiser().begin_step(input.step);
+}
+
+// Waits for the shards whose time has come.
+void LocalSteps::collect(std::uint64_t step, StepReport& report) {
+  bool any = false;
+  for (Shard& shard : shards_) any |= shard.arrives = shard.due != 0 && shard.due <= step;
+  if (!any) return;
+  wait();
+  for (Shard& shard : shards_) {
+    if (!shard.arrives) continue;
+    shard.due = 0;
+    report.stop |= shard.stop > 0;
+  }
+}
+
+// What goes in front of a shard's buckets: whether anybody was asked to stop, which all are to know.
+void LocalSteps::open(Shard& shard, const StepInput& input) {
+  shard.key = key_of(options_, communicator_, input);
+  shard.stop = asked_ ? 1.0F : 0.0F;
+  shard.due = plan_.overlap == 0 ? 0 : input.step + plan_.overlap;
+  thread_.post([this, &shard] {
+    communicator_.at_step(shard.key.step);
+    aggregator_.enter(shard.key.step);
+    communicator_.all_reduce(std::span(&shard.stop, 1), ReduceOp::max);
+  });
+}
+
+// This rank's own step.
+void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
+  const Range range = buckets_[bucket].range;
+  Optimiser& optimiser = worker.optimiser();
+  const auto offered = optimiser.outgoing(worker.gradient().subspan(range.begin, range.size()), range.begin);
+  optimiser.apply(worker.parameters().subspan(range.begin, range.size()), offered, range.begin, lr);
+}
+
+void LocalSteps::offer(Worker& worker, std::size_t bucket) {
+  const Range range = buckets_[bucket].range;
+  std::ranges::transform(outer_.start(range), worker.parameters().subspan(range.begin, range.size()),
+                         deltas_.subspan(range.begin, range.size()).begin(), std::minus<>());
+}
+
+void LocalSteps::post(std::size_t bucket) {
+  thread_.post([this, bucket] { exchange(bucket); });
+}
+
+void LocalSteps::exchange(std::size_t index) {
+  const BucketPlan& plan = buckets_[index];
+  Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
+  aggregator_.average(bucket, shard_of(index).key, communicator_, phases_);
+}
+
+void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
+  const Range range = buckets_[bucket].range;
+  outer_.take(range, deltas_.subspan(range.begin, range.size()), lr);
+  const auto start = outer_.start(range);
+  const auto x = worker.parameters().subspan(range.begin, range.size());
+  if (plan_.overlap == 0) {
+    std::ranges::copy(start, x.begin());
+    return;
+  }
+  const auto own = static_cast<float>(plan_.alpha), other = static_cast<float>(1 - plan_.alpha);
+  std::ranges::transform(x, start, x.begin(), [&](float mine, float all) { return own * mine + other * all; });
+}
+
+// Sends what did not leave beside computing, and applies what is not to be late.
+void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& report) {
+  if (!turns_.any_due(input.step)) return;
+  for (std::size_t b = 0; !options_.overlap && b < buckets_.size(); ++b) {
+    if (leaves(b, input.step)) post(b);
+  }
+  if (plan_.overlap == 0 || !options_.overlap) wait();
+  if (plan_.overlap > 0) return;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (leaves(b, input.step)) settle(worker, b, input.lr);
+  }
+  for (std::size_t s = 0; s < shards_.size(); ++s) report.stop |= turns_.due(input.step, s) && shards_[s].stop > 0;
+  if (plan_.buffers == Buffers::reset) {
+    EachVector reset([](std::vector<float>& values) { std::ranges::fill(values, 0.0F); });
+    worker.optimiser().visit_buffers(reset);
+  } else if (plan_.buffers == Buffers::average) {
+    EachVector average([this](std::vector<float>& values) { aggregate(values, Op::avg, communicator_); });
+    worker.optimiser().visit_buffers(average);
+  }
+}
+
+void LocalSteps::wait() {
+  thread_.wait();
+  const Phases phases = std::exchange(phases_, {});
+  done_.encode += phases.encode;
+  done_.network += phases.network;
+  done_.decode += phases.decode;
+  note();
+}
+
+void LocalSteps::note() {
+  aggregator_name_ = aggregator_.name();
+  remark_ = aggregator_.remark();
+}
+
+void LocalSteps::enter(std::uint64_t step) {
+  rest();
+  aggregator_.enter(step);
+  note();
+}
+
+void LocalSteps::rest() { wait(); }
+
+void LocalSteps::agree(Worker& worker) {
+  rest();
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (shard_of(b).due != 0) settle(worker, b, 0);  // a rate counts only where nothing is late
+  }
+  for (Shard& shard : shards_) shard.due = 0;
+  aggregate(worker.parameters(), Op::avg, communicator_);
+}
+
+// A wish to stop is none of a run that goes on.
+void LocalSteps::visit_state(StateVisitor& visitor) {
+  {
+    ScopedState own(visitor, plan_.name);
+    outer_.visit_state(own);
+    if (plan_.overlap > 0) {
+      visit_vector(own, "on_its_way", on_its_way_);
+      for (std::size_t s = 0; s < shards_.size(); ++s) {
+        own.visit(fmt::format("due/{}", s), shards_[s].due);
+        shards_[s].stop = 0;
+      }
+    }
+  }
+  aggregator_.visit_state(visitor);
+  note();
+}
+
+}  // namespace sotto

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/aggregate/phased.h"
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/local/outer_step.h"
+#include "sotto/algorithm/local/turns.h"
+#include "sotto/comm/comm_thread.h"
+
+namespace sotto {
+
+// What becomes of the optimiser's own vectors behind an exchange.
+enum class Buffers : std::uint8_t { keep, reset, average };
+
+struct LocalPlan {
+  std::string_view name;
+  std::uint64_t h = 8;        // steps from one exchange of a bucket to the next
+  std::uint64_t after = 0;    // steps at the beginning with an exchange behind each
+  std::size_t shards = 1;     // groups of buckets that go in turn
+  std::uint64_t overlap = 0;  // steps later that what was exchanged is applied
+  double alpha = 0;           // share of a rank's own parameters that then stays
+  OuterOptions outer;
+  Buffers buffers = Buffers::keep;
+};
+
+// Ranks take steps of their own, and exchange how far they went, delta = start - x, now and then, through the
+// aggregator. REQUIRES the same parameters on all ranks before the first step.
+class LocalSteps final : public Algorithm {
+ public:
+  // ConfigError for a codec or memory that is for gradients alone, and for more shards than buckets.
+  LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+             Communicator& communicator);
+
+  std::string_view name() const override { return plan_.name; }
+  std::string_view aggregator() const override { return aggregator_name_; }
+  std::string remark() const override { return remark_; }
+  Rhythm rhythm() const override { return {turns_.after(), turns_.h()}; }
+  bool exchanges(std::uint64_t step) const override { return turns_.any_due(step); }
+  void enter(std::uint64_t step) override;
+  StepReport step(Worker& worker, const StepInput& input) override;
+  void rest() override;
+  void agree(Worker& worker) override;
+  void visit_state(StateVisitor& visitor) override;
+
+ private:
+  // Buckets that go together. The communication thread has it until wait().
+  struct Shard {
+    Key key;
+    float stop = 0;         // some rank was asked to
+    std::uint64_t due = 0;  // with overlap: the step behind which what arrives is applied; 0: nothing is on its way
+    bool arrives = false;   // in this step
+  };
+  Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
+  bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
+
+  void prepare(Worker& worker, const StepInput& input);
+  void collect(std::uint64_t step, StepReport& report);
+  void open(Shard& shard, const StepInput& input);
+  void advance(Worker& worker, std::size_t bucket, double lr);
+  void offer(Worker& worker, std::size_t bucket);
+  void post(std::size_t bucket);
+  void exchange(std::size_t bucket);
+  void settle(Worker& worker, std::size_t bucket, double lr);
+  void finish(Worker& worker, const StepInput& input, StepReport& report);
+  void wait();
+  void note();
+
+  LocalPlan plan_;
+  AlgorithmOptions options_;
+  std::vector<BucketPlan> buckets_;
+  Communicator& communicator_;
+  Turns turns_;
+  Phased aggregator_;
+  OuterStep outer_;
+  std::vector<Shard> shards_;
+  std::vector<float> on_its_way_;  // with overlap: deltas, then their means
+  std::span<float> deltas_;        // that, or the gradient's place
+  bool asked_ = false;             // this rank was asked to stop, and has not told the others
+  Phases phases_;                  // as shards; of what was waited for: done_
+  Phases done_;
+  std::string aggregator_name_, remark_;  // of the aggregator, which may be at work
+  CommThread thread_;                     // last: it ends before what its work uses
+};
+
+}  // namespace sotto

@@ -1,0 +1,103 @@
+#include "sotto/algorithm/server/downlink.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/codec/contract.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr const char* where = "--algorithm parameter_server: down";
+
+// Why a codec cannot be used on differences; empty: it can.
+std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
+  for (const BucketPlan& bucket : buckets) {
+    const Contract contract = codec.contract(bucket.layout);
+    if (contract.kind == Contract::Kind::exact) continue;
+    if (contract.input == Contract::Input::gradient) return "it is for gradients alone, not for differences of models";
+    if (codec.agreed_count(bucket.layout) > 0) return "it wants ranks to agree on its scales";
+    if (contraction_of(contract) == 0) {
+      return "what it leaves out of a difference may be as large as that; a contraction is wanted, as topk, sign or "
+             "qsgd(bits=4)";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Downlink::Downlink(std::string_view codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets)
+    : codec_(make_codec(where, codec, std::move(workers))) {
+  whole_ = std::ranges::all_of(
+      buckets, [&](const BucketPlan& bucket) { return codec_->contract(bucket.layout).kind == Contract::Kind::exact; });
+}
+
+std::size_t Downlink::max_bytes(const Shard& shard) const {
+  std::size_t sum = 0;
+  for (const Shard::Part& part : shard.parts()) sum += codec_->max_bytes(part.plan.layout, part.whole());
+  return sum;
+}
+
+void Downlink::encode(const Shard& shard, std::vector<float>& model, std::vector<float>& known, const Key& key,
+                      std::vector<std::byte>& out) {
+  if (!whole_) {
+    difference_.resize(shard.size());
+    std::ranges::transform(model, known, difference_.begin(), std::minus<>());
+  }
+  for (const Shard::Part& part : shard.parts()) {
+    const Range whole = part.whole();
+    codec_->encode(Shard::bucket(whole_ ? model : difference_, part), key, {}, {&whole, 1}, {&message_, 1});
+    if (!whole_) {
+      Bucket follows = Shard::bucket(known, part);
+      codec_->add_decoded(message_.view(), whole, 1, follows);
+    }
+    out.insert(out.end(), message_.bytes().begin(), message_.bytes().end());
+  }
+}
+
+void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expected expected, std::span<float> flat) {
+  views_.clear();
+  for (const Shard::Part& part : shard.parts()) {
+    expected.bucket = part.index;
+    views_.push_back(MessageView::parse(bytes));
+    views_.back().expect(expected);
+    codec_->check(views_.back(), part.plan.layout, part.whole());
+    bytes = bytes.subspan(views_.back().size());
+  }
+  if (!bytes.empty()) throw WireError(fmt::format("{} bytes too many after the model", bytes.size()));
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const Shard::Part& part = shard.parts()[i];
+    Bucket bucket{flat.subspan(part.plan.range.begin, part.own.size()), &part.plan.layout, part.index};
+    if (whole_) std::ranges::fill(bucket.values, 0.0F);
+    codec_->add_decoded(views_[i], part.whole(), 1, bucket);
+  }
+}
+
+std::string downlink_codec(const std::string& asked, const std::string& uplink, std::span<const BucketPlan> buckets) {
+  if (asked.empty()) {
+    const auto codec = make_codec("--codec", uplink);
+    return objection(*codec, buckets).empty() ? codec->sentence() : make_codec(where, "f32")->sentence();
+  }
+  // Parentheses around it let it hold a `|`.
+  const bool wrapped = asked.front() == '(' && asked.back() == ')';
+  const std::string inner = wrapped ? asked.substr(1, asked.size() - 2) : asked;
+  const Method method = read_method(where, inner);
+  if (method.by_itself || !method.memory.empty()) {
+    throw ConfigError(fmt::format(
+        "{}={}: what a difference leaves out is in the next one, so no memory and no aggregator can stand in it", where,
+        asked));
+  }
+  const auto codec = make_codec(where, method.codec);
+  if (const std::string why = objection(*codec, buckets); !why.empty()) {
+    throw ConfigError(fmt::format("{}={}: {}", where, asked, why));
+  }
+  return codec->sentence();
+}
+
+}  // namespace sotto

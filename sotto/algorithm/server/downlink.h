@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/server/shard.h"
+
+namespace sotto {
+
+// Models on their way from servers to workers. An exact code is of the model itself. Any other is of the difference to
+// what the worker knows, which is then the same on both sides: what it leaves out is in the next difference, so it is
+// the server's own error feedback.
+class Downlink {
+ public:
+  Downlink(std::string_view codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets);
+
+  bool whole() const { return whole_; }  // sends models themselves
+  std::size_t max_bytes(const Shard& shard) const;
+  // Appends a message for every part of the server's model. `known`, where the model is not sent itself, follows.
+  void encode(const Shard& shard, std::vector<float>& model, std::vector<float>& known, const Key& key,
+              std::vector<std::byte>& out);
+  // Replaces those buckets in the flat vector, once all messages were looked through: WireError.
+  void decode(const Shard& shard, std::span<const std::byte> bytes, Expected expected, std::span<float> flat);
+
+  void visit_state(StateVisitor& visitor) { codec_->visit_state(visitor); }
+
+ private:
+  std::shared_ptr<Codec> codec_;
+  bool whole_ = false;
+  std::vector<float> difference_;
+  std::vector<MessageView> views_;
+  Message message_;
+};
+
+// The sentence of what models are sent back with: `asked`, or that of the workers' codec where nothing was asked and it
+// is a contraction of differences, or f32. ConfigError when it cannot be used.
+std::string downlink_codec(const std::string& asked, const std::string& uplink, std::span<const BucketPlan> buckets);
+
+}  // namespace sotto

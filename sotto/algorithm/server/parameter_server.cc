@@ -1,0 +1,218 @@
+#include "sotto/algorithm/server/parameter_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/server/served_worker.h"
+#include "sotto/algorithm/server/server_thread.h"
+#include "sotto/core/error.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+struct ServerOptions {
+  std::string mode = "sync";
+  std::int64_t servers = 1;
+  bool dedicated = false;
+  std::int64_t gradients = 0;
+  std::string late = "drop";
+  std::int64_t bound = 4;
+  std::string down;
+  void visit(OptionVisitor& v) {
+    v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
+             {"sync", "async", "stale"});
+    v.option("servers", servers, "ranks that serve, the first ones; each owns a share of the buckets", {1, 65535});
+    v.option("dedicated", dedicated, "they do nothing else; the others share out the data");
+    v.option("gradients", gradients, "sync: workers whose gradients make an update; 0: all", {0, 65535});
+    v.option("late", late, "sync: what becomes of a gradient that comes after the update", {"drop", "carry"});
+    v.option("bound", bound, "stale: steps that a worker may be ahead of the slowest", {0, 1e9});
+    v.option("down", down, "codec of models: qsgd(bits=4), (topk(0.1) | f16); empty: that of gradients, or f32");
+  }
+};
+
+ServerOptions read(const Sentence& sentence, const Call& call) {
+  ServerOptions own;
+  read_options(sentence, call, own);
+  const auto fail = [&](const std::string& why) { fail_at(sentence, call, call.position, why); };
+  if (own.mode != "sync" && own.gradients != 0) fail("gradients is of mode=sync: others wait for none");
+  if (own.mode != "stale" && own.bound != ServerOptions{}.bound) fail("bound is of mode=stale");
+  if (own.late != "drop" && own.gradients == 0) {
+    fail("late is of gradients=K: with those of all workers none comes late");
+  }
+  return own;
+}
+
+ServerPlan plan_of(const ServerOptions& own, const Sentence& sentence, const Call& call, int ranks) {
+  const auto fail = [&](const std::string& why) { fail_at(sentence, call, call.position, why); };
+  if (own.servers > ranks) fail(fmt::format("servers={} of {} ranks", own.servers, ranks));
+  if (own.dedicated && own.servers == ranks) {
+    fail(fmt::format("{} of {} ranks serve and do nothing else: nobody is left to train", own.servers, ranks));
+  }
+  ServerPlan plan{.mode = own.mode == "sync"    ? ServerPlan::Mode::sync
+                          : own.mode == "async" ? ServerPlan::Mode::async
+                                                : ServerPlan::Mode::stale,
+                  .bound = static_cast<std::uint64_t>(own.bound),
+                  .carry = own.late == "carry",
+                  .servers = static_cast<int>(own.servers),
+                  .dedicated = own.dedicated,
+                  .ranks = ranks};
+  plan.gradients = own.gradients == 0 ? plan.workers() : static_cast<std::size_t>(own.gradients);
+  if (plan.gradients > plan.workers()) fail(fmt::format("gradients={} of {} workers", own.gradients, plan.workers()));
+  return plan;
+}
+
+class ParameterServer final : public Algorithm {
+ public:
+  ParameterServer(const ServerPlan& plan, const std::string& down, const AlgorithmOptions& options,
+                  std::span<const BucketPlan> buckets, Communicator& communicator)
+      : plan_(plan),
+        options_(options),
+        communicator_(communicator),
+        shards_(share_out(buckets, static_cast<std::size_t>(plan.servers))),
+        worker_(plan, options, down, buckets, shards_, communicator) {
+    const int rank = communicator.rank();
+    if (rank >= plan.servers) return;
+    // Its codecs are its own, as the server's thread works beside this rank's worker.
+    const auto threads = std::make_shared<Workers>(options.codec_threads);
+    server_ = std::make_unique<Server>(
+        plan, rank, shards_[static_cast<std::size_t>(rank)],
+        make_codec("--codec", uplink_method(options.codec, buckets).codec, threads), Downlink(down, threads, buckets),
+        options.seed, options.generation,
+        [this](int to, std::span<const std::byte> bytes) { worker_.replies().send(to, bytes); });
+    thread_ = std::make_unique<ServerThread>(*server_, worker_.requests(), [this] { worker_.replies().cancel(); });
+    remark_ = fmt::format("parameter_server: models go back as {}{}", down,
+                          Downlink(down, threads, buckets).whole() ? "" : ", of the difference to what workers have");
+  }
+
+  // What others still wait for was handed over before all came to rest.
+  ~ParameterServer() override {
+    thread_.reset();
+    if (rests_) worker_.leave();
+  }
+
+  std::string_view name() const override { return "parameter_server"; }
+  std::string_view aggregator() const override { return "server"; }
+  std::string remark() const override { return remark_; }
+  void enter(std::uint64_t /*step*/) override {}
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    Timer total;
+    begin(worker, input);
+    StepReport report;
+    try {
+      report = plan_.trains(communicator_.rank()) ? worker_.step(worker, input) : serve(input);
+    } catch (const CommError&) {
+      if (thread_) thread_->check();  // knows better
+      throw;
+    }
+    if (thread_) {
+      const Phases spent = thread_->take_phases();
+      report.phases.encode += spent.encode;
+      report.phases.decode += spent.decode;
+    }
+    next_ = input.step + 1;
+    report.seconds = total.seconds();
+    return report;
+  }
+
+  // Where not all workers have the same model, or some rank has none, all take the servers'.
+  void rest() override {
+    if (model_ == nullptr) return;
+    if (thread_) thread_->work(next_, model_->parameters(), model_->optimiser());
+    try {
+      worker_.rest(next_);
+      if (thread_) thread_->wait_for_rest();
+    } catch (const CommError&) {
+      if (thread_) thread_->check();
+      throw;
+    }
+    rests_ = true;
+    if (plan_.in_step() && !plan_.dedicated) return;
+    for (int rank = 0; rank < plan_.servers; ++rank) {
+      const Shard& shard = shards_[static_cast<std::size_t>(rank)];
+      whole_.resize(shard.size());
+      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), whole_.begin());
+      communicator_.broadcast(std::as_writable_bytes(std::span(whole_)), rank);
+      shard.scatter(whole_, model_->parameters());
+    }
+    if (server_) server_->all_know();
+  }
+
+  void visit_state(StateVisitor& visitor) override {
+    ScopedState own(visitor, "parameter_server");
+    worker_.visit_state(own);
+    ScopedState servers(own, "server");
+    if (server_) server_->visit_state(servers);
+  }
+
+  Traffic traffic() const override { return worker_.traffic(); }
+
+ private:
+  void begin(Worker& worker, const StepInput& input) {
+    if (model_ == nullptr) {
+      if (worker.optimiser().dense_steps() > 0) {
+        throw ConfigError("--optimiser: what it offers depends on means that servers alone have; take adam");
+      }
+      if (!worker.optimiser().to_evaluate().empty()) {
+        throw ConfigError("--average-iterates: servers alone see all iterates; leave it out with parameter_server");
+      }
+    }
+    model_ = &worker;
+    rests_ = false;
+    communicator_.at_step(input.step);
+    if (thread_) thread_->work(input.step, worker.parameters(), worker.optimiser());
+  }
+
+  // The step of a rank that does nothing else is over when all workers' is.
+  StepReport serve(const StepInput& input) {
+    StepReport report;
+    const Timer timer;
+    report.loss = thread_->wait_for_step(input.step);
+    report.stop = worker_.end_idle_step(input);
+    report.wait = timer.seconds();
+    return report;
+  }
+
+  ServerPlan plan_;
+  AlgorithmOptions options_;
+  Communicator& communicator_;
+  std::vector<Shard> shards_;
+  ServedWorker worker_;
+  Worker* model_ = nullptr;  // this rank's, once it took a step
+  std::uint64_t next_ = 0;
+  bool rests_ = false;
+  std::vector<float> whole_;
+  std::string remark_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<ServerThread> thread_;  // last: it ends before what it uses
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const Call& call,
+                                                 const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                                 Communicator& communicator) {
+  const ServerOptions own = read(sentence, call);
+  const ServerPlan plan = plan_of(own, sentence, call, communicator.size());
+  if (static_cast<std::size_t>(plan.servers) > buckets.size()) {
+    fail_at(sentence, call, call.position,
+            fmt::format("servers={} of {} buckets: each owns whole ones; take fewer, or a smaller --bucket-kib",
+                        plan.servers, buckets.size()));
+  }
+  const std::string down = downlink_codec(own.down, uplink_method(options.codec, buckets).codec, buckets);
+  return std::make_unique<ParameterServer>(plan, down, options, buckets, communicator);
+}
+
+std::string help_parameter_server() { return help_options(ServerOptions{}); }
+
+int idle_parameter_server(const Sentence& sentence, const Call& call, int ranks) {
+  return plan_of(read(sentence, call), sentence, call, ranks).first_worker();
+}
+
+}  // namespace sotto

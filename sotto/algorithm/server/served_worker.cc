@@ -1,0 +1,184 @@
+#include "sotto/algorithm/server/served_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sotto/algorithm/compute.h"
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+using Kind = ServerNote::Kind;
+
+ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const std::string& down,
+                           std::span<const BucketPlan> buckets, std::span<const Shard> shards,
+                           Communicator& communicator)
+    : plan_(plan),
+      options_(options),
+      communicator_(communicator),
+      shards_(shards),
+      buckets_(buckets.begin(), buckets.end()),
+      owner_(buckets.size()),
+      uplink_(uplink_method(options.codec, buckets), std::make_shared<Workers>(options.codec_threads), buckets,
+              static_cast<int>(plan.workers())),
+      downlink_(down, std::make_shared<Workers>(options.codec_threads), buckets),
+      versions_(shards.size()),
+      heard_(shards.size()),
+      ready_at_(buckets.size()),
+      ready_([this](std::size_t bucket) {
+        if (options_.overlap) post(bucket);
+      }) {
+  for (int server = 0; server < plan.servers; ++server) {
+    if (plan.trains(communicator.rank()) || server == 0 || server == communicator.rank()) servers_.push_back(server);
+  }
+  std::size_t gradient = ServerNote::bytes, model = 0;
+  for (const BucketPlan& bucket : buckets) gradient = std::max(gradient, uplink_.max_bytes(bucket.layout));
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    model = std::max(model, downlink_.max_bytes(shards[s]));
+    for (const Shard::Part& part : shards[s].parts()) owner_[part.index] = static_cast<int>(s);
+  }
+  requests_ = communicator.open_mailbox(gradient);
+  replies_ = communicator.open_mailbox(ServerNote::bytes + model);
+}
+
+StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
+  report_ = {};
+  worker_ = &worker;
+  posted_ = 0;
+  key_ = key_of(options_, communicator_, input);
+  Timer lap;
+  report_.loss = compute_beside(thread_, worker, input.step, ready_);
+  while (posted_ < buckets_.size()) post(posted_);
+  report_.compute = lap.lap();
+  thread_.wait();
+  const Timer hearing;
+  for (const int server : servers_) {
+    tell(server, {.kind = Kind::gradient,
+                  .step = input.step,
+                  .version = versions_[static_cast<std::size_t>(server)],
+                  .stop = input.stop ? input.step : ServerNote::never,
+                  .rate = input.lr,
+                  .loss = report_.loss});
+  }
+  double decode = 0;
+  hear(servers_.size(), input.step, Kind::model, [&](int server, const ServerNote& note, const Mail& mail) {
+    const Timer timer;
+    downlink_.decode(shards_[static_cast<std::size_t>(server)], std::span(mail.data).subspan(ServerNote::bytes),
+                     {.generation = options_.generation,
+                      .origin = static_cast<std::uint16_t>(server),
+                      .step = static_cast<std::uint32_t>(input.step)},
+                     worker.parameters());
+    versions_[static_cast<std::size_t>(server)] = note.version;
+    decode += timer.seconds();
+  });
+  report_.phases.network += hearing.seconds() - decode;
+  report_.phases.decode += decode;
+  report_.wait = lap.lap();
+  report_.queue /= static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+  report_.stop = stops(input.step);
+  return report_;
+}
+
+bool ServedWorker::end_idle_step(const StepInput& input) {
+  for (const int server : servers_) {
+    tell(server, {.kind = Kind::idle, .step = input.step, .stop = input.stop ? input.step : ServerNote::never});
+  }
+  hear(servers_.size(), input.step, Kind::told, [](int, const ServerNote&, const Mail&) {});
+  return stops(input.step);
+}
+
+void ServedWorker::rest(std::uint64_t step) {
+  for (const int server : servers_) tell(server, {.kind = Kind::rest, .step = step});
+  hear(servers_.size(), step, Kind::rested, [&](int server, const ServerNote& note, const Mail&) {
+    versions_[static_cast<std::size_t>(server)] = note.version;
+  });
+}
+
+void ServedWorker::leave() noexcept {
+  try {
+    requests_->close();
+    replies_->close();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the others hear of it as of any end
+  }
+}
+
+Traffic ServedWorker::traffic() const {
+  Traffic all = requests_->traffic();
+  const Traffic more = replies_->traffic();
+  all.bytes_sent += more.bytes_sent;
+  all.bytes_received += more.bytes_received;
+  all.messages_sent += more.messages_sent;
+  all.seconds += more.seconds;
+  return all;
+}
+
+void ServedWorker::visit_state(StateVisitor& visitor) {
+  if (!plan_.trains(communicator_.rank())) return;
+  uplink_.visit_state(visitor);
+  for (std::size_t s = 0; s < versions_.size(); ++s) visitor.visit(fmt::format("version/{}", s), versions_[s]);
+}
+
+// REQUIRES: buckets come in index order, each after what the optimiser offers of it took the gradient's place.
+void ServedWorker::post(std::size_t index) {
+  const Range range = buckets_[index].range;
+  const auto gradient = worker_->gradient().subspan(range.begin, range.size());
+  const auto offered = worker_->optimiser().outgoing(gradient, range.begin);
+  if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
+  ready_at_[index] = Clock::now();
+  thread_.post([this, index] { send(index); });
+  posted_ = index + 1;
+}
+
+void ServedWorker::send(std::size_t index) {
+  const BucketPlan& plan = buckets_[index];
+  report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
+  const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
+                      static_cast<std::uint16_t>(index)};
+  uplink_.send(bucket, key_, owner_[index], *requests_, report_.phases);
+}
+
+void ServedWorker::tell(int server, ServerNote note) {
+  note.generation = options_.generation;
+  std::array<std::byte, ServerNote::bytes> bytes{};
+  write_note(note, bytes);
+  requests_->send(server, bytes);
+}
+
+template <class Take>
+void ServedWorker::hear(std::size_t answers, std::uint64_t step, Kind kind, Take&& take) {
+  heard_.assign(heard_.size(), false);
+  while (answers > 0) {
+    auto mail = replies_->poll(replies_->deadline());
+    if (!mail) {
+      const int silent =
+          *std::ranges::find_if(servers_, [this](int s) { return !heard_[static_cast<std::size_t>(s)]; });
+      throw CommError(fmt::format("rank {}: rank {}, which serves, did not answer step {} within {:g} s",
+                                  communicator_.rank(), silent, step,
+                                  std::chrono::duration<double>(replies_->deadline()).count()));
+    }
+    try {
+      const ServerNote note = read_note(mail->data, options_.generation);
+      const auto server = static_cast<std::size_t>(mail->sender);
+      if (server >= heard_.size() || heard_[server]) throw WireError("an answer that nobody waits for");
+      if (note.kind == Kind::waiting) {
+        replies_->recycle(std::move(*mail));
+        continue;
+      }
+      if (note.kind != kind || note.step != step) throw WireError("the answer to something else");
+      if (server == 0) stop_ = note.stop;
+      take(mail->sender, note, *mail);
+      heard_[server] = true;
+    } catch (const WireError& error) {
+      throw WireError(fmt::format("rank {}: answer of rank {} at step {}: {}", communicator_.rank(), mail->sender, step,
+                                  error.what()));
+    }
+    replies_->recycle(std::move(*mail));
+    --answers;
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,296 @@
+#include "sotto/algorithm/server/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sotto/core/error.h"
+#include "sotto/core/hash.h"
+#include "sotto/core/timer.h"
+#include "sotto/kernels/vector.h"
+#include "sotto/optim/stretch.h"
+
+namespace sotto {
+namespace {
+
+using Mode = ServerPlan::Mode;
+using Kind = ServerNote::Kind;
+
+void require(bool holds, std::string_view otherwise) {
+  if (!holds) throw WireError(std::string(otherwise));
+}
+
+// A server's rank encodes gradients, too: with other random numbers.
+std::uint64_t seed_of_models(std::uint64_t seed) {
+  Hash hash;
+  hash.add("model");
+  hash.add(seed);
+  return hash.value();
+}
+
+}  // namespace
+
+Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Codec> uplink, Downlink downlink,
+               std::uint64_t seed, std::uint16_t generation, Post post)
+    : plan_(plan),
+      rank_(rank),
+      shard_(std::move(shard)),
+      uplink_(std::move(uplink)),
+      downlink_(std::move(downlink)),
+      seed_(seed_of_models(seed)),
+      generation_(generation),
+      post_(std::move(post)),
+      model_(shard_.size()),
+      mean_(shard_.size()) {
+  for (int r = 0; r < plan.ranks; ++r) {
+    if (!plan.trains(r) && rank != 0 && rank != r) continue;
+    Client client;
+    client.rank = r;
+    client.trains = plan.trains(r);
+    if (client.trains) client.messages.resize(shard_.parts().size());
+    clients_.push_back(std::move(client));
+  }
+  if (plan.in_step() && !downlink_.whole()) known_.resize(shard_.size());
+  if (plan.carry) carried_.resize(shard_.size());
+}
+
+void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
+  optimiser_ = &optimiser;
+  if (begun_ == 0) {
+    shard_.gather(parameters, model_);
+    if (!known_.empty()) known_ = model_;
+    begun_ = 1;
+  }
+  const auto now = Clock::now();
+  for (Client& client : clients_) {
+    client.next = step;
+    client.rests = false;
+    client.since = now;
+    if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.whole()) client.known = model_;
+  }
+}
+
+void Server::all_know() {
+  for (Client& client : clients_) {
+    if (!client.known.empty()) client.known = model_;
+  }
+}
+
+void Server::take(int sender, std::span<const std::byte> mail) {
+  try {
+    Client& from = client(sender);
+    if (is_note(mail)) {
+      const ServerNote note = read_note(mail, generation_);
+      require(mail.size() == ServerNote::bytes, "bytes too many after a note");
+      take_note(from, note);
+    } else {
+      take_message(from, mail);
+    }
+  } catch (const WireError& error) {
+    throw WireError(fmt::format("rank {}: message of rank {} to the server: {}", rank_, sender, error.what()));
+  }
+}
+
+Server::Client& Server::client(int rank) {
+  const auto found = std::ranges::find(clients_, rank, &Client::rank);
+  require(found != clients_.end(), "this rank is no worker");
+  return *found;
+}
+
+void Server::take_message(Client& from, std::span<const std::byte> bytes) {
+  require(from.trains && !from.waits && !from.rests, "a message before the last one was answered");
+  const MessageView first = MessageView::parse(bytes);
+  const auto parts = shard_.parts();
+  const auto part = std::ranges::find(parts, first.header().bucket, &Shard::Part::index);
+  require(part != parts.end(), "a bucket that another server owns");
+  first.expect({.generation = generation_,
+                .origin = static_cast<std::uint16_t>(from.rank),
+                .step = static_cast<std::uint32_t>(from.next),
+                .bucket = part->index});
+  require(first.size() == bytes.size(), "bytes too many after a message");
+  uplink_->check(first, part->plan.layout, part->whole());
+  Message& message = from.messages[static_cast<std::size_t>(part - parts.begin())];
+  require(!message.here, "a bucket that came before");
+  message.bytes.assign(bytes.begin(), bytes.end());
+  message.view = MessageView::parse(message.bytes);
+  message.here = true;
+}
+
+void Server::take_note(Client& from, const ServerNote& note) {
+  require(note.step == from.next && !from.waits && !from.rests, "a note of another step");
+  from.since = Clock::now();
+  if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
+    // The first step that some rank is not told the end of yet: everybody hears of it in time.
+    stop_ = std::ranges::max(clients_, {}, &Client::next).next;
+  }
+  from.note = note;
+  if (note.kind == Kind::gradient) {
+    require(from.trains && std::ranges::all_of(from.messages, &Message::here),
+            "a gradient of which buckets are missing");
+    require(std::isfinite(note.rate) && note.version <= version_, "a gradient of a model that never was");
+    for (Message& message : from.messages) message.here = false;
+    from.waits = true;
+    take_gradient(from);
+  } else if (note.kind == Kind::rest) {
+    from.rests = true;
+    if (plan_.mode == Mode::sync) update_when_enough();
+    rest_when_all();
+  } else {
+    require(note.kind == Kind::idle && !from.trains, "a note that a server does not take");
+    post(from, Kind::told);
+    ++from.next;
+  }
+}
+
+void Server::take_gradient(Client& from) {
+  if (plan_.mode == Mode::sync) {
+    if (from.note.version < version_) return take_late(from);
+    return update_when_enough();
+  }
+  choose([&](const Client& client) { return &client == &from; });
+  update();
+  if (plan_.mode == Mode::stale) release();
+  answer();
+}
+
+// It is of a model that is no more: what it would change was computed for another one.
+void Server::take_late(Client& from) {
+  if (plan_.carry) add_to(carried_, from);
+  choose([&](const Client& client) { return &client == &from; });
+  answer();
+}
+
+// Of those that still are at work there may be fewer than are asked for.
+void Server::update_when_enough() {
+  const auto at_work = std::ranges::count_if(clients_, [](const Client& c) { return c.trains && !c.rests; });
+  choose([](const Client& client) { return client.waits; });
+  if (chosen_.empty() || chosen_.size() < std::min(plan_.gradients, static_cast<std::size_t>(at_work))) return;
+  update();
+  answer();
+}
+
+// Those that are not too far ahead of the slowest go on.
+void Server::release() {
+  const auto done = [](const Client& client) { return client.next + (client.waits ? 1 : 0); };
+  std::uint64_t least = ServerNote::never;
+  for (const Client& client : clients_) {
+    if (client.trains) least = std::min(least, done(client));
+  }
+  choose([&](const Client& client) { return client.waits && done(client) - least <= plan_.bound; });
+}
+
+void Server::update() {
+  const Timer timer;
+  std::ranges::fill(mean_, 0.0F);
+  const Client* farthest = chosen_.front();
+  for (const Client* from : chosen_) {
+    add_to(mean_, *from);
+    if (from->note.step > farthest->note.step) farthest = from;
+  }
+  if (plan_.carry) {
+    kernels::add(carried_, mean_);
+    std::ranges::fill(carried_, 0.0F);
+  }
+  optimiser_->begin_step(version_);
+  for (const Shard::Part& part : shard_.parts()) {
+    optimiser_->apply(Shard::bucket(model_, part).values, Shard::bucket(mean_, part).values, part.plan.range.begin,
+                      farthest->note.rate);
+  }
+  ++version_;
+  phases_.decode += timer.seconds();
+}
+
+void Server::add_to(std::vector<float>& sum, const Client& from) {
+  for (std::size_t i = 0; i < shard_.parts().size(); ++i) {
+    const Shard::Part& part = shard_.parts()[i];
+    Bucket bucket = Shard::bucket(sum, part);
+    uplink_->add_decoded(from.messages[i].view, part.whole(), plan_.share(), bucket);
+  }
+}
+
+void Server::answer() {
+  const Timer timer;
+  std::ranges::stable_partition(chosen_, [this](const Client* client) { return client->rank != rank_; });
+  bool encoded = false;
+  for (Client* to : chosen_) {
+    if (!encoded || !plan_.in_step()) {
+      bytes_.resize(ServerNote::bytes);
+      const Key key{seed_, static_cast<std::uint16_t>(rank_), generation_, static_cast<std::uint32_t>(to->next), 0};
+      downlink_.encode(shard_, model_, plan_.in_step() ? known_ : to->known, key, bytes_);
+      encoded = true;
+    }
+    post(*to, Kind::model);
+    ++to->next;
+    to->waits = false;
+    to->since = Clock::now();
+  }
+  phases_.encode += timer.seconds();
+}
+
+// Behind the note goes what stands there in bytes_, of a model.
+void Server::post(Client& to, Kind kind) {
+  if (kind != Kind::model) bytes_.resize(ServerNote::bytes);
+  write_note({.kind = kind, .generation = generation_, .step = to.next, .version = version_, .stop = stop_}, bytes_);
+  post_(to.rank, bytes_);
+}
+
+bool Server::at_rest() const { return std::ranges::all_of(clients_, &Client::rests); }
+
+void Server::rest_when_all() {
+  if (!at_rest()) return;
+  for (Client& client : clients_) {
+    if (client.rank != rank_) post(client, Kind::rested);
+  }
+  for (Client& client : clients_) {
+    if (client.rank == rank_) post(client, Kind::rested);
+  }
+}
+
+void Server::remind() {
+  for (Client& client : clients_) {
+    if (client.rests) post(client, Kind::waiting);
+  }
+}
+
+std::pair<int, Clock::time_point> Server::slowest() const {
+  std::pair<int, Clock::time_point> slowest{-1, Clock::time_point::max()};
+  for (const Client& client : clients_) {
+    const bool owes = client.trains && !client.waits && !client.rests;
+    if (owes && client.since < slowest.second) slowest = {client.rank, client.since};
+  }
+  return slowest;
+}
+
+std::uint64_t Server::least_step() const {
+  std::uint64_t least = ServerNote::never;
+  for (const Client& client : clients_) {
+    if (client.trains) least = std::min(least, client.next);
+  }
+  return least;
+}
+
+double Server::loss() const {
+  double sum = 0;
+  for (const Client& client : clients_) sum += client.trains ? client.note.loss : 0;
+  return sum / static_cast<double>(plan_.workers());
+}
+
+template <class Which>
+void Server::choose(Which&& which) {
+  chosen_.clear();
+  for (Client& client : clients_) {
+    if (which(client)) chosen_.push_back(&client);
+  }
+}
+
+void Server::visit_state(StateVisitor& visitor) {
+  visitor.visit("begun", begun_);
+  visitor.visit("version", version_);
+  visit_vector(visitor, "model", model_);
+  if (!known_.empty()) visit_vector(visitor, "known", known_);
+  if (plan_.carry) visit_vector(visitor, "carried", carried_);
+  downlink_.visit_state(visitor);
+}
+
+}  // namespace sotto

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/algorithm/server/downlink.h"
+#include "sotto/algorithm/server/server_note.h"
+#include "sotto/algorithm/server/server_plan.h"
+#include "sotto/algorithm/server/shard.h"
+
+namespace sotto {
+
+// What a server does with what comes: no threads, no clock but for who is overdue. Updates are made of the gradients in
+// rank order, by the optimiser of the server's rank.
+class Server {
+ public:
+  using Post = std::function<void(int rank, std::span<const std::byte> bytes)>;
+  // `uplink` decodes the workers' messages, `seed` and `generation` are of the options.
+  Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Codec> uplink, Downlink downlink,
+         std::uint64_t seed, std::uint16_t generation, Post post);
+
+  // All ranks are about to take this step, and have these parameters; those of the first time count.
+  void begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
+  // Posts what is to be answered now, to its own rank last. WireError names the sender.
+  void take(int sender, std::span<const std::byte> mail);
+  bool at_rest() const;
+  // Lets those who rest know that they are not forgotten.
+  void remind();
+
+  // The worker that owes a gradient for the longest time, and since when; -1: nobody owes one.
+  std::pair<int, Clock::time_point> slowest() const;
+  std::uint64_t least_step() const;  // that was not answered yet, over workers
+  double loss() const;               // mean over workers of what they said last
+  std::uint64_t version() const { return version_; }
+  Phases& phases() { return phases_; }
+
+  const Shard& shard() const { return shard_; }
+  // At rest: what all ranks are to have. all_know(): they do.
+  std::span<const float> model() const { return plan_.in_step() && !downlink_.whole() ? known_ : model_; }
+  void all_know();
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  struct Message {
+    std::vector<std::byte> bytes;
+    MessageView view;
+    bool here = false;
+  };
+  // A worker; or this rank, where it only serves, and at the first server all that do.
+  struct Client {
+    int rank = 0;
+    bool trains = true;
+    std::uint64_t next = 0;  // the step that is answered next
+    bool waits = false;      // its gradient is here, and not answered
+    bool rests = false;
+    ServerNote note;
+    std::vector<Message> messages;  // by part
+    std::vector<float> known;       // of this worker alone
+    Clock::time_point since{};
+  };
+
+  Client& client(int rank);
+  void take_message(Client& from, std::span<const std::byte> bytes);
+  void take_note(Client& from, const ServerNote& note);
+  void take_gradient(Client& from);
+  void take_late(Client& from);
+  void update_when_enough();
+  void release();
+  void update();  // with the gradients of chosen_
+  void add_to(std::vector<float>& sum, const Client& from);
+  void answer();  // chosen_
+  void post(Client& to, ServerNote::Kind kind);
+  void rest_when_all();
+  template <class Which>
+  void choose(Which&& which);
+
+  ServerPlan plan_;
+  int rank_;
+  Shard shard_;
+  std::shared_ptr<Codec> uplink_;
+  Downlink downlink_;
+  std::uint64_t seed_;
+  std::uint16_t generation_;
+  Post post_;
+  Optimiser* optimiser_ = nullptr;
+  std::vector<Client> clients_;  // by rank
+  std::vector<Client*> chosen_;  // of them, by rank
+  std::vector<float> model_, mean_;
+  std::vector<float> known_;    // in step: of all workers
+  std::vector<float> carried_;  // shares of what came too late
+  std::uint64_t begun_ = 0;
+  std::uint64_t version_ = 0;
+  std::uint64_t stop_ = ServerNote::never;
+  std::vector<std::byte> bytes_;
+  Phases phases_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,141 @@
+#include "sotto/algorithm/server/server_thread.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/plain_floats.h"
+
+namespace sotto {
+
+ServerThread::ServerThread(Server& server, Mailbox& requests, std::function<void()> on_failure)
+    : server_(server), requests_(requests), on_failure_(std::move(on_failure)), thread_([this] { run(); }) {}
+
+ServerThread::~ServerThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  requests_.cancel();
+  changed_.notify_all();
+  thread_.join();
+}
+
+void ServerThread::work(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
+  const std::lock_guard lock(mutex_);
+  throw_error();
+  if (working_) return;
+  server_.begin(step, parameters, optimiser);
+  least_step_ = step;
+  working_ = true;
+  changed_.notify_all();
+}
+
+double ServerThread::wait_for_step(std::uint64_t step) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return error_ || least_step_ > step; });
+  throw_error();
+  return loss_;
+}
+
+void ServerThread::wait_for_rest() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return error_ || !working_; });
+  throw_error();
+}
+
+void ServerThread::check() {
+  const std::lock_guard lock(mutex_);
+  throw_error();
+}
+
+Phases ServerThread::take_phases() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(phases_, {});
+}
+
+void ServerThread::throw_error() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+void ServerThread::run() {
+  const PlainFloats floats;
+  try {
+    while (true) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return working_ || ending_; });
+      if (ending_) return;
+      lock.unlock();
+      serve();
+      lock.lock();
+      if (ending_) return;
+      working_ = false;
+      changed_.notify_all();
+    }
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+    }
+    changed_.notify_all();
+  }
+  on_failure_();
+  discard();
+}
+
+// A worker that owes a gradient and is not heard of is lost. Others lose patience later, so that it is the server who
+// says for whom all waited.
+void ServerThread::serve() {
+  const auto quarter = requests_.deadline() / 4;
+  auto reminded = Clock::now();
+  while (!server_.at_rest()) {
+    const auto now = Clock::now();
+    const auto [rank, since] = server_.slowest();
+    if (rank >= 0 && now - since >= 3 * quarter) {
+      throw CommError(fmt::format("rank {}: the server waits for rank {} at step {}: nothing came for {:g} s",
+                                  requests_.rank(), rank, server_.least_step(),
+                                  std::chrono::duration<double>(3 * quarter).count()));
+    }
+    if (now - reminded >= quarter) {
+      server_.remind();
+      reminded = now;
+    }
+    auto until = reminded + quarter;
+    if (rank >= 0) until = std::min(until, since + 3 * quarter);
+    serve_next(std::chrono::ceil<std::chrono::milliseconds>(until - now));
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+  }
+}
+
+void ServerThread::serve_next(std::chrono::milliseconds most) {
+  auto mail = requests_.poll(most);
+  if (!mail) return;
+  server_.take(mail->sender, mail->data);
+  requests_.recycle(std::move(*mail));
+  const std::lock_guard lock(mutex_);
+  least_step_ = server_.least_step();
+  loss_ = server_.loss();
+  const Phases done = std::exchange(server_.phases(), {});
+  phases_.encode += done.encode;
+  phases_.decode += done.decode;
+  changed_.notify_all();
+}
+
+// Nobody reads what comes: but this rank's own worker may wait for room.
+void ServerThread::discard() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    lock.unlock();
+    try {
+      while (auto mail = requests_.poll(std::chrono::milliseconds(20))) requests_.recycle(std::move(*mail));
+    } catch (const CommError&) {  // NOLINT(bugprone-empty-catch): that is why it failed
+    }
+    lock.lock();
+    changed_.wait_for(lock, std::chrono::milliseconds(20), [this] { return ending_; });
+  }
+}
+
+}  // namespace sotto

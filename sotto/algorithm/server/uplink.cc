@@ -1,0 +1,65 @@
+#include "sotto/algorithm/server/uplink.h"
+
+#include <fmt/format.h>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+class SentMessage final : public Sent {
+ public:
+  SentMessage(const Codec& codec, const MessageView& message, Range part)
+      : codec_(codec), message_(message), part_(part) {}
+  void add_to(Bucket& out, float scale) const override { codec_.add_decoded(message_, part_, scale, out); }
+  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(message_, part_, out); }
+
+ private:
+  const Codec& codec_;
+  MessageView message_;
+  Range part_;
+};
+
+}  // namespace
+
+Uplink::Uplink(const Method& method, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks)
+    : memory_(make_memory("--codec", method.memory, {buckets, ranks})),
+      codec_(make_codec("--codec", method.codec, std::move(workers))) {}
+
+void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Phases& phases) {
+  Timer timer;
+  const Range whole{0, gradient.values.size()};
+  Bucket prepared = memory_->prepare(gradient, key);
+  codec_->encode(prepared, key, {}, {&whole, 1}, {&message_, 1});
+  phases.encode += timer.lap();
+  mailbox.send(server, message_.bytes());
+  phases.network += timer.lap();
+  if (memory_->remembers()) memory_->settle(prepared, SentMessage(*codec_, message_.view(), whole));
+  phases.encode += timer.lap();
+}
+
+void Uplink::visit_state(StateVisitor& visitor) {
+  memory_->visit_state(visitor);
+  codec_->visit_state(visitor);
+}
+
+Method uplink_method(const std::string& sentence, std::span<const BucketPlan> buckets) {
+  Method method = read_method("--codec", sentence);
+  const auto refuse = [&](std::string_view why) { throw ConfigError(fmt::format("--codec {}: {}", sentence, why)); };
+  if (method.by_itself) {
+    refuse(fmt::format("`{}` is made by all ranks together, and a server decodes the messages of each one by one",
+                       method.aggregator));
+  }
+  if (method.aggregator != "auto") {
+    refuse(fmt::format("it is published with the aggregator `{}`, and a server makes means; write its parts instead",
+                       method.aggregator));
+  }
+  const auto codec = make_codec("--codec", method.codec);
+  for (const BucketPlan& bucket : buckets) {
+    if (codec->agreed_count(bucket.layout) > 0) refuse("ranks agree on its scales first, and workers do not meet");
+  }
+  return method;
+}
+
+}  // namespace sotto
