@@ -22,6 +22,7 @@ trap : USR1
 
 # Messages over TCP: through Gloo, or with BACKEND=mpi through MPI. INTERFACE is the network interface, as eth0.
 ethernet() {
+  [[ ${BACKEND:-gloo} == gloo || $BACKEND == mpi ]] || die "BACKEND=$BACKEND: gloo or mpi"
   if [[ ${BACKEND:-gloo} == gloo ]]; then
     [[ -z ${INTERFACE:-} ]] || network+=(--interface "$INTERFACE")
     return
@@ -49,8 +50,9 @@ over_mpi() {
 train() {
   local run="${TRAIN_DIR:-runs/slurm/$SLURM_JOB_NAME-$SLURM_JOB_ID}" status=0
   mkdir -p "$run" || die "the run folder cannot be made"
-  "${step[@]}" "$sotto" train "${network[@]}" "$@" --train-dir "$run" --resume || status=$?
-  if ((status == 128 + 10)); then # SIGUSR1: all ranks have ended, and the checkpoint is there
+  "${step[@]}" "$sotto" train ${network[@]+"${network[@]}"} "$@" --train-dir "$run" --resume || status=$?
+  if ((status == 128 + 10)); then # SIGUSR1: all ranks have ended
+    compgen -G "$run/model_step_*" > /dev/null || die "the time limit is too short: there is no checkpoint to go on from"
     echo "launch/slurm: out of time; job $SLURM_JOB_ID goes back into the queue" >&2
     scontrol requeue "$SLURM_JOB_ID" || die "the job cannot be requeued; submit it again with TRAIN_DIR=$run"
   fi

@@ -1,9 +1,14 @@
 #include "sotto/aggregate/regions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
+
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -16,6 +21,16 @@ std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(
 
 }  // namespace
 
+void RegionVotes::add_up(std::size_t bins_used, float most, Communicator& communicator) {
+  const auto counts = std::span(counts_).first(bins_used);
+  communicator.all_reduce(counts);
+  for (const float count : counts) {
+    if (count >= 0 && count <= most) continue;
+    throw WireError(fmt::format("rank {}: ranks that agree on regions have {} entries together, of {} at most",
+                                communicator.rank(), count, most));
+  }
+}
+
 std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
                                    std::span<std::uint64_t> borders) {
   const std::size_t size = chosen.values.size();
@@ -25,7 +40,7 @@ std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> 
   for (const Range range : choosable) {
     for (std::size_t i = range.begin; i < range.end; ++i) counts_[bins] += chosen.values[i] != 0 ? 1.0F : 0.0F;
   }
-  communicator.all_reduce(std::span(counts_));
+  add_up(bins + 1, static_cast<float>(size) * static_cast<float>(communicator.size()), communicator);
 
   const auto regions = static_cast<double>(borders.size() + 1);
   const double total = std::accumulate(counts_.begin(), counts_.begin() + bins, 0.0);
@@ -47,7 +62,9 @@ float RegionVotes::threshold(std::span<const float> values, std::span<const Rang
   auto left = static_cast<double>(count);
   const std::size_t exponent = digit(values, stretches, 23, 0, left, communicator);
   if (exponent == bins) return 0;
-  const std::size_t digits = digit(values, stretches, 15, static_cast<std::uint32_t>(exponent), left, communicator);
+  // Beyond 2^24 the sums of the two passes may differ by what rounding took: then it is the least of these.
+  const std::size_t found = digit(values, stretches, 15, static_cast<std::uint32_t>(exponent), left, communicator);
+  const std::size_t digits = found == bins ? 0 : found;
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent << 23U | digits << 15U));
 }
 
@@ -62,7 +79,7 @@ std::size_t RegionVotes::digit(std::span<const float> values, std::span<const Ra
       if (bits != 0 && bits >> shift >> 8U == prefix) counts_[bits >> shift & 0xFFU] += 1;
     }
   }
-  communicator.all_reduce(std::span(counts_).first(bins));
+  add_up(bins, std::numeric_limits<float>::max(), communicator);
   for (std::size_t bin = bins; bin-- > 0;) {
     if (count <= counts_[bin]) return bin;
     count -= counts_[bin];

@@ -10,6 +10,7 @@
 namespace sotto {
 
 // What the ranks of `sparse` agree on now and then, of a bucket: small sums over all of them, of 4 bytes a number.
+// WireError, on all ranks, when a sum cannot be one of counts.
 class RegionVotes {
  public:
   static constexpr std::size_t bins = 256;
@@ -26,6 +27,8 @@ class RegionVotes {
                   Communicator& communicator);
 
  private:
+  // counts_ are then those of all ranks together; none is above `most`.
+  void add_up(std::size_t bins_used, float most, Communicator& communicator);
   std::size_t digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
                     std::uint32_t prefix, double& count, Communicator& communicator);
 

@@ -219,7 +219,8 @@ class Sparse final : public Aggregator {
       scope.visit("border/" + std::to_string(j), agreed.borders[j]);
     agreed.threshold = threshold.at(0);
     const std::size_t size = parts_.buckets[bucket].layout.size();
-    if (agreed.left >= period || !(agreed.threshold >= 0) || (agreed.left > 0 && agreed.kept == 0) ||
+    if (agreed.left >= period || !(agreed.threshold >= 0) || !std::isfinite(agreed.threshold) ||
+        (agreed.left > 0 && agreed.kept == 0) || agreed.kept > std::max<std::size_t>(1, size) ||
         !std::ranges::is_sorted(agreed.borders) || (!agreed.borders.empty() && agreed.borders.back() > size)) {
       throw FileError("a checkpoint with sparse/" + std::to_string(bucket) +
                       ": no such regions can have been agreed on");

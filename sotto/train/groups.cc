@@ -17,6 +17,12 @@ TrainOptions with_groups(TrainOptions options, const World& world) {
           "many on each host: start them so (srun --distribution=block), or say --group-size",
           options.aggregator, world.rank, world.size, world.local_rank, world.local_size));
     }
+    if (world.size > 1 && world.local_size == 1) {
+      throw ConfigError(fmt::format(
+          "--aggregator {}: as {} says, or does not say, each of {} ranks is alone on its host, and no group has "
+          "more than one; say --group-size",
+          options.aggregator, world.starter, world.size));
+    }
     group = world.local_size;
     options.aggregator = with_group("--aggregator", options.aggregator, *group);
   }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "sotto/aggregate/regions.h"
 #include "tests/aggregate/failure.h"
 #include "tests/aggregate/group.h"
 #include "tests/codec/fixture.h"
@@ -241,6 +242,7 @@ TEST(Sparse, ABadCheckpointIsRefused) {
     for (const auto& [name, value] :
          std::vector<std::pair<const char*, std::uint64_t>>{{"sparse/0/left", 32},
                                                             {"sparse/0/kept", 0},
+                                                            {"sparse/0/kept", ~std::uint64_t{0}},
                                                             {"sparse/0/border/0", 5000},
                                                             {"sparse/0/border/1", 1U << 30}}) {
       test::State bad = good;
@@ -250,6 +252,26 @@ TEST(Sparse, ABadCheckpointIsRefused) {
     test::restore(*made, good);
     EXPECT_EQ(state_of(*made), good);
   });
+}
+
+// A peer whose counts are none.
+TEST(Sparse, SumsThatCannotBeCountsAreRefused) {
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  for (const float bad : {-200.0F, std::numeric_limits<float>::quiet_NaN(), 1e30F}) {
+    run_threads(3, 20s, [&](Communicator& communicator) {
+      if (communicator.rank() == 1) {
+        std::vector<float> counts(RegionVotes::bins + 1);
+        counts[1] = bad;
+        communicator.all_reduce(std::span(counts));
+        return;
+      }
+      auto values = sample(communicator.rank(), 0);
+      const Bucket chosen{values, &buckets[0].layout, 0};
+      std::vector<std::uint64_t> borders(2);
+      RegionVotes votes;
+      EXPECT_THROW(votes.borders(chosen, {}, communicator, borders), WireError) << bad;
+    });
+  }
 }
 
 TEST(Sparse, RefusesCodecsThatDoNotChooseElements) {

@@ -97,6 +97,11 @@ def test_statistics_are_those_of_one_model(run):
     assert job.status == 2 and "no step in which all ranks train the same model" in job.err, job.err
 
 
+def test_groups_of_one_are_refused(run):
+    job = run("train", *TINY, "--aggregator", "hierarchical", RANK="1", WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")
+    assert job.status == 2 and "alone on its host" in job.err and "--group-size" in job.err, job.err
+
+
 def test_groups_are_ranks_that_follow_each_other(run):
     """As srun --distribution=cyclic numbers them: rank 1 of 4 is the first one of the second host."""
     job = run("train", *TINY, "--aggregator", "hierarchical", RANK="1", WORLD_SIZE="4", LOCAL_RANK="0",
