@@ -45,7 +45,7 @@ class Group {
 
   std::size_t size() const { return 256; }
   // This worker's gradient is `value` in every element.
-  void gradient(int rank, float value, double lr = 1, std::uint64_t stop = ServerNote::never) {
+  void gradient(int rank, float value, double lr = 1, std::uint64_t stop = ServerNote::never, double loss = 0) {
     Worker& worker = of(rank);
     for (const Shard::Part& part : shard_.parts()) {
       std::vector<float> values(part.own.size());
@@ -54,7 +54,12 @@ class Group {
       }
       send(rank, part.index, values);
     }
-    note(rank, {.kind = Kind::gradient, .step = worker.step, .version = worker.version, .stop = stop, .rate = lr});
+    note(rank, {.kind = Kind::gradient,
+                .step = worker.step,
+                .version = worker.version,
+                .stop = stop,
+                .rate = lr,
+                .loss = loss});
   }
   void send(int rank, std::uint16_t bucket, std::vector<float>& values) {
     const Range whole{0, values.size()};
@@ -146,6 +151,29 @@ TEST(Server, DropsWhatComesLate) {
   group.gradient(0, 0);
   EXPECT_EQ(group.value(2), -4);
   EXPECT_EQ(group.steps(1), 1U) << "its gradient is still on its way, and nobody waits for it";
+}
+
+// The other one may wait for another server, which waits for this worker.
+TEST(Server, WaitsForOneFewerWithEachThatRests) {
+  Group group(plan(Mode::sync, 3, 2));
+  for (int rank = 0; rank < 3; ++rank) group.gradient(rank, 2);
+  group.gradient(1, 2);
+  EXPECT_EQ(group.steps(1), 1U);
+  group.rest(0);
+  EXPECT_EQ(group.steps(1), 2U);
+  EXPECT_EQ(group.value(1), -3) << "of one gradient, which counts half";
+  group.gradient(2, 2);  // late
+  group.gradient(2, 2);
+  EXPECT_EQ(group.steps(2), 3U);
+  EXPECT_EQ(group.value(2), -4);
+}
+
+TEST(Server, RemembersLossesBehindARest) {
+  Group group(plan(Mode::sync, 2));
+  group.gradient(0, 1, 1, ServerNote::never, 2);
+  group.gradient(1, 1, 1, ServerNote::never, 4);
+  group.rest(0);
+  EXPECT_EQ(group.server().loss(), 3);
 }
 
 TEST(Server, CarriesWhatComesLateToTheNextUpdate) {

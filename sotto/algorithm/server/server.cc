@@ -124,12 +124,12 @@ void Server::take_note(Client& from, const ServerNote& note) {
     // The first step that some rank is not told the end of yet: everybody hears of it in time.
     stop_ = std::ranges::max(clients_, {}, &Client::next).next;
   }
-  from.note = note;
   if (note.kind == Kind::gradient) {
     require(from.trains && std::ranges::all_of(from.messages, &Message::here),
             "a gradient of which buckets are missing");
     require(std::isfinite(note.rate) && note.version <= version_, "a gradient of a model that never was");
     for (Message& message : from.messages) message.here = false;
+    from.note = note;
     from.waits = true;
     take_gradient(from);
   } else if (note.kind == Kind::rest) {
@@ -161,11 +161,13 @@ void Server::take_late(Client& from) {
   answer();
 }
 
-// Of those that still are at work there may be fewer than are asked for.
+// One fewer for each worker at rest. Asking for as many as are at work would hang where they wait at several servers:
+// each has answered some of them. But of those in the update that is the oldest last one of any server, all that are
+// not at rest still wait there: what they wait for elsewhere came behind an update that is older.
 void Server::update_when_enough() {
-  const auto at_work = std::ranges::count_if(clients_, [](const Client& c) { return c.trains && !c.rests; });
+  const auto at_rest = std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.rests; });
   choose([](const Client& client) { return client.waits; });
-  if (chosen_.empty() || chosen_.size() < std::min(plan_.gradients, static_cast<std::size_t>(at_work))) return;
+  if (chosen_.empty() || chosen_.size() + static_cast<std::size_t>(at_rest) < plan_.gradients) return;
   update();
   answer();
 }

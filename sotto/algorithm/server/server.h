@@ -57,7 +57,7 @@ class Server {
     std::uint64_t next = 0;  // the step that is answered next
     bool waits = false;      // its gradient is here, and not answered
     bool rests = false;
-    ServerNote note;
+    ServerNote note;                // of its last gradient
     std::vector<Message> messages;  // by part
     std::vector<float> known;       // of this worker alone
     Clock::time_point since{};
