@@ -103,6 +103,9 @@ TEST(Rolls, KnowWhoIsWaitedFor) {
   EXPECT_FALSE(roll.lacks(2, Roll::Await::meeting));
   EXPECT_FALSE(roll.somebody_ends());
   note.end = 6;
+  EXPECT_THROW(roll.hear(2, note, {}), WireError) << "of a rank that has made no step";
+  EXPECT_FALSE(roll.somebody_ends());
+  note.steps[2] = 5;
   roll.hear(2, note, {});
   EXPECT_TRUE(roll.somebody_ends());
   EXPECT_FALSE(roll.all_have(Roll::Await::end));

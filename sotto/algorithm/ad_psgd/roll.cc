@@ -1,6 +1,10 @@
 #include "sotto/algorithm/ad_psgd/roll.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -18,6 +22,11 @@ void Roll::write_to(PairNote& note) const {
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
+  // It would keep all at work for so long.
+  const std::uint64_t made = note.steps[static_cast<std::size_t>(sender)];
+  if (note.end > 0 && note.end - 1 > made) {
+    throw WireError(fmt::format("it says that it can end behind step {}, and has made {}", note.end, made));
+  }
   for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
     if (rank == static_cast<std::size_t>(rank_)) continue;
     Entry& entry = entries_[rank];

@@ -27,7 +27,7 @@ class Roll {
   void all_at(std::uint64_t steps);
   void write_to(PairNote& note) const;
 
-  // What others say of this rank does not count.
+  // What others say of this rank does not count. WireError when the sender would end behind a step that it is not at.
   void hear(int sender, const PairNote& note, Clock::time_point now);
   // That rank has closed its mailbox: nobody waits for it any more.
   void leave(int peer) { of(peer).left = true; }
