@@ -290,7 +290,18 @@ TEST(Server, NamesWhomItWaitsFor) {
   Group group(plan(Mode::sync, 3));
   group.gradient(0, 1);
   group.gradient(2, 1);
-  EXPECT_EQ(group.server().slowest().first, 1);
+  const auto [rank, since] = group.server().slowest();
+  EXPECT_EQ(rank, 1);
+  while (Clock::now() == since) continue;
+  std::vector<float> values(some_buckets()[0].range.size());
+  group.send(1, 0, values);
+  EXPECT_GT(group.server().slowest().second, since) << "a bucket is a sign of life";
+}
+
+TEST(Server, WaitsForNobodyAtRest) {
+  Group group(plan(Mode::sync, 3));
+  group.gradient(0, 1);
+  group.gradient(2, 1);
   group.gradient(1, 1);
   for (int rank = 0; rank < 3; ++rank) group.rest(rank);
   EXPECT_EQ(group.server().slowest().first, -1);

@@ -73,8 +73,8 @@ class Averager {
   void answer(const Mail& mail);
   void take_answer(int sender, std::span<const std::byte> model);
   MessageView open(int sender, std::span<const std::byte> model) const;
-  void watch();
-  bool must_be_questioned(int peer, Clock::time_point now);
+  void watch(Clock::time_point taken);
+  bool must_be_questioned(int peer, Clock::time_point taken);
 
   // Of both.
   bool frozen() const { return resting_ && roll_.all_have(Roll::Await::meeting); }

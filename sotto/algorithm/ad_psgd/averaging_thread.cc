@@ -42,8 +42,13 @@ bool Averager::turn() {
       held_.clear();
     }
   }
-  if (auto mail = mailbox_->poll(mailbox_->deadline() / (2 * questions))) take(std::move(*mail));
-  watch();
+  const auto most = mailbox_->deadline() / (2 * questions);
+  auto taken = Clock::now() + most;  // all that came before
+  if (auto mail = mailbox_->poll(most)) {
+    taken = mail->arrived;
+    take(std::move(*mail));
+  }
+  watch(taken);
   return true;
 }
 
@@ -178,15 +183,15 @@ MessageView Averager::open(int sender, std::span<const std::byte> model) const {
                              .step = static_cast<std::uint32_t>(note_.steps[static_cast<std::size_t>(sender)])});
 }
 
-// Those that something is waited for are asked for a sign of life now and then.
-void Averager::watch() {
-  const auto now = Clock::now();
+// Those that something is waited for are asked for a sign of life now and then. They are lost when none came in all
+// that was taken: a silence may be this thread's own, which had much to do, or was stopped for a while.
+void Averager::watch(Clock::time_point taken) {
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != key_.rank && must_be_questioned(peer, now)) tell(peer, PairNote::Kind::question);
+    if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);
   }
 }
 
-bool Averager::must_be_questioned(int peer, Clock::time_point now) {
+bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
   const std::lock_guard lock(mutex_);
   const bool asked = asked_ && asked_->peer == peer;
   if (mailbox_->has_left(peer)) {
@@ -197,12 +202,13 @@ bool Averager::must_be_questioned(int peer, Clock::time_point now) {
   }
   if (!asked && !roll_.lacks(peer, awaited_)) return false;
   const auto last = asked ? std::max(asked_->since, roll_.heard(peer)) : std::max(awaited_since_, roll_.moved(peer));
-  if (now - last > mailbox_->deadline()) {
+  if (taken - last > mailbox_->deadline()) {
     throw CommError(fmt::format("rank {}: rank {} {} for {:g} s; it has made {} steps, this rank {}", key_.rank, peer,
                                 asked ? "was asked for its model and said nothing" : "made no step that is waited for",
                                 std::chrono::duration<double>(mailbox_->deadline()).count(), roll_.steps_of(peer),
                                 roll_.steps()));
   }
+  const auto now = Clock::now();
   auto& questioned = questioned_[static_cast<std::size_t>(peer)];
   if (questioned > roll_.heard(peer)) return false;  // it has that question yet
   if (now - std::max(last, questioned) <= mailbox_->deadline() / questions) return false;

@@ -115,6 +115,7 @@ void Server::take_message(Client& from, std::span<const std::byte> bytes) {
   message.bytes.assign(bytes.begin(), bytes.end());
   message.view = MessageView::parse(message.bytes);
   message.here = true;
+  from.since = Clock::now();
 }
 
 void Server::take_note(Client& from, const ServerNote& note) {

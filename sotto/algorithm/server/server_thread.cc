@@ -85,34 +85,45 @@ void ServerThread::run() {
   discard();
 }
 
-// A worker that owes a gradient and is not heard of is lost. Others lose patience later, so that it is the server who
-// says for whom all waited.
+// A worker that owes a gradient and is not heard of is lost; but only once all that came until a little later was
+// taken: the silence may be this thread's own, which had much to do, or was stopped for a while. Others lose patience
+// later, so that it is the server who says for whom all waited.
 void ServerThread::serve() {
   const auto quarter = requests_.deadline() / 4;
+  const auto grace = quarter / 8;
   auto reminded = Clock::now();
+  auto taken = reminded;  // all that came before
+  int late = -1;          // the rank whose time is up, and when that was seen
+  Clock::time_point seen{};
   while (!server_.at_rest()) {
     const auto now = Clock::now();
     const auto [rank, since] = server_.slowest();
-    if (rank >= 0 && now - since >= 3 * quarter) {
+    const bool overdue = rank >= 0 && now - since >= 3 * quarter;
+    if (overdue && rank == late && taken >= seen + grace) {
       throw CommError(fmt::format("rank {}: the server waits for rank {} at step {}: nothing came for {:g} s",
                                   requests_.rank(), rank, server_.least_step(),
                                   std::chrono::duration<double>(3 * quarter).count()));
     }
+    if (overdue && rank != late) seen = now;
+    late = overdue ? rank : -1;
     if (now - reminded >= quarter) {
       server_.remind();
       reminded = now;
     }
     auto until = reminded + quarter;
-    if (rank >= 0) until = std::min(until, since + 3 * quarter);
-    serve_next(std::chrono::ceil<std::chrono::milliseconds>(until - now));
+    if (rank >= 0) until = std::min(until, (overdue ? seen + grace : since + 3 * quarter));
+    taken = serve_next(std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now));
     const std::lock_guard lock(mutex_);
     if (ending_) return;
   }
 }
 
-void ServerThread::serve_next(std::chrono::milliseconds most) {
+// Returns until when all that came was taken.
+Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
+  const auto nothing_until = Clock::now() + most;
   auto mail = requests_.poll(most);
-  if (!mail) return;
+  if (!mail) return nothing_until;
+  const auto arrived = mail->arrived;
   server_.take(mail->sender, mail->data);
   requests_.recycle(std::move(*mail));
   const std::lock_guard lock(mutex_);
@@ -122,6 +133,7 @@ void ServerThread::serve_next(std::chrono::milliseconds most) {
   phases_.encode += done.encode;
   phases_.decode += done.decode;
   changed_.notify_all();
+  return arrived;
 }
 
 // Nobody reads what comes: but this rank's own worker may wait for room.

@@ -33,7 +33,7 @@ class ServerThread {
  private:
   void run();
   void serve();
-  void serve_next(std::chrono::milliseconds most);
+  Clock::time_point serve_next(std::chrono::milliseconds most);
   void discard();
   void throw_error() const;  // REQUIRES the lock
 
