@@ -90,10 +90,10 @@ class ParameterServer final : public Algorithm {
                           Downlink(down, threads, buckets).whole() ? "" : ", of the difference to what workers have");
   }
 
-  // What others still wait for was handed over before all came to rest.
+  // What others still wait for was handed over before all came to rest; after a failure they are to hear of it.
   ~ParameterServer() override {
     thread_.reset();
-    if (rests_) worker_.leave();
+    if (rests_ && std::uncaught_exceptions() == exceptions_) worker_.leave();
   }
 
   std::string_view name() const override { return "parameter_server"; }
@@ -124,6 +124,7 @@ class ParameterServer final : public Algorithm {
   // Where not all workers have the same model, or some rank has none, all take the servers'.
   void rest() override {
     if (model_ == nullptr) return;
+    rests_ = false;  // until all of this was done
     if (thread_) thread_->work(next_, model_->parameters(), model_->optimiser());
     try {
       worker_.rest(next_);
@@ -132,16 +133,8 @@ class ParameterServer final : public Algorithm {
       if (thread_) thread_->check();
       throw;
     }
+    if (!plan_.in_step() || plan_.dedicated) take_models();
     rests_ = true;
-    if (plan_.in_step() && !plan_.dedicated) return;
-    for (int rank = 0; rank < plan_.servers; ++rank) {
-      const Shard& shard = shards_[static_cast<std::size_t>(rank)];
-      whole_.resize(shard.size());
-      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), whole_.begin());
-      communicator_.broadcast(std::as_writable_bytes(std::span(whole_)), rank);
-      shard.scatter(whole_, model_->parameters());
-    }
-    if (server_) server_->all_know();
   }
 
   void visit_state(StateVisitor& visitor) override {
@@ -154,6 +147,18 @@ class ParameterServer final : public Algorithm {
   Traffic traffic() const override { return worker_.traffic(); }
 
  private:
+  // Those of all servers.
+  void take_models() {
+    for (int rank = 0; rank < plan_.servers; ++rank) {
+      const Shard& shard = shards_[static_cast<std::size_t>(rank)];
+      whole_.resize(shard.size());
+      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), whole_.begin());
+      communicator_.broadcast(std::as_writable_bytes(std::span(whole_)), rank);
+      shard.scatter(whole_, model_->parameters());
+    }
+    if (server_) server_->all_know();
+  }
+
   void begin(Worker& worker, const StepInput& input) {
     if (model_ == nullptr) {
       if (worker.optimiser().dense_steps() > 0) {
@@ -187,6 +192,7 @@ class ParameterServer final : public Algorithm {
   Worker* model_ = nullptr;  // this rank's, once it took a step
   std::uint64_t next_ = 0;
   bool rests_ = false;
+  int exceptions_ = std::uncaught_exceptions();
   std::vector<float> whole_;
   std::string remark_;
   std::unique_ptr<Server> server_;
