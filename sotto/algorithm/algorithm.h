@@ -119,6 +119,8 @@ struct AlgorithmEntry {
   // Why it cannot be had with these, in words; empty: it can. Null: with any.
   std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
   bool changes_peers = false;  // takes `topologies`
+  // Of replicated ones: whether all ranks that train wait for each other in every step; null: they do.
+  bool (*in_step)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
 };
 std::span<const AlgorithmEntry> algorithm_table();
 
@@ -130,6 +132,9 @@ const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view s
 
 // How many ranks, the first ones, compute no gradients; the others share out the data among themselves.
 int idle_ranks(std::string_view where, std::string_view sentence, int ranks);
+
+// Whether in each step all ranks train the same model, and wait for each other.
+bool all_in_step(std::string_view where, std::string_view sentence, int ranks);
 
 // ConfigError where an algorithm on graphs cannot be had on this topology, with this mixing.
 void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,

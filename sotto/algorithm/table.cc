@@ -37,7 +37,7 @@ constexpr AlgorithmEntry table[] = {
      "Douillard et al., 2023 and 2025", false, true, false, help_diloco, make_diloco, "adamw"},
     {"parameter_server", "workers send gradients to servers, which make the steps and send the model back",
      "Li et al., OSDI 2014; Ho et al., NeurIPS 2013", true, false, false, help_parameter_server, make_parameter_server,
-     "auto", idle_parameter_server},
+     "auto", idle_parameter_server, "exponential", nullptr, false, parameter_server_in_step},
 };
 
 const AlgorithmEntry& entry_of(const Sentence& sentence) {
@@ -70,6 +70,13 @@ int idle_ranks(std::string_view where, std::string_view sentence, int ranks) {
   const Sentence parsed = parse_sentence(where, sentence);
   const AlgorithmEntry& entry = entry_of(parsed);
   return entry.idle == nullptr ? 0 : entry.idle(parsed, parsed.calls.front(), ranks);
+}
+
+bool all_in_step(std::string_view where, std::string_view sentence, int ranks) {
+  const Sentence parsed = parse_sentence(where, sentence);
+  const AlgorithmEntry& entry = entry_of(parsed);
+  if (!entry.replicated || idle_ranks(where, sentence, ranks) > 0) return false;
+  return entry.in_step == nullptr || entry.in_step(parsed, parsed.calls.front(), ranks);
 }
 
 void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,

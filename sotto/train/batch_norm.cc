@@ -12,8 +12,7 @@ bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks) {
   if (model.buffers().empty()) {
     throw ConfigError(fmt::format("--average-batch-norm: {} has no batch-norm statistics", options.model));
   }
-  if (!algorithm_entry("--algorithm", options.algorithm).replicated ||
-      idle_ranks("--algorithm", options.algorithm, ranks) > 0) {
+  if (!all_in_step("--algorithm", options.algorithm, ranks)) {
     throw ConfigError(
         fmt::format("--average-batch-norm: `{}` has no step in which all ranks train the same model; "
                     "statistics are averaged for evaluation",

@@ -6,7 +6,7 @@
 namespace sotto {
 
 // Whether the ranks average batch-norm statistics in every step. ConfigError where that is asked for, and the model has
-// none, or the algorithm gives ranks models of their own, or some of the ranks none to train.
+// none, or the algorithm does not have all ranks train the same model, step by step together.
 bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks);
 
 }  // namespace sotto

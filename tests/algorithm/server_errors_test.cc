@@ -138,5 +138,18 @@ TEST(ServerErrors, SayWhatToDo) {
   });
 }
 
+TEST(ServerErrors, OnlySyncOfAllWorkersGoesStepByStep) {
+  const auto in_step = [](const char* sentence) { return all_in_step("test", sentence, 3); };
+  EXPECT_TRUE(in_step("sync"));
+  EXPECT_FALSE(in_step("local"));
+  for (const char* one : {"parameter_server", "parameter_server(servers=2)", "parameter_server(gradients=3)"}) {
+    EXPECT_TRUE(in_step(one)) << one;
+  }
+  for (const char* one : {"parameter_server(mode=async)", "parameter_server(mode=stale)",
+                          "parameter_server(gradients=2)", "parameter_server(dedicated=true)"}) {
+    EXPECT_FALSE(in_step(one)) << one;
+  }
+}
+
 }  // namespace
 }  // namespace sotto

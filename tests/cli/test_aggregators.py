@@ -92,8 +92,10 @@ def test_what_does_not_fit_is_refused(run, flags, words):
     assert job.status == 2 and words in job.err, job.err
 
 
-def test_statistics_are_those_of_one_model(run):
-    job = run("train", *RESNET, "--ranks", 2, "--average-batch-norm", "--algorithm", "local", "--dry-run")
+@pytest.mark.parametrize("algorithm", ["local", "parameter_server(mode=async)", "parameter_server(mode=stale)",
+                                       "parameter_server(gradients=1)", "parameter_server(dedicated=true)"])  # fmt: skip
+def test_statistics_are_those_of_one_model(run, algorithm):
+    job = run("train", *RESNET, "--ranks", 2, "--average-batch-norm", "--algorithm", algorithm, "--dry-run")
     assert job.status == 2 and "no step in which all ranks train the same model" in job.err, job.err
 
 

@@ -221,4 +221,8 @@ int idle_parameter_server(const Sentence& sentence, const Call& call, int ranks)
   return plan_of(read(sentence, call), sentence, call, ranks).first_worker();
 }
 
+bool parameter_server_in_step(const Sentence& sentence, const Call& call, int ranks) {
+  return plan_of(read(sentence, call), sentence, call, ranks).in_step();
+}
+
 }  // namespace sotto

@@ -17,5 +17,7 @@ std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const
 std::string help_parameter_server();
 // With dedicated servers: they are the first ranks.
 int idle_parameter_server(const Sentence& sentence, const Call& call, int ranks);
+// Every update is of all workers.
+bool parameter_server_in_step(const Sentence& sentence, const Call& call, int ranks);
 
 }  // namespace sotto
