@@ -81,6 +81,9 @@ class Stepper::Impl final : public Worker {
 
   void end() {
     check();
+    if (!thread_.in_the_middle()) {
+      throw ConfigError("no step has begun that could end: the post hooks of the optimizer ran without its pre hooks");
+    }
     guarded([this] { model_.read(moved_); });
     thread_.go_on();
     check();

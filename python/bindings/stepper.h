@@ -36,7 +36,8 @@ class Stepper {
   // Before the loop's optimiser takes its step, and where starts_early() before the gradient is computed, too; what is
   // on its way then travels meanwhile. Of several calls the first counts. `lr` is the optimiser's.
   void begin(double lr);
-  // The optimiser has taken its step: the parameters become what the algorithm makes of it.
+  // The optimiser has taken its step: the parameters become what the algorithm makes of it. ConfigError where none has
+  // begun.
   void end();
   bool starts_early() const;
 

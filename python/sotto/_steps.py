@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import FrameType
 from typing import Any
 
 import torch
@@ -67,6 +69,7 @@ class Steps:
         self._tensors = [p for _, p in parameters]
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
+        self._stepping: FrameType | None = None  # the call of optimizer.step() whose step it is
         remember(owner, self.stepper)
         start_alike(module, wanted)
         self._follow(optimizer)
@@ -99,21 +102,41 @@ class Steps:
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
         if optimizer is not None:  # which keeps this alive
-            optimizer.register_step_pre_hook(lambda stepping, *_: self._begin(stepping))
-            optimizer.register_step_post_hook(lambda *_: self.stepper.end())
+            optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1)))
+            optimizer.register_step_post_hook(lambda *_: self._leave(sys._getframe(1)))
             return
         me = weakref.ref(self)
 
         def before(stepping: torch.optim.Optimizer, *_: Any) -> None:
             if (this := me()) is not None and this._is_followed(stepping):
-                this._begin(stepping)
+                this._enter(stepping, sys._getframe(1))
 
         def after(stepping: torch.optim.Optimizer, *_: Any) -> None:
             if (this := me()) is not None and this._is_followed(stepping):
-                this.stepper.end()
+                this._leave(sys._getframe(1))
 
         for handle in (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)):
             weakref.finalize(self, handle.remove)
+
+    # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
+    # that of its base: the outermost call is the step. One that raised never came to its post hooks, so calls are not
+    # counted: it is over when it is no longer on the stack.
+
+    def _enter(self, optimizer: torch.optim.Optimizer, call: FrameType) -> None:
+        if not self._is_within_step(call):
+            self._begin(optimizer)
+            self._stepping = call
+
+    def _leave(self, call: FrameType) -> None:
+        if not self._is_within_step(call):
+            self._stepping = None
+            self.stepper.end()
+
+    def _is_within_step(self, call: FrameType) -> bool:
+        outer = call.f_back if self._stepping is not None else None
+        while outer is not None and outer is not self._stepping:
+            outer = outer.f_back
+        return outer is not None
 
     def _moves(self, optimizer: torch.optim.Optimizer) -> bool:
         return any(id(p) in self._own for group in optimizer.param_groups for p in group["params"])

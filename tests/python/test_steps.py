@@ -166,6 +166,14 @@ def test_loops_of_all_kinds(trio):
         assert plain == fancy
 
 
+@pytest.mark.parametrize("how", ["local", "d_psgd", "push_sum"])
+def test_optimizers_that_call_the_step_of_their_base(trio, how):
+    """torch then runs hooks twice a step, one pair within the other."""
+    for plain, nested, said in trio.values("nested_steps", how=how):
+        assert plain == nested
+        assert said == ["no gradients today", "no step has begun that could end"]
+
+
 def test_weights_that_were_changed_by_hand(trio):
     """Before the first step they are the start; behind one they belong to the next."""
     line = np.linspace(-1, 1, 5)

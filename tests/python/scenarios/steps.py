@@ -161,6 +161,35 @@ def loops():
     return digests
 
 
+class Derived(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def nested_steps(how):
+    """Parameters behind steps of SGD, and of one derived from it, of which one step raises within; and what was said."""
+    ends, said = [], []
+    for kind in (torch.optim.SGD, Derived):
+        module = Point()
+        optimizer = kind(module.parameters(), LR)
+        owner, model = wrap(module, how, optimizer)
+        for step in range(4):
+            if step == 2 and kind is Derived:
+                try:
+                    optimizer.step(lambda: {}["no gradients today"])
+                except KeyError as error:
+                    said.append(error.args[0])
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+        ends.append(module.p.tolist())
+    try:
+        owner._steps.stepper.end()
+    except sotto.ConfigError as error:
+        said.append(str(error)[:len("no step has begun that could end")])
+    return [*ends, said]
+
+
 def weights_changed_by_hand():
     """A clamp behind each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
     module = Point()
