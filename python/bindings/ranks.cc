@@ -89,6 +89,7 @@ void bind_ranks(py::module_& module) {
       .def("starts_early", &Stepper::starts_early)
       .def("agree", &Stepper::agree, Released())
       .def("show_mean", &Stepper::show_mean, Released())
+      .def("show_own", &Stepper::show_own, Released())
       .def("mean", &Stepper::mean, Released())
       .def("identity", &Stepper::identity)
       .def("rank", &Stepper::rank)

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <limits>
+#include <utility>
 
 #include "python/bindings/agreement.h"
 #include "python/bindings/argument_names.h"
@@ -71,6 +72,7 @@ class Stepper::Impl final : public Worker {
 
   void begin(double lr) {
     check();
+    require_own_model();
     if (thread_.in_the_middle()) return;
     guarded([this] { look(); });
     fresh_ = false;
@@ -94,6 +96,7 @@ class Stepper::Impl final : public Worker {
 
   void agree() {
     idle();
+    require_own_model();
     look();
     fresh_ = false;
     guarded([this] { algorithm_->agree(*this); });
@@ -102,11 +105,21 @@ class Stepper::Impl final : public Worker {
 
   void show_mean() {
     idle();
+    require_own_model();
     guarded([this] {
       model_.read(moved_);
+      std::vector<float> own = moved_;
       aggregate(moved_, Op::avg, *communicator_);
       model_.write(moved_);
+      own_ = std::move(own);
     });
+  }
+
+  // Whatever failed since then.
+  void show_own() {
+    if (own_.empty()) return;
+    const std::vector<float> own = std::exchange(own_, {});
+    model_.write(own);
   }
 
   at::Tensor mean(const at::Tensor& tensor) {
@@ -132,6 +145,7 @@ class Stepper::Impl final : public Worker {
     std::vector<float> parameters(shown_.size());
     std::exception_ptr refusal;
     try {
+      require_own_model();
       made = make();
       made->enter(step);
       StateRestorer restorer(values);
@@ -250,6 +264,12 @@ class Stepper::Impl final : public Worker {
     guarded([this] { algorithm_->rest(); });
   }
 
+  // Of what the model shows in place of it, nothing may become a step or be lost.
+  void require_own_model() const {
+    if (own_.empty()) return;
+    throw ConfigError("the module shows the mean of all ranks' models; train outside of `with .. average():`");
+  }
+
   // Before the first step parameters may have been loaded since the module was wrapped.
   void look() {
     if (fresh_) model_.read(shown_);
@@ -282,6 +302,7 @@ class Stepper::Impl final : public Worker {
   std::shared_ptr<Communicator> communicator_;
   std::vector<float> shown_;  // what the model's parameters are, but for this step of the loop's optimiser
   std::vector<float> moved_;  // what that made of them
+  std::vector<float> own_;    // what they are while the mean is shown; else empty
   Followed followed_;
   std::unique_ptr<Algorithm> algorithm_;
   StepInput input_;
@@ -303,6 +324,7 @@ void Stepper::end() { impl_->end(); }
 bool Stepper::starts_early() const { return impl_->starts_early(); }
 void Stepper::agree() { impl_->agree(); }
 void Stepper::show_mean() { impl_->show_mean(); }
+void Stepper::show_own() { impl_->show_own(); }
 at::Tensor Stepper::mean(const at::Tensor& tensor) { return impl_->mean(tensor); }
 AveragerStats Stepper::stats() const { return impl_->stats(); }
 std::string Stepper::methods() const { return impl_->methods(); }

@@ -44,8 +44,10 @@ class Stepper {
   // All below: between steps, ConfigError otherwise.
   // Collective: all ranks get the exact mean model, with what is on its way, and go on from there.
   void agree();
-  // Collective: the parameters become the mean of those of all ranks. The caller puts them back before the next step.
+  // Collective: the parameters become the mean of those of all ranks, until show_own() puts this rank's back: no step,
+  // agree(), load() or second mean before.
   void show_mean();
+  void show_own();
   // Collective: the mean of a tensor of floats over all ranks, on the CPU.
   at::Tensor mean(const at::Tensor& tensor);
 

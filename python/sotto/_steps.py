@@ -66,7 +66,6 @@ class Steps:
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
         self._module = module
-        self._tensors = [p for _, p in parameters]
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
         self._stepping: FrameType | None = None  # the call of optimizer.step() whose step it is
@@ -83,15 +82,16 @@ class Steps:
 
     @contextlib.contextmanager
     def average(self) -> Iterator[None]:
-        tensors = [*self._tensors, *self._statistics()]
+        tensors = self._statistics()
         own = [tensor.detach().clone() for tensor in tensors]
         self.stepper.show_mean()
-        self._average_statistics()
         self._averaged = True
         try:
+            self._average_statistics()
             yield
         finally:
             self._averaged = False
+            self.stepper.show_own()
             with torch.no_grad():
                 for tensor, values in zip(tensors, own):
                     tensor.copy_(values)
@@ -155,8 +155,6 @@ class Steps:
         return True
 
     def _begin(self, optimizer: torch.optim.Optimizer | None) -> None:
-        if self._averaged:
-            raise ConfigError("the module shows the mean of all ranks' models; train outside of `with .. average():`")
         self._require_own_parameters()
         self.stepper.begin(float(optimizer.param_groups[0].get("lr", 0.0)) if optimizer is not None else 0.0)
 

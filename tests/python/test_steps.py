@@ -174,6 +174,12 @@ def test_optimizers_that_call_the_step_of_their_base(trio, how):
         assert said == ["no gradients today", "no step has begun that could end"]
 
 
+def test_what_the_mean_model_forbids(trio):
+    for said, before, after, again in trio.values("within_average"):
+        assert [text for text in said if "average()" in text] == said and len(said) == 4
+        assert before == after == again
+
+
 def test_weights_that_were_changed_by_hand(trio):
     """Before the first step they are the start; behind one they belong to the next."""
     line = np.linspace(-1, 1, 5)

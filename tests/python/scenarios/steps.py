@@ -161,6 +161,28 @@ def loops():
     return digests
 
 
+def within_average():
+    """What is said to that which would take the mean for this rank's own; and that a state is of the own one."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    local = sotto.LocalSGD(module, optimizer, every=4)
+    learned, said = local.state_dict(), []
+    for _ in range(3):
+        module().backward()
+        optimizer.step()
+    before = module.p.tolist()
+    with local.average():
+        for call in (local.average().__enter__, local.agree, lambda: local.load_state_dict(learned), optimizer.step):
+            try:
+                call()
+            except sotto.ConfigError as error:
+                said.append(str(error))
+        state = local.state_dict()
+    after = module.p.tolist()
+    local.load_state_dict(state)
+    return [said, before, after, module.p.tolist()]
+
+
 class Derived(torch.optim.SGD):
     def step(self, closure=None):
         return super().step(closure)
