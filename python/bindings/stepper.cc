@@ -200,6 +200,7 @@ class Stepper::Impl final : public Worker {
   }
 
   bool starts_early() const { return algorithm_->starts_early(); }
+  bool failed() const { return error_ != nullptr; }
   const Communicator& communicator() const { return *communicator_; }
   std::uint64_t step() const { return step_; }
 
@@ -322,6 +323,7 @@ Stepper::~Stepper() = default;
 void Stepper::begin(double lr) { impl_->begin(lr); }
 void Stepper::end() { impl_->end(); }
 bool Stepper::starts_early() const { return impl_->starts_early(); }
+bool Stepper::failed() const { return impl_->failed(); }
 void Stepper::agree() { impl_->agree(); }
 void Stepper::show_mean() { impl_->show_mean(); }
 void Stepper::show_own() { impl_->show_own(); }

@@ -40,6 +40,7 @@ class Stepper {
   // begun.
   void end();
   bool starts_early() const;
+  bool failed() const;  // for good
 
   // All below: between steps, ConfigError otherwise.
   // Collective: all ranks get the exact mean model, with what is on its way, and go on from there.

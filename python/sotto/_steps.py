@@ -20,6 +20,9 @@ from sotto._meeting import group_of, meeting, start_alike
 from sotto._state import remember
 
 
+_all: weakref.WeakSet[Steps] = weakref.WeakSet()
+
+
 class Steps:
     """Runs an algorithm of `sotto train` behind each step of an optimizer of torch: of the one that was given, or of the
     first one that takes a step of the module's parameters."""
@@ -53,6 +56,8 @@ class Steps:
             self._own = {id(p): name for name, p in parameters}
             if optimizer is not None and not self._moves(optimizer):
                 raise ConfigError("the optimizer has no parameter of the module")
+            if optimizer is not None:
+                self._require_alone(optimizer)
             sentence = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
                                    'a sentence, such as "push_sum(overlap=true)"')
             if on_graphs and not _C.gossips(sentence):
@@ -71,7 +76,11 @@ class Steps:
         self._stepping: FrameType | None = None  # the call of optimizer.step() whose step it is
         remember(owner, self.stepper)
         start_alike(module, wanted)
+        for other in self._others():
+            if other._is_over():
+                other._unfollow()
         self._follow(optimizer)
+        _all.add(self)
 
     def before_forward(self) -> None:
         """What is to be on its way while the gradient is computed leaves."""
@@ -102,8 +111,9 @@ class Steps:
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:
         if optimizer is not None:  # which keeps this alive
-            optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1)))
-            optimizer.register_step_post_hook(lambda *_: self._leave(sys._getframe(1)))
+            self._hooks = [
+                optimizer.register_step_pre_hook(lambda stepping, *_: self._enter(stepping, sys._getframe(1))),
+                optimizer.register_step_post_hook(lambda *_: self._leave(sys._getframe(1)))]
             return
         me = weakref.ref(self)
 
@@ -115,8 +125,26 @@ class Steps:
             if (this := me()) is not None and this._is_followed(stepping):
                 this._leave(sys._getframe(1))
 
-        for handle in (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)):
+        self._hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        for handle in self._hooks:
             weakref.finalize(self, handle.remove)
+
+    def _unfollow(self) -> None:
+        for handle in self._hooks:
+            handle.remove()
+
+    def _others(self) -> list[Steps]:
+        """That mix parameters of the module, too."""
+        return [other for other in _all if other is not self and not other._own.keys().isdisjoint(self._own)]
+
+    def _is_over(self) -> bool:
+        return self.stepper.failed() or any(place.get(key) is not p for place, key, p, _ in self._places)
+
+    def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
+        for other in self._others():
+            if other._optimizer is not None and other._optimizer() is optimizer and not other._is_over():
+                raise ConfigError(f"models are mixed behind the steps of this {type(optimizer).__name__} already; make a new "
+                                  "optimizer, or drop what wraps the module now")
 
     # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
     # that of its base: the outermost call is the step. One that raised never came to its post hooks, so calls are not
@@ -151,6 +179,7 @@ class Steps:
             raise ConfigError(
                 f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
                 "parameters; say behind which one models are to be mixed: optimizer=")
+        self._require_alone(optimizer)
         self._optimizer = weakref.ref(optimizer)
         return True
 

@@ -57,6 +57,17 @@ def test_ranks_that_load_differently(pair, what, why):
         assert "rank 1 refuses its state" in other
 
 
+def test_one_optimizer_wrapped_twice(pair):
+    for said, others, both in pair.values("wrapped_twice"):
+        assert all("mixed behind the steps of this SGD already" in text for text in said) and len(said) == 2
+        assert others == [1, 1] and both == [2, 2]
+
+
+def test_wrapping_anew_after_a_failure(pair):
+    for failed, steps, end in pair.values("wrapped_anew"):
+        assert failed and steps == 2 and end == pytest.approx(end[:1] * 3)
+
+
 def test_bad_calls(trio):
     wanted = {
         "algorithm": "did you mean `push_sum`?",

@@ -66,6 +66,50 @@ def refused_by_one(what):
     return [said, points("push_sum", 2)[-1] is not None]
 
 
+def wrapped_twice():
+    """What a second wrapper of the same optimizer says, told of it and not; steps of two that share it in peace."""
+    said, point = [], Point()
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    local = sotto.LocalSGD(point, optimizer)
+    try:
+        sotto.DiLoCo(point, optimizer)
+    except sotto.ConfigError as error:
+        said.append(str(error))
+    unsaid = sotto.GossipDataParallel(point)
+    try:
+        optimizer.step()
+    except sotto.ConfigError as error:
+        said.append(str(error))
+    del unsaid
+    optimizer.step()
+    points = [Point(), Point(3)]
+    both = torch.optim.SGD([p for point in points for p in point.parameters()], LR)
+    owners = [sotto.LocalSGD(point, both) for point in points]
+    for _ in range(2):
+        both.step()
+    return [said, [local.stats().steps] * 2, [owner.stats().steps for owner in owners]]
+
+
+def wrapped_anew():
+    """The same module and optimizer, once the first wrapper has failed on all."""
+    point = Point(3)
+    optimizer = torch.optim.SGD(point.parameters(), LR)
+    first = sotto.LocalSGD(point, optimizer, every=1, timeout=60)
+    point.p.grad = torch.full((3,), float("nan"))
+    failed = False
+    try:
+        optimizer.step()
+    except sotto.Error:
+        failed = True
+    with torch.no_grad():
+        point.p.fill_(1.0)
+    second = sotto.LocalSGD(point, optimizer, every=1)
+    for _ in range(2):
+        point.p.grad = torch.full((3,), 1.0 + dist.get_rank())
+        optimizer.step()
+    return [failed, second.stats().steps, point.p.tolist()]
+
+
 def loads_differently(what):
     """What each rank says when they do not load alike; then the ones that can, go on."""
     net, optimizer, owner, model = network("push_sum", timeout=600)
