@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "python/bindings/agreement.h"
@@ -19,6 +23,9 @@
 
 namespace sotto::python {
 namespace {
+
+// In a state, beside what the last step left: what they have become since, if anything.
+constexpr std::string_view changed_parameters = "parameters, changed since";
 
 std::vector<BucketPlan> planned(const Layout& layout, std::size_t bytes) {
   auto plans = plan_buckets(layout, bytes);
@@ -99,8 +106,15 @@ class Stepper::Impl final : public Worker {
     require_own_model();
     look();
     fresh_ = false;
-    guarded([this] { algorithm_->agree(*this); });
-    model_.write(shown_);
+    guarded([this] {
+      std::vector<float> by_hand = changes();  // which belong to the next step, and to the mean model
+      const bool changed = std::ranges::any_of(by_hand, [](float change) { return change != 0; });
+      const bool anywhere = !std::ranges::all_of(of_all_ranks(*communicator_, changed ? 1 : 0), std::logical_not());
+      if (anywhere) aggregate(by_hand, Op::avg, *communicator_);
+      algorithm_->agree(*this);
+      if (anywhere) std::ranges::transform(by_hand, shown_, by_hand.begin(), std::plus());
+      model_.write(anywhere ? by_hand : shown_);
+    });
   }
 
   void show_mean() {
@@ -132,17 +146,23 @@ class Stepper::Impl final : public Worker {
   StateValues state() {
     idle();
     look();
+    std::vector<float>& now = own_.empty() ? moved_ : own_;
+    if (own_.empty()) model_.read(now);
+    model_.layout().clear_padding(now);
     StateCollector collector;
     algorithm_->enter(step_);
     algorithm_->visit_state(collector);
     visit_vector(collector, "parameters", shown_);
+    if (!std::ranges::equal(std::as_bytes(std::span(now)), std::as_bytes(std::span(shown_)))) {
+      visit_vector(collector, changed_parameters, now);
+    }
     return collector.take();
   }
 
   void load(std::uint64_t step, const StateValues& values) {
     idle();
     std::unique_ptr<Algorithm> made;
-    std::vector<float> parameters(shown_.size());
+    std::vector<float> parameters(shown_.size()), now;
     std::exception_ptr refusal;
     try {
       require_own_model();
@@ -151,15 +171,17 @@ class Stepper::Impl final : public Worker {
       StateRestorer restorer(values);
       made->visit_state(restorer);
       visit_vector(restorer, "parameters", parameters);
-      restorer.finish();
       model_.layout().clear_padding(parameters);
+      now = parameters;
+      if (values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
+      restorer.finish();
     } catch (const Error&) {
       refusal = std::current_exception();
     }
     agree_to_load(step, refusal);
     algorithm_ = std::move(made);
     shown_ = std::move(parameters);
-    model_.write(shown_);
+    model_.write(now);
     step_ = step;
     fresh_ = false;
   }
@@ -273,7 +295,18 @@ class Stepper::Impl final : public Worker {
 
   // Before the first step parameters may have been loaded since the module was wrapped.
   void look() {
-    if (fresh_) model_.read(shown_);
+    if (!fresh_) return;
+    if (own_.empty()) return model_.read(shown_);
+    shown_ = own_;
+  }
+
+  // Of the parameters since the last step: how far the loop moved them by hand.
+  std::vector<float> changes() const {
+    std::vector<float> by_hand(shown_.size());
+    model_.read(by_hand);
+    std::ranges::transform(by_hand, shown_, by_hand.begin(), std::minus());
+    model_.layout().clear_padding(by_hand);
+    return by_hand;
   }
 
   // Who goes on alone would send what nobody expects.

@@ -130,6 +130,8 @@ def test_the_mean_model(quartet, how):
             assert agreed[rank] == pytest.approx(own.mean(0), abs=1e-5)
 
 
+HOWS_BY_HAND = [{"how": "push_sum", "topology": "complete"}, {"how": "d_psgd", "topology": "complete"},
+                {"how": "local", "every": 3}]
 RESUMED = [
     {"how": "push_sum", "topology": "exponential"}, {"how": "push_sum(overlap=true, synch_freq=2)", "topology": "star"},
     {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring", "codec": "topk(0.05) | qsgd(4)"},
@@ -185,6 +187,20 @@ def test_weights_that_were_changed_by_hand(trio):
     line = np.linspace(-1, 1, 5)
     for found in trio.values("weights_changed_by_hand"):
         assert found == pytest.approx(line + 1 + 1 + 1, abs=1e-5)  # 1, and the means of 0, 1, 2, twice
+
+
+@pytest.mark.parametrize("how", HOWS_BY_HAND, ids=str)
+def test_a_change_by_hand_is_kept_in_a_state(trio, how):
+    for straight, resumed, loaded, saved in trio.values("changed_by_hand_and_saved", **how):
+        assert straight == resumed and loaded == saved
+
+
+@pytest.mark.parametrize("how", HOWS_BY_HAND, ids=str)
+def test_all_agree_on_what_was_changed_by_hand(trio, how):
+    before, after, end = np.array(trio.values("changed_by_hand_and_agreed", **how)).swapaxes(0, 1)
+    assert np.array_equal(after[1:], after[:-1])
+    assert after[0] == pytest.approx(before.mean(0), abs=1e-5)
+    assert end.mean(0) == pytest.approx(before.mean(0), abs=1e-5)  # and it is counted once
 
 
 def test_local_steps_of_one_are_the_mean_gradient(trio):

@@ -228,6 +228,46 @@ def weights_changed_by_hand():
     return module.p.tolist()
 
 
+def changed_by_hand_and_saved(how, **options):
+    """A clamp behind a step, and a state behind that: where a run comes to that goes on, and one that loads it."""
+    ends = []
+    for resumes in (False, True):
+        module = Point()
+        optimizer = torch.optim.SGD(module.parameters(), LR)
+        owner, model = wrap(module, how, optimizer, **options)
+        if resumes:
+            sotto.load_state_dict(owner, state)
+            loaded = module.p.tolist()
+        else:
+            model().backward()
+            optimizer.step()
+            module.p.data.clamp_(-0.1 * dist.get_rank(), 0.2)
+            saved, state = module.p.tolist(), sotto.state_dict(owner)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+        ends.append(module.p.tolist())
+    return [*ends, loaded, saved]
+
+
+def changed_by_hand_and_agreed(how, **options):
+    """A change behind a step on ranks but 0, all agreed, and a step that leads nowhere."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    owner, model = wrap(module, how, optimizer, **options)
+    model().backward()
+    optimizer.step()
+    module.p.data.add_(dist.get_rank())
+    seen = [module.p.tolist()]
+    owner.agree()
+    seen.append(module.p.tolist())
+    optimizer.param_groups[0]["lr"] = 0.0
+    model().backward()
+    optimizer.step()
+    return [*seen, module.p.tolist()]
+
+
 def local_of_one(ranks):
     """LocalSGD(every=1) of plain SGD, the mean of gradients, and DDP: the largest difference of their parameters."""
     ends = []
