@@ -13,6 +13,18 @@
 #include "sotto/topology/table.h"
 
 namespace sotto::python {
+namespace {
+
+// What must be alike for values to meet those of the same place.
+std::string order_of(const at::Tensor& values) {
+  std::string text;
+  for (std::int64_t d = 0; d < values.dim(); ++d) {
+    text += fmt::format("{}:{} ", values.size(d), values.size(d) > 1 ? values.stride(d) : 0);
+  }
+  return text;
+}
+
+}  // namespace
 
 TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator)
     : options_(std::move(options)),
@@ -60,7 +72,7 @@ double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
   if (!own_memory) values = values.to(at::kCPU, at::kFloat, false, /*copy=*/true).contiguous();
   Gossiper& gossiper = gossiper_of(values);
   Hash mark;
-  mark.add(fmt::format("{}: {}", round_, values.numel()));
+  mark.add(fmt::format("{}: {}", round_, order_of(values)));
   communicator_->at_step(round_);
   communicator_->agree_on(mark.value(), "it mixes another tensor, or is in another round");
   GossipNote note{.weight = weight};

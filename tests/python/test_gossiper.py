@@ -32,8 +32,9 @@ def test_shapes_in_turn(pair):
         assert "wants a torch.Tensor" in said[3]
 
 
-def test_tensors_that_differ(start_ranks):
-    for failed in start_ranks(2).ask("gossiper_mixes_another_tensor"):
+@pytest.mark.parametrize("what", ["size", "shape", "strides"])
+def test_tensors_that_differ(pair, what):
+    for failed in pair.ask("gossiper_mixes_another_tensor", what=what):
         assert failed.kinds[0] == "CommError" and "it mixes another tensor" in str(failed)
 
 
