@@ -76,6 +76,11 @@ class Hook::Impl {
     thread_.post([this, job] { work(*job); });
   }
 
+  void refuse(const std::string& why) {
+    thread_.post([this, error = std::make_exception_ptr(ConfigError(why))] { fail(error); });
+    thread_.wait();
+  }
+
   void wait() {
     thread_.wait();
     if (cause_) std::rethrow_exception(cause_);
@@ -290,6 +295,7 @@ void Hook::check(const Parameters& parameters) {
 
 void Hook::offer(std::size_t parameter, const at::Tensor& gradient) { impl_->offer(parameter, gradient); }
 void Hook::wait() { impl_->wait(); }
+void Hook::refuse(const std::string& why) { impl_->refuse(why); }
 
 AveragerStats Hook::stats() const { return impl_->idle().stats(); }
 std::string Hook::methods() const { return impl_->idle().methods(); }

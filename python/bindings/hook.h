@@ -44,6 +44,8 @@ class Hook {
   // wait(), and is the mean after it.
   void offer(std::size_t parameter, const at::Tensor& gradient);
   void wait();
+  // In place of a gradient that cannot be taken: ends the step on all ranks.
+  void refuse(const std::string& why);
 
   AveragerStats stats() const;
   std::string methods() const;

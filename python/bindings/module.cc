@@ -198,7 +198,8 @@ PYBIND11_MODULE(_C, module) {
       .def("load", &load)
       .def("spread", &spread)
       .def("offer", &Hook::offer, Released())
-      .def("wait", &Hook::wait, Released());
+      .def("wait", &Hook::wait, Released())
+      .def("refuse", &Hook::refuse, Released());
   py::class_<sotto::Meeting, std::shared_ptr<sotto::Meeting>>(module, "Meeting")
       .def(py::init([](const Group& group) { return sotto::meet(*group); }), Released())
       .def("give_up", &sotto::Meeting::give_up, Released());

@@ -68,7 +68,7 @@ void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
   StateValues values;
   try {
     values = from_python(state);
-  } catch (const FileError&) {
+  } catch (...) {  // whatever Python throws
     const py::gil_scoped_release released;
     stepper.refuse_load();
     throw;

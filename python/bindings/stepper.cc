@@ -175,7 +175,7 @@ class Stepper::Impl final : public Worker {
       now = parameters;
       if (values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
       restorer.finish();
-    } catch (const Error&) {
+    } catch (...) {  // others wait for it, whatever it is
       refusal = std::current_exception();
     }
     agree_to_load(step, refusal);

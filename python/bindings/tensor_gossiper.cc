@@ -63,7 +63,17 @@ Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
 }
 
 double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
+  try {
+    return checked_mix(tensor, weight);
+  } catch (const std::exception& error) {
+    communicator_->give_up(error.what());
+    throw;
+  }
+}
+
+double TensorGossiper::checked_mix(const at::Tensor& tensor, double weight) {
   const PlainFloats floats;
+  communicator_->at_step(round_);
   codec_type(tensor);
   if (!(weight > 0) || !std::isfinite(weight)) throw ConfigError(fmt::format("weight={}: wants one above 0", weight));
   const bool own_memory =
@@ -73,19 +83,12 @@ double TensorGossiper::mix(const at::Tensor& tensor, double weight) {
   Gossiper& gossiper = gossiper_of(values);
   Hash mark;
   mark.add(fmt::format("{}: {}", round_, order_of(values)));
-  communicator_->at_step(round_);
   communicator_->agree_on(mark.value(), "it mixes another tensor, or is in another round");
   GossipNote note{.weight = weight};
   Phases unused;
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(round_)};
-  try {
-    gossiper.mix({values.data_ptr<float>(), static_cast<std::size_t>(values.numel())}, note, key, *communicator_,
-                 unused);
-  } catch (const std::exception& error) {
-    communicator_->give_up(error.what());
-    throw;
-  }
+  gossiper.mix({values.data_ptr<float>(), static_cast<std::size_t>(values.numel())}, note, key, *communicator_, unused);
   ++round_;
   if (!own_memory) tensor.detach().copy_(values);
   return note.weight;

@@ -29,7 +29,7 @@ class TensorGossiper {
   TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator);
 
   // One round for a tensor of float32, float16 or bfloat16, in place; returns its new weight. Collective among
-  // neighbours. ConfigError, NumericError for values that are not finite, CommError.
+  // neighbours. ConfigError, NumericError for values that are not finite, CommError; neighbours learn of each.
   double mix(const at::Tensor& tensor, double weight);
 
   const Communicator& communicator() const { return *communicator_; }
@@ -40,6 +40,7 @@ class TensorGossiper {
  private:
   Topology make_graph() const;
   Gossiper& gossiper_of(const at::Tensor& tensor);
+  double checked_mix(const at::Tensor& tensor, double weight);
 
   TensorGossiperOptions options_;
   std::shared_ptr<Communicator> communicator_;

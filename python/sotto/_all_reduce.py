@@ -98,9 +98,10 @@ class AllReduceDataParallel(torch.nn.Module):
             self._missing = set(range(len(self._parameters_of_ranks)))
             torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
         if index not in self._missing:
-            raise ConfigError(f"a second gradient of {self._parameters_of_ranks[index][0]} came before backward had all: with "
-                              "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the "
-                              "module anew")
+            why = (f"a second gradient of {self._parameters_of_ranks[index][0]} came before backward had all: with "
+                   "torch.utils.checkpoint say use_reentrant=False; after a backward that failed, wrap the module anew")
+            self._hook.refuse(why)
+            raise ConfigError(why)
         self._missing.discard(index)
         self._hook.offer(index, parameter.grad)
 

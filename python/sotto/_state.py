@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sotto import _C
-from sotto._errors import ConfigError, Error, FileError
+from sotto._errors import ConfigError, FileError
 
 FORMAT = 1
 
@@ -102,10 +102,11 @@ def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
     try:
         _check_state(stepper, state)
         _check_rank(stepper, state, "begin anew with the mean model, which average() shows")
-    except Error:
+        step, values = state["step"], dict(state["values"])
+    except Exception:
         stepper.refuse_load()
         raise
-    stepper.load(state["step"], dict(state["values"]))
+    stepper.load(step, values)
 
 
 def _load_hook(hook: _C.Hook, state: Any) -> None:

@@ -42,6 +42,12 @@ def test_a_gradient_of_another_shape(pair):
     assert other.kinds[0] == "CommError" and "rank 1" in str(other)
 
 
+def test_a_second_gradient_on_one_rank(pair):
+    other, bad = pair.ask("second_gradient")
+    assert bad.kinds[0] == "ConfigError" and "a second gradient of" in str(bad)
+    assert other.kinds[0] == "CommError" and str(bad) in str(other)
+
+
 def test_bad_calls(pair):
     wanted = {"codec": "did you mean `topk`?", "double": "of type Double", "frozen": "no parameter that is trained",
               "no module": "wants a torch.nn.Module, not int", "sparse": "makes sparse gradients",

@@ -38,6 +38,13 @@ def test_tensors_that_differ(pair, what):
         assert failed.kinds[0] == "CommError" and "it mixes another tensor" in str(failed)
 
 
+@pytest.mark.parametrize(("what", "why"), [("type", "cannot be encoded"), ("weight", "weight=0")])
+def test_what_one_rank_refuses(pair, what, why):
+    other, bad = pair.ask("gossiper_refuses", what=what)
+    assert bad.kinds[0] == "ConfigError" and why in str(bad)
+    assert other.kinds[0] == "CommError" and "rank 1" in str(other)
+
+
 @pytest.mark.parametrize("codec", ["none", "f16"])
 def test_another_denominator(trio, codec):
     for mean, double in trio.values("aggregate_by", codec=codec):

@@ -48,6 +48,7 @@ def test_what_one_rank_refuses(pair, what, why):
 @pytest.mark.parametrize(("what", "why"), [
     ("step", "the state of step"), ("other", "not the result of sotto.state_dict"), ("rank", "that of rank 0, and this is"),
     ("damaged", "push_sum.x has 3 values"), ("kind", "`push_sum.x` in the state is neither"),
+    ("no data", "meta"), ("lazy", "OSError: "),
     ("identity", "another compression"), ("ranks", "one of 7 ranks"),
 ])
 def test_ranks_that_load_differently(pair, what, why):

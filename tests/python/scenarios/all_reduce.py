@@ -68,6 +68,16 @@ def all_reduce_fails(how):
     (nn.functional.cross_entropy(model(x), y) * (math.nan if dist.get_rank() == 1 else 1)).backward()
 
 
+def second_gradient():
+    """Rank 1 has two of a layer in one backward; the others would wait for its first step."""
+    model = wrapped(timeout=600)
+    if dist.get_rank() == 0:
+        return backward(model, 0)
+    twice = lambda x: torch.utils.checkpoint.checkpoint(model.module.out, x, use_reentrant=True)
+    hidden = torch.ones(4, 32, requires_grad=True)
+    ((twice(hidden) + twice(hidden * 2)).sum() + model.module.extra.weight.sum()).backward()
+
+
 def all_reduce_errors():
     said = {}
 

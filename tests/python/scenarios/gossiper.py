@@ -48,6 +48,12 @@ def gossiper_mixes_another_tensor(what):
     gossiper.average(tensors[what] if dist.get_rank() == 1 else torch.ones(3, 2))
 
 
+def gossiper_refuses(what):
+    """Rank 1 calls with what cannot be mixed."""
+    gossiper, bad = sotto.Gossiper(topology="complete", timeout=600), dist.get_rank() == 1
+    gossiper.mix(torch.ones(3, dtype=torch.int32 if bad and what == "type" else None), 0.0 if bad and what == "weight" else 1.0)
+
+
 def aggregate_by(codec):
     """Sums over batches of several sizes, over the number of all examples."""
     rank = dist.get_rank()

@@ -1,5 +1,6 @@
 """What goes wrong where ranks have models of their own."""
 
+import collections
 import os
 
 import torch
@@ -110,6 +111,11 @@ def wrapped_anew():
     return [failed, second.stats().steps, point.p.tolist()]
 
 
+class Lazy(collections.UserDict):
+    def __getitem__(self, name):
+        raise OSError(f"{name} went away")
+
+
 def loads_differently(what):
     """What each rank says when they do not load alike; then the ones that can, go on."""
     net, optimizer, owner, model = network("push_sum", timeout=600)
@@ -121,13 +127,16 @@ def loads_differently(what):
     state = {"step": states[1 - bad], "other": {"a": 1} if bad else states[1],
              "rank": states[1] | ({"rank": 0} if bad else {}),
              "damaged": states[1] | ({"values": states[1]["values"] | {"push_sum.x": torch.zeros(3)}} if bad else {}),
+             "no data": states[1] | (
+                 {"values": states[1]["values"] | {"push_sum.x": torch.zeros(3, device="meta")}} if bad else {}),
+             "lazy": states[1] | ({"values": Lazy(states[1]["values"])} if bad else {}),
              "kind": states[1] | ({"values": states[1]["values"] | {"push_sum.x": "x"}} if bad else {}),
              "identity": states[1] | ({"identity": states[1]["identity"].replace("seed 1", "seed 2")} if bad else {}),
              "ranks": states[1] | ({"ranks": 7} if bad else {})}[what]
     said = ""
     try:
         sotto.load_state_dict(owner, state)
-    except sotto.Error as error:
+    except Exception as error:  # of any kind
         said = f"{type(error).__name__}: {error}"
     learn(model, optimizer, 2, 2)  # nothing was changed
     end = digest(net)
