@@ -138,14 +138,23 @@ int run(const Arguments& arguments) {
   if (!arguments.link.empty()) {
     communicator = make_shaped(std::move(communicator), parse_links("--link", arguments.link, world.size));
   }
-  const ImageShape shape = std::ranges::find(model_table(), arguments.model, &ModelEntry::name)->shape;
-  const auto model = make_model("--model", arguments.model, shape, 10, 1);
+  const auto entry = std::ranges::find(model_table(), arguments.model, &ModelEntry::name);
+  const ImageShape shape = entry == model_table().end() ? ImageShape{} : entry->shape;
+  const auto model = make_model("--model", arguments.model, shape, 10, 1);  // refuses a name that it does not know
   const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
   const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
   Sleeper worker(*model, plan_buckets(model->layout(), bytes), world.rank, compute);
   const auto algorithm =
       make_algorithm("--algorithm", arguments.algorithm, arguments.options, worker.buckets(), *communicator);
 
+  const auto traffic = [&] {  // mailboxes included
+    Traffic all = communicator->traffic();
+    const Traffic mail = algorithm->traffic();
+    all.bytes_sent += mail.bytes_sent;
+    all.bytes_received += mail.bytes_received;
+    all.messages_sent += mail.messages_sent;
+    return all;
+  };
   std::vector<double> seconds, encode, network, decode, wait;
   Traffic before;
   Timer lap, total;
@@ -154,7 +163,7 @@ int run(const Arguments& arguments) {
     if (step == arguments.warm) {
       algorithm->rest();
       communicator->barrier();
-      before = communicator->traffic();
+      before = traffic();
       lap.lap();
       first = total.seconds();
     }
@@ -169,7 +178,7 @@ int run(const Arguments& arguments) {
   }
   algorithm->rest();
   const double all = total.seconds() - first;
-  const Traffic after = communicator->traffic();
+  const Traffic after = traffic();
   const auto steps = static_cast<double>(arguments.steps);
   fmt::print(
       "{{\"rank\": {}, \"seconds\": {:.6f}, \"mean_seconds\": {:.6f}, \"encode\": {:.6f}, \"network\": {:.6f}, "

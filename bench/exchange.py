@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What exchanges cost on slow links, beside what the link itself needs; and what is left of it behind computing.
 
-    python bench/exchange.py --program build/release/bin/bench_exchange                    every table: about 40 minutes
+    python bench/exchange.py --program build/release/bin/bench_exchange                    every table
     python bench/exchange.py --program ... exchange --ranks 4 --link 100mbit --model lenet  one cell of one table
 
 Ranks in network namespaces, joined by links that `tc` limits in each direction (bench/cable.py). Gradients are made and
@@ -33,6 +33,7 @@ EXCHANGES = {  # by name: flags
     "scatter_reduce, qsgd(4)": ["--codec", "qsgd(4)", "--aggregator", "scatter_reduce"],
     "gather, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "gather"],
     "scatter_reduce, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "scatter_reduce"],
+    "sparse, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "sparse"],
     "push_sum": ["--algorithm", "push_sum", "--topology", "exponential"],
 }
 HIDDEN = ["all_reduce", "scatter_reduce, qsgd(4)", "push_sum"]
@@ -109,7 +110,7 @@ def order(arguments):
 def slow(arguments):
     contenders = {"all-reduce": EXCHANGES["all_reduce"], "push_sum": EXCHANGES["push_sum"],
                   "parameter_server, asynchronous": ["--algorithm", "parameter_server(mode=async)"],
-                  "ad_psgd": ["--algorithm", "ad_psgd", "--topology", "bipartite"]}  # fmt: skip
+                  "ad_psgd": ["--algorithm", "ad_psgd", "--topology", "bipartite_exponential"]}  # fmt: skip
     head("link, model, ranks", "algorithm", "alone, ms a step", "beside a slow rank, ms", "of the steps kept")
     for link, model, ranks in cells(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
