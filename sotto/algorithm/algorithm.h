@@ -106,10 +106,10 @@ struct AlgorithmEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool replicated;        // all ranks have the same parameters after each step and rest()
-  bool uses_aggregator;   // `aggregator` and `phases`
-  bool uses_topology;     // `topology` and `mixing`
-  std::string (*help)();  // one line an option
+  bool replicated = false;       // all ranks have the same parameters after each step and rest()
+  bool uses_aggregator = false;  // `aggregator` and `phases`
+  bool uses_topology = false;    // `topology` and `mixing`
+  std::string (*help)();         // one line an option
   std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
   std::string_view optimiser = "auto";  // that it is published with; "auto": any
