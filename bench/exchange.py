@@ -7,8 +7,11 @@
 Ranks in network namespaces, joined by links that `tc` limits in each direction (bench/cable.py). Gradients are made and
 computing is sleeping, so that more ranks than cores do not slow each other down. Needs root and iproute2.
 
-    exchange  nothing is computed: a step is its exchange, in one bucket, beside its bytes over the rate of the link
+    exchange  nothing is computed: a step is its exchange, in one bucket. Its time on the network is compared with its bytes
+              over the rate of the link and a latency for each of its rounds, and with plain sockets that send as many
+              bytes as all_reduce round the same ring
     hidden    computing takes as long as twice the exchange: the share of the exchange that it hides
+    priority  sync, and sync(priority=need), computing half as long as the exchange, and as long
     order     all-reduce, SGP and OSGP, computing as long as the dense exchange
     slow      rank 1 computes three times as long: steps of the other ranks, beside those without
     emulated  --link in place of tc: how far its times are from those of the real link
@@ -17,8 +20,12 @@ computing is sleeping, so that more ranks than cores do not slow each other down
 import argparse
 import itertools
 import json
+import os
+import socket
 import statistics
 import sys
+import threading
+import time
 
 from cable import Cable, CableError
 
@@ -26,6 +33,7 @@ WHOLE = ["--bucket-kib", 1 << 20]
 RATES = {"10mbit": 10e6, "100mbit": 100e6, "1gbit": 1e9}
 LINKS = {"100mbit": [2, 4, 8], "1gbit": [2, 4]}
 MODELS = ["lenet", "resnet18"]
+PARAMETERS = {"lenet": 431_080, "resnet18": 11_173_962}  # with one channel, and with three
 EXCHANGES = {  # by name: flags
     "all_reduce": ["--codec", "none", "--aggregator", "all_reduce"],
     "all_reduce, f16": ["--codec", "f16", "--aggregator", "all_reduce"],
@@ -36,6 +44,9 @@ EXCHANGES = {  # by name: flags
     "sparse, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "sparse"],
     "push_sum": ["--algorithm", "push_sum", "--topology", "exponential"],
 }
+# Rounds that cannot but follow one another, beside the one that tells who was asked to stop, which push_sum has not.
+ROUNDS = {"all_reduce": lambda ranks: 2 * (ranks - 1) + 1, "scatter_reduce": lambda ranks: 3, "sparse": lambda ranks: 5,
+          "gather": lambda ranks: 2, "push_sum": lambda ranks: 1}  # fmt: skip
 HIDDEN = ["all_reduce", "scatter_reduce, qsgd(4)", "push_sum"]
 
 
@@ -44,6 +55,58 @@ def measure(program, ranks, link, model, steps, *flags, emulated=False):
     with Cable(None if emulated else link, ranks) as cable:
         printed = cable.run(program, "--model", model, "--steps", steps, *(["--link", link] if emulated else []), *flags)
     return [json.loads(text.splitlines()[-1]) for text in printed]
+
+
+class Ring:
+    """One rank of a ring of plain sockets: what a link and this machine's kernel do without any of our code."""
+
+    def __init__(self, rank, ranks):
+        self.listening = socket.create_server((f"10.0.0.{rank + 1}", 29600))
+        address = (f"10.0.0.{(rank + 1) % ranks + 1}", 29600)
+        for _ in range(300):
+            try:
+                self.ahead = socket.create_connection(address)
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.1)
+        self.behind = self.listening.accept()[0]
+        for end in (self.ahead, self.behind):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def turn(self, data, room):
+        """Sends `data` ahead while as much comes from behind."""
+        sending = threading.Thread(target=self.ahead.sendall, args=(data,))
+        if len(data) > 1000:
+            sending.start()
+        else:
+            self.ahead.sendall(data)
+        view = memoryview(room)
+        while view:
+            view = view[self.behind.recv_into(view) :]
+        if len(data) > 1000:
+            sending.join()
+
+    def seconds(self, size, rounds, times):
+        data, room, all = bytes(size), bytearray(size), []
+        for _ in range(times):
+            begin = time.perf_counter()
+            for _ in range(rounds):
+                self.turn(data, room)
+            all.append(time.perf_counter() - begin)
+        return statistics.median(all[1:])
+
+
+def sockets(link, ranks, size, times):
+    """Seconds of an all-reduce of so many bytes round the ring, and of a round that sends next to nothing."""
+    with Cable(link, ranks) as cable:
+        printed = cable.run(sys.executable, __file__, "--ring", size // ranks, 2 * (ranks - 1), times)
+    return (max(values) for values in zip(*(json.loads(text) for text in printed)))
+
+
+def run_ring(size, rounds, times):
+    ring = Ring(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    small = ring.seconds(8, 1, 200)
+    print(json.dumps([ring.seconds(size, rounds, times), small]))
 
 
 def slowest(lines, key="seconds"):
@@ -70,17 +133,23 @@ def cells(arguments):
 
 
 def exchange(arguments):
-    head("link, model, ranks", "exchange", "received, KB", "step, ms", "bytes / rate, ms", "ratio")
+    head("link, model, ranks", "exchange", "received, KB", "step, ms", "network, ms", "bytes / rate + latency, ms", "ratio")
     for link, model, ranks in cells(arguments):
+        dense = 4 * PARAMETERS[model]
+        took, latency = sockets(link, ranks, dense, steps_for(model, link))
+        least = 8 * dense * 2 * (ranks - 1) / ranks / RATES[link] + 2 * (ranks - 1) * latency
+        print_row(f"{link}, {model}, {ranks}", "plain sockets, as all_reduce", f"{dense * 2 * (ranks - 1) / ranks / 1e3:.1f}", "",
+                  f"{took * 1e3:.2f}", f"{least * 1e3:.2f}", f"{took / least:.2f}")  # fmt: skip
         for name, flags in EXCHANGES.items():
             if arguments.only and name not in arguments.only:
                 continue
             lines = measure(arguments.program, ranks, link, model, steps_for(model, link), *WHOLE, *flags)
             received = slowest(lines, "bytes_received")
-            least = 8 * max(received, slowest(lines, "bytes_sent")) / RATES[link]
-            took = slowest(lines)
-            print_row(f"{link}, {model}, {ranks}", name, f"{received / 1e3:.1f}", f"{took * 1e3:.2f}", f"{least * 1e3:.2f}",
-                      f"{took / least:.2f}")  # fmt: skip
+            rounds = ROUNDS[name.split(",")[0]](ranks)
+            least = 8 * max(received, slowest(lines, "bytes_sent")) / RATES[link] + rounds * latency
+            took = slowest(lines, "network")
+            print_row(f"{link}, {model}, {ranks}", name, f"{received / 1e3:.1f}", f"{slowest(lines) * 1e3:.2f}", f"{took * 1e3:.2f}",
+                      f"{least * 1e3:.2f}", f"{took / least:.2f}")  # fmt: skip
 
 
 def hidden(arguments):
@@ -95,6 +164,18 @@ def hidden(arguments):
             left = max(0.0, worst["seconds"] - compute)
             print_row(f"{link}, {model}, {ranks}", name, f"{compute * 1e3:.1f}", f"{alone * 1e3:.1f}", f"{left * 1e3:.1f}",
                       f"{100 * (1 - left / alone):.0f} %")  # fmt: skip
+
+
+def priority(arguments):
+    head("link, model, ranks", "codec", "computing, ms", "exchange, ms", "ready first, ms", "needed first, ms", "ratio")
+    for link, model, ranks in cells(arguments):
+        for codec, share in itertools.product(("none", "qsgd(4)"), (0.5, 1)):
+            alone = slowest(measure(arguments.program, ranks, link, model, 5, "--codec", codec))
+            ready, need = (slowest(measure(arguments.program, ranks, link, model, 10, "--codec", codec, "--compute-ms",
+                                           share * alone * 1e3, "--algorithm", sentence), "mean_seconds")
+                           for sentence in ("sync", "sync(priority=need)"))  # fmt: skip
+            print_row(f"{link}, {model}, {ranks}", codec, f"{share * alone * 1e3:.0f}", f"{alone * 1e3:.0f}", f"{ready * 1e3:.0f}",
+                      f"{need * 1e3:.0f}", f"{ready / need:.2f}")  # fmt: skip
 
 
 def order(arguments):
@@ -132,15 +213,18 @@ def emulated(arguments):
                       f"{ratio:.2f}")  # fmt: skip
 
 
-TABLES = {"exchange": exchange, "hidden": hidden, "order": order, "slow": slow, "emulated": emulated}
+TABLES = {"exchange": exchange, "hidden": hidden, "priority": priority, "order": order, "slow": slow, "emulated": emulated}
 
 
 def main():
+    if sys.argv[1:2] == ["--ring"]:
+        run_ring(*map(int, sys.argv[2:]))
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="bench_exchange")
     parser.add_argument("table", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; all when left out")
     parser.add_argument("--link", action="append", choices=RATES)
-    parser.add_argument("--model", action="append")
+    parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--ranks", action="append", type=int)
     parser.add_argument("--only", action="append", choices=EXCHANGES, metavar="EXCHANGE", help=f"of {', '.join(EXCHANGES)}")
     parser.add_argument("--rounds", type=int, default=3, help="of `emulated`, of which the medians count")
