@@ -98,22 +98,32 @@ class Sleeper final : public Worker {
   std::span<float> gradient() override { return model_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     auto until = Clock::now();
-    const std::size_t all = made_.size();
-    // A third is forward; of backward each bucket takes its share.
-    sleep(until, seconds_ / 3);
+    // A third is forward; each tensor takes its share of either way.
+    for (std::size_t b = buckets_.size(); b-- > 0;) {
+      calls.needed(b);
+      until = std::max(until, Clock::now());
+      sleep(until, seconds_ / 3 * share(b));
+    }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Range range = buckets_[b].range;
-      sleep(until, seconds_ * 2 / 3 * static_cast<double>(range.end - range.begin) / static_cast<double>(all));
+      sleep(until, seconds_ * 2 / 3 * share(b));
       std::copy_n(made_.begin() + static_cast<std::ptrdiff_t>(range.begin), range.end - range.begin,
                   gradient().begin() + static_cast<std::ptrdiff_t>(range.begin));
-      ready(b);
+      calls.ready(b);
     }
     return 0;
   }
 
  private:
+  // Of a bucket in the computing. All tensors cost the same: where a network has more parameters, its images are
+  // smaller.
+  double share(std::size_t b) const {
+    return static_cast<double>(buckets_[b].last - buckets_[b].first) /
+           static_cast<double>(model_.layout().segments().size());
+  }
+
   static void sleep(Clock::time_point& until, double seconds) {
     until += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::this_thread::sleep_until(until);

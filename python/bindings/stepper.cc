@@ -70,7 +70,7 @@ class Stepper::Impl final : public Worker {
   std::span<float> gradient() override { return moved_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return followed_; }
-  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& /*ready*/) override {
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& /*calls*/) override {
     thread_.hand_back();
     return 0;
   }

@@ -51,7 +51,7 @@ class AutoAggregator final : public Aggregator {
     inner_->average(bucket, key, communicator, phases);
     if (linear_ || choice_ != open || parts_.ranks == 1) return;
     sent_.at(bucket.index) = static_cast<double>(communicator.traffic().bytes_sent - before);
-    if (bucket.index + std::size_t{1} == sent_.size()) choose(communicator);
+    if (++measured_ == sent_.size()) choose(communicator);
   }
 
   void visit_state(StateVisitor& visitor) override {
@@ -106,6 +106,7 @@ class AutoAggregator final : public Aggregator {
   bool linear_ = false;
   std::unique_ptr<Aggregator> inner_;
   std::vector<double> sent_;  // by bucket, in the first step
+  std::size_t measured_ = 0;  // so many of them
   std::uint64_t choice_ = open;
   std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // a rank and step; 0: not to be had
 };

@@ -39,7 +39,8 @@ std::string AutoCodec::remark() const {
 }
 
 void AutoCodec::average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) {
-  if (!chosen() && bucket.index == 0) begin_step(communicator);
+  if (!chosen() && step_ != key.step) begin_step(communicator);
+  step_ = key.step;
   current().average(bucket, key, communicator, phases);
 }
 
@@ -56,6 +57,7 @@ void AutoCodec::visit_state(StateVisitor& visitor) {
   }
   adopt();
   begun_ = -1;
+  step_.reset();
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!candidates_[i].aggregator) continue;
     ScopedState scope(visitor, candidates_[i].codec);

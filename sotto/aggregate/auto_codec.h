@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "sotto/aggregate/aggregator.h"
 
@@ -36,11 +38,12 @@ class AutoCodec final : public Aggregator {
   std::vector<Candidate> candidates_;
   int ranks_;
   std::function<double()> now_;
-  double begun_ = -1;           // when the current step began to send; negative: not known
-  std::uint64_t trial_ = 0;     // steps that were timed
-  std::vector<float> seconds_;  // of each
-  std::vector<float> medians_;  // of each candidate, mean over the ranks; once it is chosen
-  std::uint64_t choice_ = 0;    // 1 + number of the candidate
+  std::optional<std::uint32_t> step_;  // the current one
+  double begun_ = -1;                  // when it began to send; negative: not known
+  std::uint64_t trial_ = 0;            // steps that were timed
+  std::vector<float> seconds_;         // of each
+  std::vector<float> medians_;         // of each candidate, mean over the ranks; once it is chosen
+  std::uint64_t choice_ = 0;           // 1 + number of the candidate
 };
 
 std::string auto_codec_suits(const AggregatorParts& parts);

@@ -22,6 +22,16 @@ namespace sotto {
 class Mixing;
 class Topology;
 
+// What a worker calls as it computes, on its own thread.
+struct BucketCalls {
+  // The parameters of this bucket are about to be read in this step, or its gradient written; returns when they may be.
+  // For each bucket before the first one is ready.
+  std::function<void(std::size_t bucket)> needed = [](std::size_t) {};
+  // The gradient of this bucket is finished. In the order of bucket indices, which is about that in which backward
+  // comes to them; what nothing finished comes at the end.
+  std::function<void(std::size_t bucket)> ready = [](std::size_t) {};
+};
+
 // What an algorithm drives: one rank's model, data and optimiser as flat vectors.
 class Worker {
  public:
@@ -30,10 +40,8 @@ class Worker {
   virtual std::span<float> gradient() = 0;
   virtual std::span<const BucketPlan> buckets() const = 0;
   virtual Optimiser& optimiser() = 0;
-  // gradient() = gradient of this rank's mean loss over its batch of this step; returns the loss. `ready(b)` is called,
-  // in the order of bucket indices, as the gradient of bucket b is finished; buckets that nothing finished are reported
-  // at the end.
-  virtual double compute_gradient(std::uint64_t step, const std::function<void(std::size_t bucket)>& ready) = 0;
+  // gradient() = gradient of this rank's mean loss over its batch of this step; returns the loss.
+  virtual double compute_gradient(std::uint64_t step, const BucketCalls& calls) = 0;
 };
 
 struct StepInput {
@@ -73,6 +81,7 @@ class Algorithm {
   virtual std::optional<std::uint64_t> exchange_count() const { return std::nullopt; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
   virtual void enter(std::uint64_t step) = 0;
+  // Parameters may still be on their way when it returns, until the next one's needed(), or until rest().
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
   // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
   // behind the same of their steps.

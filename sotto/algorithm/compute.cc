@@ -7,10 +7,9 @@ Key key_of(const AlgorithmOptions& options, const Communicator& communicator, co
           static_cast<std::uint32_t>(input.step), input.lr};
 }
 
-double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step,
-                      const std::function<void(std::size_t bucket)>& ready) {
+double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls) {
   try {
-    return worker.compute_gradient(step, ready);
+    return worker.compute_gradient(step, calls);
   } catch (...) {
     try {
       thread.wait();

@@ -12,8 +12,6 @@ Key key_of(const AlgorithmOptions& options, const Communicator& communicator, co
 
 // Computes the gradient of a step, and returns its loss, while the thread goes on with what is on its way. When that
 // fails, its error is the one to report: not what it does to those exchanges, which are waited for.
-double compute_beside(
-    CommThread& thread, Worker& worker, std::uint64_t step,
-    const std::function<void(std::size_t bucket)>& ready = [](std::size_t) {});
+double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {});
 
 }  // namespace sotto

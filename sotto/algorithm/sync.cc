@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/sync_by_need.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -12,7 +13,11 @@ namespace sotto {
 namespace {
 
 struct SyncOptions {
-  void visit(OptionVisitor& /*visitor*/) {}
+  std::string priority = "ready";
+  void visit(OptionVisitor& v) {
+    v.option("priority", priority, "which bucket is exchanged first: that which is ready first, or is needed first",
+             {"ready", "need"});
+  }
 };
 
 class Sync final : public Algorithm {
@@ -23,7 +28,7 @@ class Sync final : public Algorithm {
         communicator_(communicator),
         aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
-        ready_([this](std::size_t bucket) { on_ready(bucket); }),
+        calls_{.ready = [this](std::size_t bucket) { on_ready(bucket); }},
         ready_at_(buckets_.size()) {}
 
   std::string_view name() const override { return "sync"; }
@@ -46,7 +51,7 @@ class Sync final : public Algorithm {
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
 
     Timer lap;
-    report_.loss = compute_beside(thread_, worker, input.step, ready_);
+    report_.loss = compute_beside(thread_, worker, input.step, calls_);
     while (posted_ < buckets_.size()) post(posted_);
     report_.compute = lap.lap();
     thread_.wait();
@@ -94,7 +99,7 @@ class Sync final : public Algorithm {
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
   Phased aggregator_;
-  std::function<void(std::size_t)> ready_;
+  BucketCalls calls_;
   std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   Worker* worker_ = nullptr;
   Key key_;
@@ -108,8 +113,9 @@ class Sync final : public Algorithm {
 
 std::unique_ptr<Algorithm> make_sync(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator) {
-  SyncOptions unused;
-  read_options(sentence, call, unused);
+  SyncOptions own;
+  read_options(sentence, call, own);
+  if (own.priority == "need") return make_sync_by_need(options, buckets, communicator);
   return std::make_unique<Sync>(options, buckets, communicator);
 }
 

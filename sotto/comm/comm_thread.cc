@@ -32,9 +32,9 @@ class CommThread::Impl {
     changed_.notify_all();
   }
 
-  void wait() {
+  void wait(const std::function<bool()>& enough) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return posted_.empty() && !running_; });
+    changed_.wait(lock, [&] { return (posted_.empty() && !running_) || (!error_ && enough()); });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -59,6 +59,7 @@ class CommThread::Impl {
         }
         lock.lock();
         error_ = error;
+        changed_.notify_all();
       }
       batch.clear();
       running_ = false;
@@ -78,6 +79,9 @@ class CommThread::Impl {
 CommThread::CommThread() : impl_(std::make_unique<Impl>()) {}
 CommThread::~CommThread() = default;
 void CommThread::post(std::function<void()> work) { impl_->post(std::move(work)); }
-void CommThread::wait() { impl_->wait(); }
+void CommThread::wait() {
+  wait([] { return false; });
+}
+void CommThread::wait(const std::function<bool()>& enough) { impl_->wait(enough); }
 
 }  // namespace sotto

@@ -16,6 +16,8 @@ class CommThread {
   void post(std::function<void()> work);
   // Until all posted work is done.
   void wait();
+  // Until enough(), which is asked again after each piece of work, or as wait(). Throws as wait() does.
+  void wait(const std::function<bool()>& enough);
 
  private:
   class Impl;

@@ -1,6 +1,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "sotto/model/models.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -14,8 +15,8 @@ class FullyConnected final : public Network {
         fc3_(register_module("fc3", torch::nn::Linear(second, classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
-    const at::Tensor x = fc1_->forward(images.flatten(1)).relu_();
-    return fc3_->forward(fc2_->forward(x).relu_());
+    const at::Tensor x = through(fc1_, images.flatten(1)).relu_();
+    return through(fc3_, through(fc2_, x).relu_());
   }
 
  private:

@@ -4,11 +4,13 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -37,18 +39,6 @@ std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
   return better;
 }
 
-// Restores the empty state also when backward throws.
-class ReadyScope {
- public:
-  ReadyScope(const Model::GradientReady*& slot, const Model::GradientReady& ready) : slot_(slot) { slot_ = &ready; }
-  ~ReadyScope() { slot_ = nullptr; }
-  ReadyScope(const ReadyScope&) = delete;
-  ReadyScope& operator=(const ReadyScope&) = delete;
-
- private:
-  const Model::GradientReady*& slot_;
-};
-
 }  // namespace
 
 // Torch calls it when everything that backward has for a parameter was added to its .grad.
@@ -61,12 +51,32 @@ class FlatModel::ReadyHook final : public torch::autograd::PostAccumulateGradHoo
     if (parameter.grad().data_ptr<float>() != model_.gradient_.data_ptr<float>() + segment.offset) {
       throw std::logic_error("torch replaced the gradient of " + segment.name + ", which must stay a view");
     }
-    if (*model_.ready_) (*model_.ready_)(segment_);
+    if (!model_.announced_[segment_]) {
+      throw std::logic_error("model " + model_.name_ + " reads " + segment.name + " without through()");
+    }
+    if (model_.calls_->ready) model_.calls_->ready(segment_);
   }
 
  private:
   const FlatModel& model_;
   std::size_t segment_;
+};
+
+// Between the beginning of forward and the end of backward, also when one of them throws.
+class FlatModel::Running {
+ public:
+  Running(FlatModel& model, const Calls& calls)
+      : model_(model), scope_([&model](const torch::nn::Module& module) { model.announce(module); }) {
+    model_.calls_ = &calls;
+    std::ranges::fill(model_.announced_, char{false});
+  }
+  ~Running() { model_.calls_ = nullptr; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  FlatModel& model_;
+  NeedScope scope_;
 };
 
 FlatModel::FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network)
@@ -93,6 +103,24 @@ void FlatModel::bind_parameters() {
     parameter.set_data(view);
     parameter.mutable_grad() = view_of(gradient_, layout_.segments()[i]);
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<ReadyHook>(*this, i));
+  }
+  announced_.resize(parameters.size());
+  for (const auto& module : network_->modules()) {
+    for (const at::Tensor& own : module->parameters(/*recurse=*/false)) {
+      const auto same = [&](const auto& item) { return item.value().is_same(own); };
+      const auto found = std::find_if(parameters.begin(), parameters.end(), same);
+      segments_of_[module.get()].push_back(static_cast<std::size_t>(found - parameters.begin()));
+    }
+  }
+}
+
+// Each segment once, however often the network uses it.
+void FlatModel::announce(const torch::nn::Module& module) {
+  const auto found = segments_of_.find(&module);
+  if (found == segments_of_.end()) return;
+  for (const std::size_t segment : found->second) {
+    if (std::exchange(announced_[segment], char{true})) continue;
+    if (calls_->needed) calls_->needed(segment);
   }
 }
 
@@ -139,13 +167,12 @@ at::Tensor FlatModel::images_of(const Batch& batch) const {
   return at::from_blob(data, sizes, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
-                                      const GradientReady& ready) {
+double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) {
   check(batch);
   if (batch.count() == 0) throw ConfigError("the gradient of an empty batch does not exist");
   network_->train();
+  const Running running(*this, calls);
   const at::Tensor loss = at::cross_entropy_loss(network_->forward(images_of(batch), random), labels_of(batch));
-  const ReadyScope scope(ready_, ready);
   loss.backward(at::scalar_tensor(scale));
   return loss.item<double>();
 }

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "sotto/model/model.h"
 #include "sotto/model/network.h"
@@ -23,15 +25,16 @@ class FlatModel final : public Model {
   std::span<float> gradient() override { return span_of(gradient_); }
   std::span<float> buffers() override { return span_of(buffers_); }
 
-  double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
-                             const GradientReady& ready) override;
+  double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) override;
   Score evaluate(const Batch& batch) override;
 
  private:
   class ReadyHook;
+  class Running;
   static std::span<float> span_of(const at::Tensor& flat);
   void bind_parameters();
   void bind_buffers();
+  void announce(const torch::nn::Module& module);
   void check(const Batch& batch) const;
   at::Tensor images_of(const Batch& batch) const;
 
@@ -41,7 +44,9 @@ class FlatModel final : public Model {
   std::shared_ptr<Network> network_;
   Layout layout_, buffer_layout_;
   at::Tensor parameters_, gradient_, buffers_;  // flat; torch's CPU allocator aligns them to 64 bytes
-  const GradientReady* ready_ = nullptr;        // during backward
+  std::unordered_map<const torch::nn::Module*, std::vector<std::size_t>> segments_of_;  // its own, not its children's
+  const Calls* calls_ = nullptr;                                                        // while it computes
+  std::vector<char> announced_;                                                         // each segment, meanwhile
 };
 
 }  // namespace sotto

@@ -2,6 +2,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "sotto/model/models.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -18,9 +19,9 @@ class Lenet final : public Network {
         fc2_(register_module("fc2", torch::nn::Linear(500, classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
-    at::Tensor x = at::max_pool2d(conv1_->forward(images), 2).relu_();
-    x = at::max_pool2d(conv2_->forward(x), 2).relu_();
-    return fc2_->forward(fc1_->forward(x.flatten(1)).relu_());
+    at::Tensor x = at::max_pool2d(through(conv1_, images), 2).relu_();
+    x = at::max_pool2d(through(conv2_, x), 2).relu_();
+    return through(fc2_, through(fc1_, x.flatten(1)).relu_());
   }
 
  private:

@@ -1,6 +1,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "sotto/model/models.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -11,7 +12,7 @@ class LogisticRegression final : public Network {
       : linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
-    return linear_->forward(images.flatten(1));
+    return through(linear_, images.flatten(1));
   }
 
  private:

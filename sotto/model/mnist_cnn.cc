@@ -2,6 +2,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "sotto/model/models.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -16,10 +17,10 @@ class MnistCnn final : public Network {
         fc2_(register_module("fc2", torch::nn::Linear(1024, classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t random) override {
-    at::Tensor x = at::max_pool2d(conv1_->forward(images).relu_(), 2);
-    x = at::max_pool2d(conv2_->forward(x).relu_(), 2);
-    x = fc1_->forward(x.flatten(1)).relu_();
-    return fc2_->forward(is_training() ? dropout(x, 0.4, random) : x);
+    at::Tensor x = at::max_pool2d(through(conv1_, images).relu_(), 2);
+    x = at::max_pool2d(through(conv2_, x).relu_(), 2);
+    x = through(fc1_, x.flatten(1)).relu_();
+    return through(fc2_, is_training() ? dropout(x, 0.4, random) : x);
   }
 
  private:

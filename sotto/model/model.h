@@ -25,8 +25,11 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Called as the gradient of a segment (an index into layout().segments()) is finished, on the thread of backward.
-  using GradientReady = std::function<void(std::size_t segment)>;
+  // Called on the thread that computes, with an index into layout().segments(); either may be empty.
+  struct Calls {
+    std::function<void(std::size_t segment)> needed = {};  // forward is about to read the parameters of this segment
+    std::function<void(std::size_t segment)> ready = {};   // its gradient is finished
+  };
 
   virtual const std::string& name() const = 0;
   virtual const Layout& layout() const = 0;         // in registration order
@@ -36,9 +39,8 @@ class Model {
   virtual std::span<float> buffers() = 0;
 
   // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a
-  // pure function of `random`. `ready` may be empty; a segment that the loss does not depend on is never reported.
-  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random,
-                                     const GradientReady& ready) = 0;
+  // pure function of `random`. A segment that the loss does not depend on is never said to be ready.
+  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) = 0;
   // In evaluation mode, without gradients.
   virtual Score evaluate(const Batch& batch) = 0;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sotto/model/models.h"
+#include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
@@ -20,7 +21,7 @@ struct Shortcut final : torch::nn::Module {
       : conv(register_module("0", convolution(in, out, 1, stride))),
         bn(register_module("1", torch::nn::BatchNorm2d(out))) {}
 
-  at::Tensor forward(const at::Tensor& x) { return bn->forward(conv->forward(x)); }
+  at::Tensor forward(const at::Tensor& x) { return through(bn, through(conv, x)); }
 
   torch::nn::Conv2d conv;
   torch::nn::BatchNorm2d bn;
@@ -37,7 +38,7 @@ struct BasicBlock final : torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor y = bn2->forward(conv2->forward(bn1->forward(conv1->forward(x)).relu_()));
+    const at::Tensor y = through(bn2, through(conv2, through(bn1, through(conv1, x)).relu_()));
     return (y + (downsample ? downsample->forward(x) : x)).relu_();
   }
 
@@ -73,9 +74,9 @@ class Resnet18 final : public Network {
         fc_(register_module("fc", torch::nn::Linear(512, classes))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
-    at::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
+    at::Tensor x = through(bn1_, through(conv1_, images)).relu_();
     x = layer4_->forward(layer3_->forward(layer2_->forward(layer1_->forward(x))));
-    return fc_->forward(x.mean({2, 3}));
+    return through(fc_, x.mean({2, 3}));
   }
 
   // Convolutions keep the variance of what flows back through them and their ReLU (He et al., ICCV 2015, fan-out).

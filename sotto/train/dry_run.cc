@@ -38,13 +38,13 @@ class MadeWorker final : public Worker {
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     for (const Segment& segment : layout_.segments()) {
       for (std::size_t i = 0; i < segment.numel(); ++i) {
         gradient_[segment.offset + i] = static_cast<float>(random_.normal());
       }
     }
-    for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
     return 0;
   }
 

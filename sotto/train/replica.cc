@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
@@ -19,20 +20,21 @@ Replica::Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loa
       accumulate_(accumulate),
       seed_(seed),
       rank_(rank),
+      needed_(buckets_.size()),
       missing_(buckets_.size()),
-      on_segment_([this](std::size_t segment) { segment_ready(segment); }) {
+      first_passes_{.needed = [this](std::size_t segment) { bucket_needed(bucket_of_[segment]); }, .ready = {}},
+      last_pass_{.needed = first_passes_.needed, .ready = [this](std::size_t segment) { segment_ready(segment); }} {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) bucket_of_[s] = b;
   }
 }
 
-double Replica::compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) {
-  static const Model::GradientReady not_yet;
+double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   slowdown_.begin();
-  std::ranges::fill(model_.gradient(), 0.0F);
+  std::ranges::fill(needed_, char{false});
   for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].last - buckets_[b].first;
   next_ = 0;
-  ready_ = &ready;
+  calls_ = &calls;
   data_seconds_ = 0;
 
   double loss = 0;
@@ -46,7 +48,7 @@ double Replica::compute_gradient(std::uint64_t step, const std::function<void(st
     const std::uint64_t random = (static_cast<std::uint64_t>(dropout.k1) << 32) | dropout.k0;
     const bool last = micro + 1 == accumulate_;
     loss += model_.accumulate_gradient(batch, 1.0F / static_cast<float>(accumulate_), random,
-                                       last ? on_segment_ : not_yet) /
+                                       last ? last_pass_ : first_passes_) /
             static_cast<double>(accumulate_);
   }
   if (!std::isfinite(loss)) {
@@ -58,19 +60,32 @@ double Replica::compute_gradient(std::uint64_t step, const std::function<void(st
   return loss;
 }
 
+// Until then its gradient may be on its way; backward begins when forward has needed everything that it finishes.
+void Replica::bucket_needed(std::size_t bucket) {
+  if (std::exchange(needed_[bucket], char{true})) return;
+  const Timer waiting;
+  calls_->needed(bucket);
+  slowdown_.waited(waiting.seconds());
+  const Range range = buckets_[bucket].range;
+  std::ranges::fill(model_.gradient().subspan(range.begin, range.size()), 0.0F);
+}
+
 void Replica::segment_ready(std::size_t segment) {
   --missing_[bucket_of_[segment]];
   while (next_ < buckets_.size() && missing_[next_] == 0) report_next();
 }
 
 void Replica::report_next() {
+  if (next_ == 0) {  // of what forward does not use the gradient is zero
+    for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
+  }
   slowdown_.hold();
   const Range range = buckets_[next_].range;
   if (!copy_.empty()) {
     std::ranges::copy(model_.gradient().subspan(range.begin, range.size()),
                       copy_.subspan(range.begin, range.size()).begin());
   }
-  (*ready_)(next_++);
+  calls_->ready(next_++);
 }
 
 }  // namespace sotto

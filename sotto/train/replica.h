@@ -22,7 +22,7 @@ class Replica final : public Worker {
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
   // NumericError when the loss is not finite.
-  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override;
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   // The next gradient is copied there, each bucket before anybody may change it. REQUIRES room for all parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
@@ -33,6 +33,7 @@ class Replica final : public Worker {
   double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
 
  private:
+  void bucket_needed(std::size_t bucket);
   void segment_ready(std::size_t segment);
   void report_next();
 
@@ -47,12 +48,13 @@ class Replica final : public Worker {
   double data_seconds_ = 0;
   Slowdown slowdown_;
 
-  // During a backward pass:
+  // While it computes:
+  const BucketCalls* calls_ = nullptr;
+  std::vector<char> needed_;          // each bucket, once it was said to be
   std::vector<std::size_t> missing_;  // segments of each bucket that are not finished
   std::size_t next_ = 0;              // the first bucket that was not reported
-  const std::function<void(std::size_t)>* ready_ = nullptr;
   std::span<float> copy_;
-  Model::GradientReady on_segment_;
+  Model::Calls first_passes_, last_pass_;
 };
 
 }  // namespace sotto

@@ -13,6 +13,8 @@ class Slowdown {
 
   // A step's computing begins.
   void begin();
+  // So many seconds of it were no computing.
+  void waited(double seconds);
   // Until what has been computed since then would be on the slow machine.
   void hold();
 
@@ -20,7 +22,7 @@ class Slowdown {
   double factor_ = 1;
   double delay_ = 0;
   Clock::time_point begin_{};
-  Clock::duration slept_{};
+  Clock::duration slept_{}, waited_{};  // since then
 };
 
 }  // namespace sotto

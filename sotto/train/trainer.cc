@@ -224,9 +224,10 @@ class Trainer {
     return row.report.stop;
   }
 
-  // REQUIRES a replicated algorithm, which has nothing on its way behind a step.
+  // REQUIRES a replicated algorithm, whose ranks need each other in each step anyway.
   void average_batch_norm(StepReport& report) {
     const Timer timer;
+    algorithm_->rest();
     aggregate(model_->buffers(), Op::avg, *communicator_);
     const double seconds = timer.seconds();
     report.phases.network += seconds;

@@ -48,14 +48,14 @@ class Noise final : public Worker {
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override {
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     const ElementStream stream = element_stream(1, Purpose::test, 0, step, 0);
     for (const Segment& segment : layout_.segments()) {
       for (std::size_t i = segment.offset; i < segment.range().end; ++i) {
         gradient_[i] = stream.uniform(static_cast<std::uint32_t>(i)) - 0.5F;
       }
     }
-    for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
     return 1;
   }
 

@@ -144,9 +144,9 @@ class Held final : public Worker {
   std::span<float> gradient() override { return inner_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
   Optimiser& optimiser() override { return inner_.optimiser(); }
-  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) override {
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     before_(step);
-    return inner_.compute_gradient(step, ready);
+    return inner_.compute_gradient(step, calls);
   }
 
  private:

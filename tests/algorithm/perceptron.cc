@@ -34,7 +34,8 @@ Perceptron::Perceptron(int rank, const std::string& optimiser) : rank_(rank) {
   optimiser_ = make_optimiser("test", optimiser, layout_.size());
 }
 
-double Perceptron::compute_gradient(std::uint64_t step, const std::function<void(std::size_t)>& ready) {
+double Perceptron::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
+  for (std::size_t b = buckets_.size(); b-- > 0;) calls.needed(b);
   std::ranges::fill(gradient_, 0.0F);
   Philox random(4, Purpose::test, 1000 * step + static_cast<std::uint64_t>(rank_));
   double loss = 0;
@@ -46,7 +47,7 @@ double Perceptron::compute_gradient(std::uint64_t step, const std::function<void
     }
     loss += learn(label, x, 1.0F / batch) / batch;
   }
-  for (std::size_t b = 0; b < buckets_.size(); ++b) ready(b);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
   return loss;
 }
 

@@ -17,7 +17,7 @@ class Perceptron final : public Worker {
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  double compute_gradient(std::uint64_t step, const std::function<void(std::size_t bucket)>& ready) override;
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   const Layout& layout() const { return layout_; }
 
  private:

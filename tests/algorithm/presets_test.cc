@@ -105,6 +105,29 @@ TEST_P(Presets, HasAnOptimiserThatThereIs) {
   }
 }
 
+// Buckets that overtake each other, and a forward that begins before the last of them are there, change nothing.
+TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
+  const std::string optimiser = optimiser_of(GetParam());
+  const auto train = [&](const char* sentence) {
+    std::vector<std::vector<float>> ends(ranks);
+    run_threads(ranks, 60s, [&](Communicator& communicator) {
+      Perceptron worker(communicator.rank(), optimiser);
+      AlgorithmOptions options;
+      options.codec = GetParam().name;
+      options.phases = start_after(worker.optimiser().dense_steps(), "test", {{0, options.codec, options.aggregator}});
+      const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step < 25; ++step) {
+        sync->step(worker, {step, rate_of(GetParam(), optimiser), false});
+      }
+      sync->rest();
+      ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(),
+                                                                 worker.parameters().end());
+    });
+    return ends;
+  };
+  EXPECT_EQ(train("sync(priority=need)"), train("sync"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, Presets, testing::ValuesIn(preset_table().begin(), preset_table().end()),
                          [](const auto& preset) {
                            std::string name(preset.param.name);

@@ -28,8 +28,9 @@ class Quadratic final : public Worker {
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  double compute_gradient(std::uint64_t /*step*/, const std::function<void(std::size_t)>& ready) override {
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     double loss = 0;
+    for (std::size_t b = buckets_.size(); b-- > 0;) calls.needed(b);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
         const Segment& segment = layout_.segments()[s];
@@ -40,7 +41,7 @@ class Quadratic final : public Worker {
         }
       }
       if (fails) throw NumericError("the loss is not finite");
-      ready(b);
+      calls.ready(b);
     }
     return loss;
   }

@@ -16,16 +16,18 @@ namespace {
 using namespace std::chrono_literals;
 using test::Quadratic;
 
-std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps) {
+std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps,
+                                      const char* sentence = "sync") {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
+    const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
       const StepReport report = sync->step(worker, {static_cast<std::uint64_t>(step), 0.1, false});
       EXPECT_FALSE(report.stop);
       EXPECT_GT(report.loss, 0);
     }
+    sync->rest();
     ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(), worker.parameters().end());
   });
   return ends;

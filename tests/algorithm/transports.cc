@@ -31,6 +31,7 @@ constexpr std::array jobs{
     Job{"sync", "qsgd(bits=4)", "gather"},
     Job{"sync", "ef | topk(0.1)", "scatter_reduce"},
     Job{"sync", "signs", "vote"},
+    Job{"sync(priority=need)", "qsgd(bits=4)", "scatter_reduce"},
     Job{"sync", "power(2)"},
     Job{"push_sum", "none", "auto", "exponential"},
     Job{"push_sum(overlap=true, synch_freq=2)", "f16", "auto", "directed_exponential"},

@@ -9,6 +9,7 @@ from conftest import TINY, wait_until
 
 ALGORITHMS = {
     "sync": [],
+    "sync(priority=need)": [],
     "push_sum": [],
     "push_sum(overlap=true)": [],
     "d_psgd": ["--topology", "ring"],

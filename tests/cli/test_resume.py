@@ -46,6 +46,15 @@ def test_of_scatter_reduce(start, good, tmp_path):
     check(start, good, tmp_path, [*TINY, "--codec", "ef | topk(0.01)", "--aggregator", "scatter_reduce", "--ranks", 3])
 
 
+def test_of_the_order_of_need(start, good, tmp_path):
+    flags = [*"--model lenet --train-size 96 --test-size 20 --batch-size 4 --deadline 60".split(), "--accumulate", 2,
+             "--codec", "ef | topk(0.01)", "--ranks", 3]  # fmt: skip
+    check(start, good, tmp_path, [*flags, "--algorithm", "sync(priority=need)"])
+    steps = summary(tmp_path / "whole")["steps"]
+    good("train", *flags, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", steps, "--train-dir", "sync")
+    assert summary(tmp_path / "sync")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"]
+
+
 def test_of_power(start, good, tmp_path):
     check(start, good, tmp_path, [*TINY, "--codec", "power(2)", "--codec-start-after", 3, "--ranks", 2])
 

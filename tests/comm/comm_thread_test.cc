@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
@@ -59,6 +63,30 @@ TEST(CommThread, EndsAfterPostedWork) {
     CommThread thread;
     thread.post([] { throw std::runtime_error("nobody waits"); });
   }
+}
+
+TEST(CommThread, WaitsForAPieceOfWorkOnly) {
+  CommThread thread;
+  std::atomic<int> done = 0;
+  std::promise<void> go;
+  for (int i = 0; i < 3; ++i) thread.post([&done] { ++done; });
+  thread.post([&go] { go.get_future().wait(); });
+  thread.post([&done] { ++done; });
+  thread.wait([&done] { return done == 2 || done == 3; });
+  EXPECT_GE(done, 2);
+  EXPECT_LE(done, 3);
+  go.set_value();
+  thread.wait([&done] { return done > 100; });  // never: until nothing is left
+  EXPECT_EQ(done, 4);
+}
+
+TEST(CommThread, TellsWhoWaitsForOneThatAnEarlierOneFailed) {
+  CommThread thread;
+  thread.post([] { throw CommError("rank 2 has gone"); });
+  std::atomic<bool> done = false;
+  thread.post([&done] { done = true; });
+  EXPECT_THROW(thread.wait([&done] { return done.load(); }), CommError);
+  EXPECT_FALSE(done);
 }
 
 TEST(CommThread, WaitsForNothing) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -68,7 +69,7 @@ TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
     std::fill(model_->gradient().begin(), model_->gradient().end(), 0.0F);
     const auto thread = std::this_thread::get_id();
     std::vector<std::size_t> order;
-    model_->accumulate_gradient(noise_.batch(), 1, 5, [&](std::size_t segment) {
+    const auto ready = [&](std::size_t segment) {
       order.push_back(segment);
       EXPECT_EQ(std::this_thread::get_id(), thread);
       const Range range = model_->layout().segments()[segment].range();
@@ -76,7 +77,8 @@ TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
         if (model_->gradient()[i] != wanted[i])
           FAIL() << model_->layout().segments()[segment].name << " was not finished";
       }
-    });
+    };
+    model_->accumulate_gradient(noise_.batch(), 1, 5, {.ready = ready});
     ASSERT_FALSE(order.empty());
     EXPECT_LT(order.back(), 2U) << "the first layer is the last to be ready";
     std::sort(order.begin(), order.end());
@@ -84,6 +86,30 @@ TEST_P(EveryModel, EverySegmentIsReadyOnceAndFinished) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     EXPECT_EQ(order, all);
   }
+}
+
+// What a parameter is before forward needs it has no say: another one's exchange may be on its way.
+TEST_P(EveryModel, EverySegmentIsNeededOnceAndNotReadBefore) {
+  const std::vector<float> wanted = gradient_of(*model_, noise_.batch());
+  const std::vector<float> right(model_->parameters().begin(), model_->parameters().end());
+  std::fill(model_->gradient().begin(), model_->gradient().end(), 0.0F);
+  std::fill(model_->parameters().begin(), model_->parameters().end(), NAN);
+  std::vector<std::size_t> order;
+  bool backward = false;
+  const auto needed = [&](std::size_t segment) {
+    EXPECT_FALSE(backward);
+    order.push_back(segment);
+    const Range range = model_->layout().segments()[segment].range();
+    for (std::size_t i = range.begin; i < range.end; ++i) model_->parameters()[i] = right[i];
+  };
+  model_->accumulate_gradient(noise_.batch(), 1, 5, {.needed = needed, .ready = [&](std::size_t) { backward = true; }});
+  EXPECT_EQ(wanted, std::vector<float>(model_->gradient().begin(), model_->gradient().end()));
+  ASSERT_FALSE(order.empty());
+  EXPECT_EQ(order.front(), 0U) << "the first layer is needed first";
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> all(model_->layout().segments().size());
+  std::iota(all.begin(), all.end(), 0U);
+  EXPECT_EQ(order, all);
 }
 
 TEST_P(EveryModel, TheSameBatchGivesTheSameBits) {
@@ -185,7 +211,8 @@ TEST_P(EveryModel, RefusesOtherImagesAndLabels) {
 TEST_P(EveryModel, AnErrorOfTheCallbackComesOut) {
   const std::vector<float> before = gradient_of(*model_, noise_.batch());
   try {
-    model_->accumulate_gradient(noise_.batch(), 1, 5, [](std::size_t) { throw CommError("rank 2 has gone"); });
+    const auto gone = [](std::size_t) { throw CommError("rank 2 has gone"); };
+    model_->accumulate_gradient(noise_.batch(), 1, 5, {.ready = gone});
     FAIL() << "no error";
   } catch (const CommError& error) {
     EXPECT_STREQ(error.what(), "rank 2 has gone");

@@ -45,7 +45,7 @@ class AdPsgd final : public Algorithm {
     averager_.read(worker.parameters());
     report.wait = lap.lap();
     worker.optimiser().begin_step(input.step);
-    report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
+    report.loss = worker.compute_gradient(input.step, {});
     const auto offered = worker.optimiser().outgoing(worker.gradient(), 0);
     report.compute = lap.lap();
     report.stop = averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); },

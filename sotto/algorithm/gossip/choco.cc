@@ -49,7 +49,7 @@ class Choco final : public Algorithm {
     communicator_.at_step(input.step);
     if (x_.empty()) know(worker.parameters());
     worker.optimiser().begin_step(input.step);
-    report.loss = worker.compute_gradient(input.step, [](std::size_t) {});
+    report.loss = worker.compute_gradient(input.step, {});
     worker.optimiser().apply(x_, worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
     if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
     report.compute = lap.lap();

@@ -29,9 +29,9 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
       versions_(shards.size()),
       heard_(shards.size()),
       ready_at_(buckets.size()),
-      ready_([this](std::size_t bucket) {
+      calls_{.ready = [this](std::size_t bucket) {
         if (options_.overlap) post(bucket);
-      }) {
+      }} {
   for (int server = 0; server < plan.servers; ++server) {
     if (plan.trains(communicator.rank()) || server == 0 || server == communicator.rank()) servers_.push_back(server);
   }
@@ -51,7 +51,7 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   posted_ = 0;
   key_ = key_of(options_, communicator_, input);
   Timer lap;
-  report_.loss = compute_beside(thread_, worker, input.step, ready_);
+  report_.loss = compute_beside(thread_, worker, input.step, calls_);
   while (posted_ < buckets_.size()) post(posted_);
   report_.compute = lap.lap();
   thread_.wait();

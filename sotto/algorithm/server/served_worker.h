@@ -62,7 +62,7 @@ class ServedWorker {
   std::vector<bool> heard_;              // of each server
   std::uint64_t stop_ = ServerNote::never;
   std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
-  std::function<void(std::size_t)> ready_;
+  BucketCalls calls_;
   Worker* worker_ = nullptr;
   Key key_;
   StepReport report_;  // phases and queue are written by the communication thread until wait()

@@ -1,0 +1,191 @@
+#include "sotto/algorithm/sync_by_need.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/algorithm/compute.h"
+#include "sotto/comm/comm_thread.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+class SyncByNeed final : public Algorithm {
+ public:
+  SyncByNeed(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
+      : options_(options),
+        communicator_(communicator),
+        aggregator_("--codec", options.all_phases(), {buckets.begin(), buckets.end()}, communicator.rank(),
+                    communicator.size(), std::make_shared<Workers>(options.codec_threads)),
+        calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
+               .ready = [this](std::size_t bucket) { on_ready(bucket); }},
+        buckets_(buckets.size()) {
+    for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
+  }
+
+  std::string_view name() const override { return "sync"; }
+  std::string_view aggregator() const override { return aggregator_.name(); }
+  std::string remark() const override { return aggregator_.remark(); }
+
+  // REQUIRES rest().
+  void enter(std::uint64_t step) override { aggregator_.enter(step); }
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    const Timer total;
+    StepReport report;
+    worker_ = &worker;
+    input_ = input;
+    begun_ = false;
+    posted_ = 0;
+    waited_ = 0;
+    report.loss = compute_beside(thread_, worker, input.step, calls_);
+    begin();
+    while (posted_ < buckets_.size()) post(posted_);
+    if (!options_.overlap) rest();
+    wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
+    report.stop = stop_ > 0;
+    report.seconds = total.seconds();
+    report.wait = waited_;
+    report.compute = report.seconds - waited_;
+    const std::lock_guard lock(spent_mutex_);
+    report.phases = std::exchange(spent_, {});
+    report.queue = std::exchange(queued_, 0) / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    return report;
+  }
+
+  void rest() override {
+    for (std::size_t b = buckets_.size(); b-- > 0;) settle(b);
+    thread_.wait();
+  }
+
+  void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
+
+ private:
+  struct Part {
+    BucketPlan plan;
+    bool open = false;  // its gradient is on its way, or the mean has not been applied
+    std::atomic<bool> exchanged = false;
+    Clock::time_point ready_at;
+  };
+
+  // --- on the thread that computes ---------------------------------------------------------------------------------
+
+  void wait(const std::function<bool()>& enough) {
+    const Timer timer;
+    thread_.wait(enough);
+    waited_ += timer.seconds();
+  }
+
+  // Behind it the parameters of this bucket are those of this step.
+  void settle(std::size_t index) {
+    Part& part = buckets_[index];
+    if (!part.open) return;
+    wait([&part] { return part.exchanged.load(std::memory_order_acquire); });
+    if (!part.exchanged) throw std::logic_error("a step goes on behind one that failed");
+    const Range range = part.plan.range;
+    worker_->optimiser().apply(worker_->parameters().subspan(range.begin, range.size()),
+                               worker_->gradient().subspan(range.begin, range.size()), range.begin, lr_);
+    part.open = false;
+  }
+
+  // Of a step, before its first bucket is ready: when that before it is over.
+  void begin() {
+    if (std::exchange(begun_, true)) return;
+    rest();
+    lr_ = input_.lr;
+    key_ = key_of(options_, communicator_, input_);
+    communicator_.at_step(input_.step);
+    aggregator_.enter(input_.step);
+    worker_->optimiser().begin_step(input_.step);
+    stop_ = input_.stop ? 1.0F : 0.0F;
+    stop_is_known_ = false;
+    ready_ = 0;
+  }
+
+  void on_ready(std::size_t index) {
+    begin();
+    if (options_.overlap) post(index);
+  }
+
+  // REQUIRES: buckets come in index order, the same on every rank.
+  void post(std::size_t index) {
+    Part& part = buckets_[index];
+    const auto gradient = worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size());
+    const auto offered = worker_->optimiser().outgoing(gradient, part.plan.range.begin);
+    if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
+    part.open = true;
+    part.exchanged = false;
+    part.ready_at = Clock::now();
+    ready_.store(index + 1, std::memory_order_release);
+    thread_.post([this] { exchange_one(); });
+    posted_ = index + 1;
+  }
+
+  // --- on the communication thread ---------------------------------------------------------------------------------
+
+  // So many buckets are ready on the rank that has the fewest; this rank has at least one more than were exchanged, so
+  // has every other one, and all take the same. Whether anybody was asked to stop travels with the first.
+  void exchange_one() {
+    const Timer timer;
+    std::array<float, 2> note{-static_cast<float>(ready_.load(std::memory_order_acquire)), stop_};
+    communicator_.all_reduce(note, ReduceOp::max);
+    Phases phases;
+    phases.network = timer.seconds();
+    if (!stop_is_known_) {
+      stop_ = note[1];
+      stop_is_known_.store(true, std::memory_order_release);
+    }
+    auto index = static_cast<std::size_t>(-note[0]);
+    while (buckets_[--index].exchanged) {
+    }
+    Part& part = buckets_[index];
+    const double queued = std::chrono::duration<double>(Clock::now() - part.ready_at).count();
+    Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
+                  static_cast<std::uint16_t>(index)};
+    aggregator_.average(bucket, key_, communicator_, phases);
+    {
+      const std::lock_guard lock(spent_mutex_);
+      spent_.encode += phases.encode;
+      spent_.network += phases.network;
+      spent_.decode += phases.decode;
+      queued_ += queued;
+    }
+    part.exchanged.store(true, std::memory_order_release);
+  }
+
+  AlgorithmOptions options_;
+  Communicator& communicator_;
+  Phased aggregator_;
+  BucketCalls calls_;
+  std::vector<Part> buckets_;
+  Worker* worker_ = nullptr;
+  StepInput input_;
+  bool begun_ = false;
+  std::size_t posted_ = 0;
+  double waited_ = 0;
+
+  // Of the step whose buckets are on their way:
+  Key key_;
+  double lr_ = 0;
+  float stop_ = 0;
+  std::atomic<bool> stop_is_known_ = false;
+  std::atomic<std::size_t> ready_ = 0;
+
+  std::mutex spent_mutex_;
+  Phases spent_;
+  double queued_ = 0;
+  CommThread thread_;  // last: it ends before what its work uses
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_sync_by_need(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                             Communicator& communicator) {
+  return std::make_unique<SyncByNeed>(options, buckets, communicator);
+}
+
+}  // namespace sotto

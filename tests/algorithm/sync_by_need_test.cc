@@ -1,0 +1,185 @@
+// sync(priority=need): the bits of sync, in another order.
+#include "sotto/algorithm/sync_by_need.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
+#include "tests/algorithm/perceptron.h"
+#include "tests/algorithm/quadratic.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Perceptron;
+using test::Quadratic;
+
+std::vector<std::vector<float>> train(const char* sentence, int ranks, const AlgorithmOptions& options,
+                                      const std::string& optimiser = "sgd(momentum=0.9)") {
+  std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
+  run_threads(ranks, 60s, [&](Communicator& communicator) {
+    Perceptron worker(communicator.rank(), optimiser);
+    const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+    for (std::uint64_t step = 0; step < 8; ++step) {
+      sync->step(worker, {step, 0.05 / static_cast<double>(step + 1), false});
+      if (step == 4) sync->rest();
+    }
+    sync->rest();
+    ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(), worker.parameters().end());
+  });
+  return ends;
+}
+
+TEST(SyncByNeed, HasTheBitsOfSync) {
+  for (const int ranks : {1, 2, 3, 4, 7, 8}) {
+    for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)", "power(2)", "ef | sign"}) {
+      AlgorithmOptions options;
+      options.codec = codec;
+      EXPECT_EQ(train("sync(priority=need)", ranks, options), train("sync", ranks, options)) << codec << ", " << ranks;
+    }
+  }
+}
+
+TEST(SyncByNeed, HasThemWithEveryAggregator) {
+  for (const auto& [codec, aggregator] : {std::pair{"f16", "all_reduce"},
+                                          {"qsgd(4)", "gather"},
+                                          {"qsgd(4)", "scatter_reduce"},
+                                          {"ef | topk(0.05)", "sparse"}}) {
+    AlgorithmOptions options;
+    options.codec = codec;
+    options.aggregator = aggregator;
+    EXPECT_EQ(train("sync(priority=need)", 4, options), train("sync", 4, options)) << codec << ", " << aggregator;
+  }
+}
+
+TEST(SyncByNeed, HasThemWithOptimisersThatOfferSomethingElse) {
+  for (const char* optimiser : {"adam", "onebit-adam(warmup=3)", "signum"}) {
+    EXPECT_EQ(train("sync(priority=need)", 3, {}, optimiser), train("sync", 3, {}, optimiser)) << optimiser;
+  }
+}
+
+TEST(SyncByNeed, HasThemWherePhasesOfACodecChange) {
+  AlgorithmOptions options;
+  options.phases = {{0, "none", "auto"}, {3, "ef | topk(0.2)", "auto"}, {6, "ef | topk(0.1)", "auto"}};
+  EXPECT_EQ(train("sync(priority=need)", 3, options), train("sync", 3, options));
+}
+
+TEST(SyncByNeed, HasThemWithoutOverlap) {
+  AlgorithmOptions with, without;
+  without.overlap = false;
+  EXPECT_EQ(train("sync(priority=need)", 3, without), train("sync", 3, with));
+}
+
+// Tells what a worker calls, when the call is over.
+class Told final : public Worker {
+ public:
+  Told(int rank, BucketCalls told) : inner_(rank), told_(std::move(told)) {}
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return inner_.optimiser(); }
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
+    const auto both = [](const auto& call, const auto& tell) {
+      return [&](std::size_t bucket) {
+        call(bucket);
+        tell(bucket);
+      };
+    };
+    return inner_.compute_gradient(
+        step, {.needed = both(calls.needed, told_.needed), .ready = both(calls.ready, told_.ready)});
+  }
+
+ private:
+  Quadratic inner_;
+  BucketCalls told_;
+};
+
+// Tells of each message, before it leaves, by its length.
+class Overheard final : public Communicator {
+ public:
+  Overheard(Communicator& inner, std::function<void(std::size_t bytes)> hear)
+      : Communicator(inner.rank(), inner.size(), inner.deadline()), inner_(inner), hear_(std::move(hear)) {}
+  std::string_view name() const override { return inner_.name(); }
+
+ private:
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    if (!sends.empty()) hear_(sends.front().data.size());
+    inner_.exchange(sends, recvs);
+  }
+  std::unique_ptr<Communicator> do_clone() override { return inner_.clone(); }
+
+  Communicator& inner_;
+  std::function<void(std::size_t)> hear_;
+};
+
+// The first exchange of a step is held up until all buckets are ready, the last one until the next step's forward has
+// what it needs first: it would wait for ever if it waited for all.
+TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    constexpr std::size_t buckets = 3;
+    std::atomic<bool> all_ready = false, first_needed = false;
+    std::uint64_t step = 0;
+    Told worker(communicator.rank(), {.needed =
+                                          [&](std::size_t bucket) {
+                                            if (step != 1 || bucket != buckets - 1) return;
+                                            first_needed = true;
+                                            first_needed.notify_all();
+                                          },
+                                      .ready =
+                                          [&](std::size_t bucket) {
+                                            if (step != 0 || bucket != buckets - 1) return;
+                                            all_ready = true;
+                                            all_ready.notify_all();
+                                          }});
+    ASSERT_EQ(worker.buckets().size(), buckets);
+    std::size_t heard = 0;
+    Overheard overheard(communicator, [&](std::size_t bytes) {
+      if (bytes == 2 * sizeof(float)) return;  // what ranks agree by
+      if (++heard == 1) all_ready.wait(false);
+      if (heard == buckets) first_needed.wait(false);
+    });
+    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), overheard);
+    sync->step(worker, {step, 0.1, false});
+    sync->step(worker, {++step, 0.1, false});
+    sync->rest();
+    EXPECT_EQ(heard, 2 * buckets);
+  });
+}
+
+TEST(SyncByNeed, AStopRequestOfOneRankReachesAllInTheSameStep) {
+  run_threads(4, 20s, [&](Communicator& communicator) {
+    Quadratic worker(communicator.rank());
+    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), communicator);
+    EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
+    EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
+    EXPECT_FALSE(sync->step(worker, {2, 0.1, false}).stop);
+    sync->rest();
+  });
+}
+
+TEST(SyncByNeed, AnErrorOfTheWorkerIsTheOneThatIsReported) {
+  const auto body = [](Communicator& communicator) {
+    Quadratic worker(communicator.rank());
+    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), communicator);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      worker.fails = step == 2 && communicator.rank() == 1;
+      sync->step(worker, {step, 0.1, false});
+    }
+  };
+  EXPECT_THROW(run_threads(2, 20s, body), NumericError);
+}
+
+TEST(SyncByNeed, SaysWhatItTakes) {
+  run_threads(1, 20s, [&](Communicator& communicator) {
+    Quadratic worker(0);
+    EXPECT_THROW(make_algorithm("test", "sync(priority=late)", {}, worker.buckets(), communicator), ConfigError);
+  });
+}
+
+}  // namespace
+}  // namespace sotto
