@@ -1,7 +1,8 @@
 // Steps of an algorithm without a network to train: gradients are made, and computing them is sleeping, so that ranks
 // may outnumber cores. Started as `sotto train` is, once a rank, over Gloo; each prints one line of JSON: medians of a
-// step's seconds (from the end of one to the end of the next), its phases, what of them computing did not hide, and
-// means of bytes. bench/exchange.py joins the ranks by links and makes tables of it.
+// step's seconds (from the end of one to the end of the next), its phases and what of them computing did not hide;
+// means of seconds, with what is on its way at the end and without, and of bytes. bench/exchange.py joins the ranks by
+// links and makes tables of it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -79,12 +80,53 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// What part of backward each bucket takes, as torch needs for a batch of noise; rank 0 measures, so that all sleep
+// alike.
+std::vector<double> shares(Model& model, const ImageShape& shape, std::span<const BucketPlan> buckets,
+                           Communicator& communicator) {
+  constexpr std::size_t examples = 16, times = 5;
+  std::vector<double> all(buckets.size());
+  if (communicator.rank() == 0) {
+    std::vector<float> images(examples * shape.size());
+    fill_sample("sample", "gaussian", 1, images);
+    const std::vector<std::int64_t> labels(examples);
+    std::vector<std::vector<double>> laps(buckets.size());
+    for (std::size_t time = 0; time <= times; ++time) {
+      Timer lap;
+      std::vector<std::size_t> missing;
+      for (const BucketPlan& bucket : buckets) missing.push_back(bucket.last - bucket.first);
+      std::size_t next = 0;
+      const auto ready = [&](std::size_t segment) {
+        const auto of = [&](const BucketPlan& bucket) { return bucket.first <= segment && segment < bucket.last; };
+        --missing[static_cast<std::size_t>(std::ranges::find_if(buckets, of) - buckets.begin())];
+        for (; next < buckets.size() && missing[next] == 0; ++next) laps[next].push_back(lap.lap());
+      };
+      // The last layer is needed when forward is nearly over.
+      model.accumulate_gradient({images, labels, shape}, 1, 1,
+                                {.needed = [&](std::size_t) { lap.lap(); }, .ready = ready});
+      if (time == 0) std::ranges::for_each(laps, [](auto& each) { each.clear(); });  // which also makes room
+    }
+    std::ranges::transform(laps, all.begin(), median);
+    double sum = 0;
+    for (const double seconds : all) sum += seconds;
+    for (double& seconds : all) seconds /= sum;
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(all)), 0);
+  return all;
+}
+
 // Offers the same made gradient in every step, bucket by bucket, as backward would.
 class Sleeper final : public Worker {
  public:
-  Sleeper(Model& model, std::vector<BucketPlan> buckets, int rank, double seconds)
+  Sleeper(Model& model, std::vector<BucketPlan> buckets, std::vector<double> shares, int rank, double seconds)
       : model_(model),
         buckets_(std::move(buckets)),
+        shares_(std::move(shares)),
         optimiser_(make_optimiser("optimiser", "sgd(momentum=0.9)", model.layout().size())),
         made_(model.layout().size()),
         seconds_(seconds) {
@@ -100,15 +142,15 @@ class Sleeper final : public Worker {
   Optimiser& optimiser() override { return *optimiser_; }
   double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     auto until = Clock::now();
-    // A third is forward; each tensor takes its share of either way.
+    // A third is forward; each bucket takes its share of either way.
     for (std::size_t b = buckets_.size(); b-- > 0;) {
       calls.needed(b);
       until = std::max(until, Clock::now());
-      sleep(until, seconds_ / 3 * share(b));
+      sleep(until, seconds_ / 3 * shares_[b]);
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Range range = buckets_[b].range;
-      sleep(until, seconds_ * 2 / 3 * share(b));
+      sleep(until, seconds_ * 2 / 3 * shares_[b]);
       std::copy_n(made_.begin() + static_cast<std::ptrdiff_t>(range.begin), range.end - range.begin,
                   gradient().begin() + static_cast<std::ptrdiff_t>(range.begin));
       calls.ready(b);
@@ -117,13 +159,6 @@ class Sleeper final : public Worker {
   }
 
  private:
-  // Of a bucket in the computing. All tensors cost the same: where a network has more parameters, its images are
-  // smaller.
-  double share(std::size_t b) const {
-    return static_cast<double>(buckets_[b].last - buckets_[b].first) /
-           static_cast<double>(model_.layout().segments().size());
-  }
-
   static void sleep(Clock::time_point& until, double seconds) {
     until += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::this_thread::sleep_until(until);
@@ -131,15 +166,11 @@ class Sleeper final : public Worker {
 
   Model& model_;
   std::vector<BucketPlan> buckets_;
+  std::vector<double> shares_;  // of computing, by bucket
   std::unique_ptr<Optimiser> optimiser_;
   std::vector<float> made_;
   double seconds_;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 int run(const Arguments& arguments) {
   const World world = find_world("");
@@ -153,7 +184,8 @@ int run(const Arguments& arguments) {
   const auto model = make_model("--model", arguments.model, shape, 10, 1);  // refuses a name that it does not know
   const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
   const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
-  Sleeper worker(*model, plan_buckets(model->layout(), bytes), world.rank, compute);
+  const auto buckets = plan_buckets(model->layout(), bytes);
+  Sleeper worker(*model, buckets, shares(*model, shape, buckets, *communicator), world.rank, compute);
   const auto algorithm =
       make_algorithm("--algorithm", arguments.algorithm, arguments.options, worker.buckets(), *communicator);
 
@@ -186,16 +218,18 @@ int run(const Arguments& arguments) {
     decode.push_back(report.phases.decode);
     wait.push_back(report.wait);
   }
+  const double own = total.seconds() - first;
   algorithm->rest();
   const double all = total.seconds() - first;
   const Traffic after = traffic();
   const auto steps = static_cast<double>(arguments.steps);
   fmt::print(
-      "{{\"rank\": {}, \"seconds\": {:.6f}, \"mean_seconds\": {:.6f}, \"encode\": {:.6f}, \"network\": {:.6f}, "
+      "{{\"rank\": {}, \"seconds\": {:.6f}, \"mean_seconds\": {:.6f}, \"own_seconds\": {:.6f}, \"encode\": {:.6f}, "
+      "\"network\": {:.6f}, "
       "\"decode\": {:.6f}, \"wait\": {:.6f}, \"compute\": {:.6f}, \"bytes_sent\": {:.0f}, \"bytes_received\": {:.0f}, "
       "\"messages\": {:.2f}, \"aggregator\": \"{}\"}}\n",
-      world.rank, median(seconds), all / steps, median(encode), median(network), median(decode), median(wait), compute,
-      static_cast<double>(after.bytes_sent - before.bytes_sent) / steps,
+      world.rank, median(seconds), all / steps, own / steps, median(encode), median(network), median(decode),
+      median(wait), compute, static_cast<double>(after.bytes_sent - before.bytes_sent) / steps,
       static_cast<double>(after.bytes_received - before.bytes_received) / steps,
       static_cast<double>(after.messages_sent - before.messages_sent) / steps, algorithm->aggregator());
   std::fflush(stdout);

@@ -47,7 +47,13 @@ EXCHANGES = {  # by name: flags
 # Rounds that cannot but follow one another, beside the one that tells who was asked to stop, which push_sum has not.
 ROUNDS = {"all_reduce": lambda ranks: 2 * (ranks - 1) + 1, "scatter_reduce": lambda ranks: 3, "sparse": lambda ranks: 5,
           "gather": lambda ranks: 2, "push_sum": lambda ranks: 1}  # fmt: skip
-HIDDEN = ["all_reduce", "scatter_reduce, qsgd(4)", "push_sum"]
+OVERLAPPED = {  # by what each exchanges: name and flags
+    "all_reduce": {"all_reduce": EXCHANGES["all_reduce"],
+                   "all_reduce, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["all_reduce"]]},
+    "scatter_reduce, qsgd(4)": {"scatter_reduce, qsgd(4)": EXCHANGES["scatter_reduce, qsgd(4)"],
+                                "the same, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["scatter_reduce, qsgd(4)"]]},
+    "push_sum": {"push_sum(overlap=true)": ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]},
+}  # fmt: skip
 
 
 def measure(program, ranks, link, model, steps, *flags, emulated=False):
@@ -155,15 +161,14 @@ def exchange(arguments):
 def hidden(arguments):
     head("link, model, ranks", "exchange", "computing, ms", "exchange, ms", "of it not hidden, ms", "hidden")
     for link, model, ranks in cells(arguments):
-        for name in HIDDEN:
-            flags = EXCHANGES[name] if name != "push_sum" else ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]
-            alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES[name]))
+        for exchanged, contenders in OVERLAPPED.items():
+            alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES[exchanged]))
             compute = max(2 * alone, 0.02)
-            lines = measure(arguments.program, ranks, link, model, 10, "--compute-ms", compute * 1e3, *flags)
-            worst = max(lines, key=lambda line: line["seconds"])
-            left = max(0.0, worst["seconds"] - compute)
-            print_row(f"{link}, {model}, {ranks}", name, f"{compute * 1e3:.1f}", f"{alone * 1e3:.1f}", f"{left * 1e3:.1f}",
-                      f"{100 * (1 - left / alone):.0f} %")  # fmt: skip
+            for name, flags in contenders.items():
+                lines = measure(arguments.program, ranks, link, model, 2 * steps_for(model, link), "--compute-ms", compute * 1e3, *flags)
+                left = max(0.0, slowest(lines) - compute)
+                print_row(f"{link}, {model}, {ranks}", name, f"{compute * 1e3:.1f}", f"{alone * 1e3:.1f}", f"{left * 1e3:.1f}",
+                          f"{100 * (1 - left / alone):.0f} %")  # fmt: skip
 
 
 def priority(arguments):
@@ -196,7 +201,7 @@ def slow(arguments):
     for link, model, ranks in cells(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
         for name, flags in contenders.items():
-            both = [statistics.mean(line["mean_seconds"] for line in measure(
+            both = [statistics.mean(line["own_seconds"] for line in measure(
                         arguments.program, ranks, link, model, 20, "--compute-ms", alone * 1e3, *flags, *more)
                         if line["rank"] != 1) for more in ([], ["--slow-rank", "1", "--slow", "3"])]  # fmt: skip
             print_row(f"{link}, {model}, {ranks}", name, *(f"{time * 1e3:.0f}" for time in both), f"{100 * both[0] / both[1]:.0f} %")
