@@ -17,7 +17,7 @@ std::string with_argument_names(std::string_view text) {
     for (i += 2; i < text.size() && (std::islower(static_cast<unsigned char>(text[i])) != 0 || text[i] == '-'); ++i) {
       name += text[i] == '-' ? '_' : text[i];
     }
-    out += name == "bucket_kib" ? "bucket_mb" : name;
+    out += name == "buckets" ? "bucket_mb" : name;
   }
   return out;
 }

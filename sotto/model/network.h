@@ -8,6 +8,7 @@ namespace sotto {
 
 // What the file of a model writes: a torch module from images to logits. Its parameters and float buffers are moved
 // into flat vectors afterwards (flat_model.h), so it may neither replace a parameter nor keep pointers into one.
+// Layers that have parameters are used as through(layer, x) (through.h).
 class Network : public torch::nn::Module {
  public:
   // (count, channels, height, width) -> (count, classes). `images` is borrowed and must not be written to. Random

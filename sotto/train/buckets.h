@@ -7,12 +7,11 @@
 
 namespace sotto {
 
-// Puts a size that --buckets says into bucket_kib. ConfigError when it says anything else but layer or whole, or
-// --bucket-kib another size.
-void resolve_buckets(TrainOptions& options);
-// What is exchanged at once. REQUIRES resolve_buckets().
+// What is exchanged at once, as --buckets says. ConfigError when that is neither layer nor whole nor a size.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, const TrainOptions& options);
-// "layer", "whole" or the KiB of the largest: for checkpoints.
+// Throws what that would throw.
+void check_buckets(const TrainOptions& options);
+// "layer", "whole" or the bytes of the largest: for checkpoints.
 std::string bucket_text(const TrainOptions& options);
 
 }  // namespace sotto

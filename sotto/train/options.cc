@@ -82,10 +82,9 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
 
   v.option("overlap", overlap, "send while this rank computes: buckets while backward goes on; no bit depends on it");
-  v.option("bucket-kib", bucket_kib, "largest bucket in KiB; one segment at least", {1, 2097152});
   v.option("buckets", buckets,
-           "what is exchanged at once: layer (the tensors of each module), whole (all), or at most a size, as 25MB; "
-           "empty: by --bucket-kib");
+           "what is exchanged at once: layer (the tensors of each module), whole (all), or tensors of at most a size "
+           "together, as 25MB, one at least");
   v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
@@ -250,7 +249,7 @@ void resolve(TrainOptions& options) {
   check_backend(options);
   const Capture capture(options.capture);  // refuses what it cannot read
   check_algorithm(options);
-  resolve_buckets(options);
+  check_buckets(options);
   if (options.group_size > 0) {
     if (!group_of("--aggregator", options.aggregator)) {
       throw ConfigError("--group-size: only the aggregator hierarchical has groups");

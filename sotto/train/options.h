@@ -44,8 +44,7 @@ struct TrainOptions {
   std::int64_t seed = 1;
 
   bool overlap = true;
-  std::int64_t bucket_kib = 1024;
-  std::string buckets;
+  std::string buckets = "1MiB";
   std::string backend = "gloo";
   std::string link;
   std::int64_t deadline = 60;

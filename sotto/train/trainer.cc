@@ -150,7 +150,7 @@ class Trainer {
                  (options_.peers_per_step.empty() ? "" : ", peers " + options_.peers_per_step)},
             {"average-iterates", format_double(options_.average_iterates)},
             {"batch-size", std::to_string(options_.batch_size)},
-            {"bucket-kib", bucket_text(options_)},
+            {"buckets", bucket_text(options_)},
             {"codec", method_},
             {"data", options_.data.data},
             {"data-seed", std::to_string(options_.data.data_seed)},

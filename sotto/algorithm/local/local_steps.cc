@@ -19,7 +19,7 @@ Turns turns_of(const LocalPlan& plan, std::size_t buckets) {
   if (plan.shards > buckets) {
     throw ConfigError(
         fmt::format("--algorithm {}: shards={} of {} buckets; say fewer, or make buckets smaller with "
-                    "--bucket-kib",
+                    "--buckets",
                     plan.name, plan.shards, buckets));
   }
   return {plan.h, plan.after, plan.shards, buckets};

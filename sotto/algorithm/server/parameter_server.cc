@@ -208,7 +208,7 @@ std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const
   const ServerPlan plan = plan_of(own, sentence, call, communicator.size());
   if (static_cast<std::size_t>(plan.servers) > buckets.size()) {
     fail_at(sentence, call, call.position,
-            fmt::format("servers={} of {} buckets: each owns whole ones; take fewer, or a smaller --bucket-kib",
+            fmt::format("servers={} of {} buckets: each owns whole ones; take fewer, or a smaller --buckets",
                         plan.servers, buckets.size()));
   }
   const std::string down = downlink_codec(own.down, uplink_method(options.codec, buckets).codec, buckets);
