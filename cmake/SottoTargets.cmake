@@ -15,7 +15,6 @@ find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
-find_program(MOLD_PROGRAM mold)
 
 add_library(sotto_options INTERFACE)
 # -ffp-contract=off: the same bytes on every machine, whether or not it can fuse a multiply and an add.
@@ -24,11 +23,6 @@ add_library(sotto_options INTERFACE)
 target_compile_options(sotto_options INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
                        -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                        $<$<BOOL:${SOTTO_WARNINGS_ARE_ERRORS}>:-Werror>)
-# -z norelro: up to 2.3 mold begins the read-only segment within a page that is not mapped when .tbss comes first and does
-# not end with a page; the loader refuses such a program, and whether one is such depends on the length of a path.
-if(MOLD_PROGRAM)
-  target_link_options(sotto_options INTERFACE -fuse-ld=mold -Wl,-z,norelro)
-endif()
 if(SOTTO_SANITIZE)
   target_compile_options(sotto_options INTERFACE -fsanitize=${SOTTO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sotto_options INTERFACE -fsanitize=${SOTTO_SANITIZE})
