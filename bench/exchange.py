@@ -44,9 +44,9 @@ EXCHANGES = {  # by name: flags
     "sparse, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "sparse"],
     "push_sum": ["--algorithm", "push_sum", "--topology", "exponential"],
 }
-# Rounds that cannot but follow one another, beside the one that tells who was asked to stop, which push_sum has not.
-ROUNDS = {"all_reduce": lambda ranks: 2 * (ranks - 1) + 1, "scatter_reduce": lambda ranks: 3, "sparse": lambda ranks: 5,
-          "gather": lambda ranks: 2, "push_sum": lambda ranks: 1}  # fmt: skip
+# Rounds that cannot but follow one another.
+ROUNDS = {"all_reduce": lambda ranks: 2 * (ranks - 1), "scatter_reduce": lambda ranks: 2, "sparse": lambda ranks: 4,
+          "gather": lambda ranks: 1, "push_sum": lambda ranks: 1}  # fmt: skip
 OVERLAPPED = {  # by what each exchanges: name and flags
     "all_reduce": {"all_reduce": EXCHANGES["all_reduce"],
                    "all_reduce, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["all_reduce"]]},

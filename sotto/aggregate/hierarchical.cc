@@ -56,7 +56,8 @@ class Hierarchical final : public Aggregator {
       : parts_(std::move(parts)),
         group_(static_cast<int>(options.group)),
         groups_(parts_.ranks / group_),
-        place_(parts_.rank % group_) {
+        place_(parts_.rank % group_),
+        outer_chooses_(options.outer == "auto") {
     AggregatorParts inner = parts_;
     inner.memory = make_memory(own_name, "", {});
     inner.codec = make_codec(own_name, "f32", parts_.workers);
@@ -77,7 +78,7 @@ class Hierarchical final : public Aggregator {
 
   std::string remark() const override {
     const std::string between = outer_->remark();
-    if (between.empty() && parts_.ranks > 1 && outer_->name() == "auto") return "";
+    if (between.empty() && outer_chooses_ && groups_ > 1) return "";
     return fmt::format("aggregator: hierarchical, {} of {}: {} inside, {} between them{}", count(groups_, "group"),
                        count(group_, "rank"), inner_->name(), outer_->name(),
                        between.empty() ? "" : " (" + between + ")");
@@ -164,7 +165,8 @@ class Hierarchical final : public Aggregator {
 
   AggregatorParts parts_;
   int group_, groups_;
-  int place_;                       // of this rank in its group
+  int place_;  // of this rank in its group
+  bool outer_chooses_;
   std::vector<Range> chunks_;       // of all buckets: so many of each as a group has ranks
   std::vector<BucketPlan> shards_;  // this rank's, of each bucket
   std::unique_ptr<Aggregator> inner_, outer_;

@@ -83,6 +83,8 @@ class Algorithm {
   virtual void enter(std::uint64_t step) = 0;
   // Parameters may still be on their way when it returns, until the next one's needed(), or until rest().
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
+  // Behind a step, before the next one: waits for what of it is on its way, and adds that to its report.
+  virtual void complete(StepReport& /*report*/) {}
   // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
   // behind the same of their steps.
   virtual void rest() {}

@@ -1,7 +1,6 @@
 #include "sotto/algorithm/sync_by_need.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
@@ -25,19 +24,26 @@ class SyncByNeed final : public Algorithm {
                .ready = [this](std::size_t bucket) { on_ready(bucket); }},
         buckets_(buckets.size()) {
     for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
+    note();
   }
 
   std::string_view name() const override { return "sync"; }
-  std::string_view aggregator() const override { return aggregator_.name(); }
-  std::string remark() const override { return aggregator_.remark(); }
+  std::string_view aggregator() const override { return aggregator_name_; }
+  std::string remark() const override { return remark_; }
 
   // REQUIRES rest().
-  void enter(std::uint64_t step) override { aggregator_.enter(step); }
+  void enter(std::uint64_t step) override {
+    aggregator_.enter(step);
+    note();
+  }
 
   StepReport step(Worker& worker, const StepInput& input) override {
     const Timer total;
     StepReport report;
-    worker_ = &worker;
+    if (worker_ != &worker) {
+      rest();
+      worker_ = &worker;
+    }
     input_ = input;
     begun_ = false;
     posted_ = 0;
@@ -49,20 +55,31 @@ class SyncByNeed final : public Algorithm {
     wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
     report.stop = stop_ > 0;
     report.seconds = total.seconds();
-    report.wait = waited_;
     report.compute = report.seconds - waited_;
-    const std::lock_guard lock(spent_mutex_);
-    report.phases = std::exchange(spent_, {});
-    report.queue = std::exchange(queued_, 0) / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    account(report);
     return report;
+  }
+
+  void complete(StepReport& report) override {
+    const Timer timer;
+    waited_ = 0;
+    rest();
+    const double seconds = timer.seconds();
+    report.seconds += seconds;
+    report.compute += seconds - waited_;
+    account(report);
   }
 
   void rest() override {
     for (std::size_t b = buckets_.size(); b-- > 0;) settle(b);
     thread_.wait();
+    note();
   }
 
-  void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
+  void visit_state(StateVisitor& visitor) override {
+    aggregator_.visit_state(visitor);
+    note();
+  }
 
  private:
   struct Part {
@@ -73,6 +90,23 @@ class SyncByNeed final : public Algorithm {
   };
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
+
+  // What the aggregator says of itself, which it may change while it is at work. REQUIRES that nothing is on its way.
+  void note() {
+    aggregator_name_ = aggregator_.name();
+    remark_ = aggregator_.remark();
+  }
+
+  // What was waited for, and what exchanges took since the last time, whichever step they were of.
+  void account(StepReport& report) {
+    report.wait += waited_;
+    const std::lock_guard lock(spent_mutex_);
+    const Phases spent = std::exchange(spent_, {});
+    report.phases.encode += spent.encode;
+    report.phases.network += spent.network;
+    report.phases.decode += spent.decode;
+    report.queue += std::exchange(queued_, 0) / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+  }
 
   void wait(const std::function<bool()>& enough) {
     const Timer timer;
@@ -103,7 +137,11 @@ class SyncByNeed final : public Algorithm {
     worker_->optimiser().begin_step(input_.step);
     stop_ = input_.stop ? 1.0F : 0.0F;
     stop_is_known_ = false;
-    ready_ = 0;
+    ready_ = exchanged_ = 0;
+    thread_.post([this] {
+      communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max);
+      stop_is_known_.store(true, std::memory_order_release);
+    });
   }
 
   void on_ready(std::size_t index) {
@@ -127,21 +165,9 @@ class SyncByNeed final : public Algorithm {
 
   // --- on the communication thread ---------------------------------------------------------------------------------
 
-  // So many buckets are ready on the rank that has the fewest; this rank has at least one more than were exchanged, so
-  // has every other one, and all take the same. Whether anybody was asked to stop travels with the first.
   void exchange_one() {
-    const Timer timer;
-    std::array<float, 2> note{-static_cast<float>(ready_.load(std::memory_order_acquire)), stop_};
-    communicator_.all_reduce(note, ReduceOp::max);
     Phases phases;
-    phases.network = timer.seconds();
-    if (!stop_is_known_) {
-      stop_ = note[1];
-      stop_is_known_.store(true, std::memory_order_release);
-    }
-    auto index = static_cast<std::size_t>(-note[0]);
-    while (buckets_[--index].exchanged) {
-    }
+    const std::size_t index = next(phases);
     Part& part = buckets_[index];
     const double queued = std::chrono::duration<double>(Clock::now() - part.ready_at).count();
     Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
@@ -157,9 +183,28 @@ class SyncByNeed final : public Algorithm {
     part.exchanged.store(true, std::memory_order_release);
   }
 
+  // Which bucket is exchanged now, on all ranks alike: the one that is ready first, at last the one that is left, and
+  // between them what forward needs first of those that all ranks have ready. Every rank has at least one more ready
+  // than were exchanged.
+  std::size_t next(Phases& phases) {
+    const std::size_t all = buckets_.size(), done = exchanged_++;
+    std::size_t end = done == 0 ? 1 : all;
+    if (done > 0 && done + 1 < all) {
+      const Timer timer;
+      auto ready = static_cast<float>(ready_.load(std::memory_order_acquire));
+      communicator_.all_reduce(std::span(&ready, 1), ReduceOp::min);
+      phases.network += timer.seconds();
+      end = static_cast<std::size_t>(ready);
+    }
+    while (buckets_[--end].exchanged) {
+    }
+    return end;
+  }
+
   AlgorithmOptions options_;
   Communicator& communicator_;
   Phased aggregator_;
+  std::string aggregator_name_, remark_;
   BucketCalls calls_;
   std::vector<Part> buckets_;
   Worker* worker_ = nullptr;
@@ -174,6 +219,7 @@ class SyncByNeed final : public Algorithm {
   float stop_ = 0;
   std::atomic<bool> stop_is_known_ = false;
   std::atomic<std::size_t> ready_ = 0;
+  std::size_t exchanged_ = 0;
 
   std::mutex spent_mutex_;
   Phases spent_;

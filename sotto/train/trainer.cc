@@ -107,6 +107,7 @@ class Trainer {
     for (bool stop = false; step < plan_.steps && !stop; ++step) stop = train_step(step);
     result.steps = step;
     algorithm_->rest();
+    if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
     if (step < plan_.steps) result.signal = std::max(1, agreed_signal());
     save(step);
     if (evaluated_ != step || step == 0) evaluate(step);
@@ -201,6 +202,13 @@ class Trainer {
     const bool captured = communicator_->rank() == idle_ && capture_.due(step);
     if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
     row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
+    const std::uint64_t done = step + 1;
+    const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
+    const bool evaluates = options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch;
+    if (row.report.stop || done == plan_.steps || evaluates || averages_batch_norm_ ||
+        due(done, options_.check_replicas) || due(done, options_.checkpoint_every)) {
+      algorithm_->complete(row.report);  // others are about to use the communicator, and rows tell what a step needed
+    }
     if (averages_batch_norm_) average_batch_norm(row.report);
     row.data_seconds = replica_.data_seconds();
     const Traffic after = traffic();
@@ -211,23 +219,20 @@ class Trainer {
     announce_phase(step);
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
-    const std::uint64_t done = step + 1;
     if (options_.final_average && done == plan_.steps) {
       algorithm_->rest();
       algorithm_->agree(replica_);
     }
     if (due(done, options_.check_replicas)) check_replicas(done);
     show(row, done);
-    const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
-    if (options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch) evaluate(done);
+    if (evaluates) evaluate(done);
     if (due(done, options_.checkpoint_every)) save(done);
     return row.report.stop;
   }
 
-  // REQUIRES a replicated algorithm, whose ranks need each other in each step anyway.
+  // REQUIRES a replicated algorithm, and complete().
   void average_batch_norm(StepReport& report) {
     const Timer timer;
-    algorithm_->rest();
     aggregate(model_->buffers(), Op::avg, *communicator_);
     const double seconds = timer.seconds();
     report.phases.network += seconds;

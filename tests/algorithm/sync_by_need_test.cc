@@ -139,7 +139,7 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
     ASSERT_EQ(worker.buckets().size(), buckets);
     std::size_t heard = 0;
     Overheard overheard(communicator, [&](std::size_t bytes) {
-      if (bytes == 2 * sizeof(float)) return;  // what ranks agree by
+      if (bytes == sizeof(float)) return;  // what ranks agree by
       if (++heard == 1) all_ready.wait(false);
       if (heard == buckets) first_needed.wait(false);
     });

@@ -1,5 +1,6 @@
 """kill -9 of a whole job and --resume give the same bits as a run that nobody disturbed."""
 
+import csv
 import os
 import signal
 
@@ -53,6 +54,21 @@ def test_of_the_order_of_need(start, good, tmp_path):
     steps = summary(tmp_path / "whole")["steps"]
     good("train", *flags, "--epochs", 100000, "--eval-freq", 1000000, "--max-steps", steps, "--train-dir", "sync")
     assert summary(tmp_path / "sync")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"]
+
+
+def test_the_order_of_need_counts_all(good, tmp_path):
+    flags = ["train", *TINY, "--algorithm", "sync(priority=need)", "--codec", "ef | topk(0.1)", "--ranks", 3, "--max-steps", 8,
+             "--buckets", "1KiB"]  # fmt: skip
+    rows = {}
+    for name, more in {"rare": [], "each": ["--check-replicas", 1], "eval": ["--eval-freq", 2, "--checkpoint-every", 3]}.items():
+        good(*flags, *more, "--train-dir", name)
+        with open(tmp_path / name / "steps.csv") as file:
+            rows[name] = list(csv.DictReader(file))
+    assert all(float(row["network_ms"]) > 0 for row in rows["each"])
+    sums = {name: [sum(int(row["bytes_sent"]) for row in table if row["rank"] == str(rank)) for rank in range(3)]
+            for name, table in rows.items()}  # fmt: skip
+    assert sums["rare"] == sums["each"] == sums["eval"], "what is on its way behind a step is in some row"
+    assert summary(tmp_path / "rare")["remark"].startswith("aggregator: ")
 
 
 def test_of_power(start, good, tmp_path):

@@ -152,7 +152,8 @@ template <class Take>
 void ServedWorker::hear(std::size_t answers, std::uint64_t step, Kind kind, Take&& take) {
   heard_.assign(heard_.size(), false);
   while (answers > 0) {
-    auto mail = replies_->poll(replies_->deadline());
+    // A little longer than the deadline: a server that is held up by another rank says so first.
+    auto mail = replies_->poll(replies_->deadline() + replies_->deadline() / 8);
     if (!mail) {
       const int silent =
           *std::ranges::find_if(servers_, [this](int s) { return !heard_[static_cast<std::size_t>(s)]; });
