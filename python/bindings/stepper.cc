@@ -239,10 +239,7 @@ class Stepper::Impl final : public Worker {
   void step_of_algorithm() {
     const PlainFloats floats;
     try {
-      const Phases spent = algorithm_->step(*this, input_).phases;
-      phases_.encode += spent.encode;
-      phases_.network += spent.network;
-      phases_.decode += spent.decode;
+      phases_ += algorithm_->step(*this, input_).phases;
     } catch (const std::exception& error) {
       fail(error);
     }

@@ -17,6 +17,13 @@ namespace sotto {
 // Seconds that a rank spent on each part of its exchanges. Waiting for a slower peer counts as network.
 struct Phases {
   double encode = 0, network = 0, decode = 0;
+
+  Phases& operator+=(const Phases& other) {
+    encode += other.encode;
+    network += other.network;
+    decode += other.decode;
+    return *this;
+  }
 };
 
 // Makes the mean of what all ranks hold, out of a codec, a memory and a communicator. Serves one thread. After the

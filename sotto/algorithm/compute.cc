@@ -1,10 +1,18 @@
 #include "sotto/algorithm/compute.h"
 
+#include <algorithm>
+
 namespace sotto {
 
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
   return {options.seed, static_cast<std::uint16_t>(communicator.rank()), options.generation,
           static_cast<std::uint32_t>(input.step), input.lr};
+}
+
+void offer_in_place(Worker& worker, const BucketPlan& bucket) {
+  const auto gradient = worker.gradient().subspan(bucket.range.begin, bucket.range.size());
+  const auto offered = worker.optimiser().outgoing(gradient, bucket.range.begin);
+  if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
 }
 
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls) {

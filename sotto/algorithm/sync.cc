@@ -73,18 +73,10 @@ class Sync final : public Algorithm {
 
   // REQUIRES: buckets come in index order, the same on every rank.
   void post(std::size_t index) {
-    outgoing(index);
+    offer_in_place(*worker_, buckets_[index]);
     ready_at_[index] = Clock::now();
     thread_.post([this, index] { average(index); });
     posted_ = index + 1;
-  }
-
-  // What the optimiser offers of this bucket takes the gradient's place.
-  void outgoing(std::size_t index) {
-    const Range range = buckets_[index].range;
-    const auto gradient = worker_->gradient().subspan(range.begin, range.size());
-    const auto offered = worker_->optimiser().outgoing(gradient, range.begin);
-    if (offered.data() != gradient.data()) std::copy(offered.begin(), offered.end(), gradient.begin());
   }
 
   void average(std::size_t index) {

@@ -41,16 +41,15 @@ class SyncByNeed final : public Algorithm {
     const Timer total;
     StepReport report;
     if (worker_ != &worker) {
-      rest();
+      settle_all();
       worker_ = &worker;
     }
     input_ = input;
     begun_ = false;
-    posted_ = 0;
     waited_ = 0;
     report.loss = compute_beside(thread_, worker, input.step, calls_);
     begin();
-    while (posted_ < buckets_.size()) post(posted_);
+    while (ready_ < buckets_.size()) post(ready_);
     if (!options_.overlap) rest();
     wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
     report.stop = stop_ > 0;
@@ -71,8 +70,7 @@ class SyncByNeed final : public Algorithm {
   }
 
   void rest() override {
-    for (std::size_t b = buckets_.size(); b-- > 0;) settle(b);
-    thread_.wait();
+    settle_all();
     note();
   }
 
@@ -101,10 +99,7 @@ class SyncByNeed final : public Algorithm {
   void account(StepReport& report) {
     report.wait += waited_;
     const std::lock_guard lock(spent_mutex_);
-    const Phases spent = std::exchange(spent_, {});
-    report.phases.encode += spent.encode;
-    report.phases.network += spent.network;
-    report.phases.decode += spent.decode;
+    report.phases += std::exchange(spent_, {});
     report.queue += std::exchange(queued_, 0) / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
@@ -126,14 +121,19 @@ class SyncByNeed final : public Algorithm {
     part.open = false;
   }
 
+  void settle_all() {
+    for (std::size_t b = buckets_.size(); b-- > 0;) settle(b);
+    thread_.wait();
+  }
+
   // Of a step, before its first bucket is ready: when that before it is over.
   void begin() {
     if (std::exchange(begun_, true)) return;
-    rest();
+    settle_all();
     lr_ = input_.lr;
     key_ = key_of(options_, communicator_, input_);
     communicator_.at_step(input_.step);
-    aggregator_.enter(input_.step);
+    enter(input_.step);
     worker_->optimiser().begin_step(input_.step);
     stop_ = input_.stop ? 1.0F : 0.0F;
     stop_is_known_ = false;
@@ -152,15 +152,12 @@ class SyncByNeed final : public Algorithm {
   // REQUIRES: buckets come in index order, the same on every rank.
   void post(std::size_t index) {
     Part& part = buckets_[index];
-    const auto gradient = worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size());
-    const auto offered = worker_->optimiser().outgoing(gradient, part.plan.range.begin);
-    if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
+    offer_in_place(*worker_, part.plan);
     part.open = true;
     part.exchanged = false;
     part.ready_at = Clock::now();
     ready_.store(index + 1, std::memory_order_release);
     thread_.post([this] { exchange_one(); });
-    posted_ = index + 1;
   }
 
   // --- on the communication thread ---------------------------------------------------------------------------------
@@ -175,9 +172,7 @@ class SyncByNeed final : public Algorithm {
     aggregator_.average(bucket, key_, communicator_, phases);
     {
       const std::lock_guard lock(spent_mutex_);
-      spent_.encode += phases.encode;
-      spent_.network += phases.network;
-      spent_.decode += phases.decode;
+      spent_ += phases;
       queued_ += queued;
     }
     part.exchanged.store(true, std::memory_order_release);
@@ -210,7 +205,6 @@ class SyncByNeed final : public Algorithm {
   Worker* worker_ = nullptr;
   StepInput input_;
   bool begun_ = false;
-  std::size_t posted_ = 0;
   double waited_ = 0;
 
   // Of the step whose buckets are on their way:

@@ -151,29 +151,6 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
   });
 }
 
-TEST(SyncByNeed, AStopRequestOfOneRankReachesAllInTheSameStep) {
-  run_threads(4, 20s, [&](Communicator& communicator) {
-    Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), communicator);
-    EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
-    EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
-    EXPECT_FALSE(sync->step(worker, {2, 0.1, false}).stop);
-    sync->rest();
-  });
-}
-
-TEST(SyncByNeed, AnErrorOfTheWorkerIsTheOneThatIsReported) {
-  const auto body = [](Communicator& communicator) {
-    Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), communicator);
-    for (std::uint64_t step = 0; step < 3; ++step) {
-      worker.fails = step == 2 && communicator.rank() == 1;
-      sync->step(worker, {step, 0.1, false});
-    }
-  };
-  EXPECT_THROW(run_threads(2, 20s, body), NumericError);
-}
-
 TEST(SyncByNeed, SaysWhatItTakes) {
   run_threads(1, 20s, [&](Communicator& communicator) {
     Quadratic worker(0);

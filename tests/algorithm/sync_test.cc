@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -15,6 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Quadratic;
+
+constexpr std::array orders{"sync", "sync(priority=need)"};
 
 std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options, int steps,
                                       const char* sentence = "sync") {
@@ -33,10 +36,12 @@ std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options
   return ends;
 }
 
-TEST(Sync, FollowsTheMeanGradientExactly) {
+class Orders : public testing::TestWithParam<const char*> {};
+
+TEST_P(Orders, FollowTheMeanGradientExactly) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     AlgorithmOptions options;
-    const auto ends = train(ranks, options, 5);
+    const auto ends = train(ranks, options, 5, GetParam());
     // The mean of a_r is (W+1)/2, and heavy-ball momentum on one coordinate has a closed recursion.
     const double target = (ranks + 1) / 2.0;
     double x = 0;
@@ -74,25 +79,34 @@ TEST(Sync, ThreadsOfTheCodecChangeNoBit) {
   }
 }
 
-TEST(Sync, AStopRequestOfOneRankReachesAllInTheSameStep) {
+TEST_P(Orders, TellAllRanksOfAStopInTheSameStep) {
   run_threads(4, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
+    const auto sync = make_algorithm("test", GetParam(), {}, worker.buckets(), communicator);
     EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
     EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
+    EXPECT_FALSE(sync->step(worker, {2, 0.1, false}).stop);
+    sync->rest();
   });
 }
 
-TEST(Sync, AnErrorOfTheWorkerIsTheOneThatIsReported) {
-  EXPECT_THROW(run_threads(2, 20s,
-                           [&](Communicator& communicator) {
-                             Quadratic worker(communicator.rank());
-                             const auto sync = make_algorithm("test", "sync", {}, worker.buckets(), communicator);
-                             worker.fails = communicator.rank() == 1;
-                             sync->step(worker, {0, 0.1, false});
-                           }),
-               NumericError);
+TEST_P(Orders, ReportTheErrorOfTheWorker) {
+  for (const std::uint64_t failing : {0U, 2U}) {
+    const auto body = [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      const auto sync = make_algorithm("test", GetParam(), {}, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step <= failing; ++step) {
+        worker.fails = step == failing && communicator.rank() == 1;
+        sync->step(worker, {step, 0.1, false});
+      }
+      sync->rest();
+    };
+    EXPECT_THROW(run_threads(2, 20s, body), NumericError) << failing;
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Sync, Orders, testing::ValuesIn(orders),
+                         [](const auto& order) { return std::string(order.index == 0 ? "ready" : "need"); });
 
 TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
   run_threads(1, 20s, [&](Communicator& communicator) {

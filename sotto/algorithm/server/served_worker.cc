@@ -122,12 +122,9 @@ void ServedWorker::visit_state(StateVisitor& visitor) {
   for (std::size_t s = 0; s < versions_.size(); ++s) visitor.visit(fmt::format("version/{}", s), versions_[s]);
 }
 
-// REQUIRES: buckets come in index order, each after what the optimiser offers of it took the gradient's place.
+// REQUIRES: buckets come in index order.
 void ServedWorker::post(std::size_t index) {
-  const Range range = buckets_[index].range;
-  const auto gradient = worker_->gradient().subspan(range.begin, range.size());
-  const auto offered = worker_->optimiser().outgoing(gradient, range.begin);
-  if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
+  offer_in_place(*worker_, buckets_[index]);
   ready_at_[index] = Clock::now();
   thread_.post([this, index] { send(index); });
   posted_ = index + 1;
