@@ -63,9 +63,9 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
 // Until then its gradient may be on its way; backward begins when forward has needed everything that it finishes.
 void Replica::bucket_needed(std::size_t bucket) {
   if (std::exchange(needed_[bucket], char{true})) return;
-  const Timer waiting;
+  const auto asked = Clock::now();
   calls_->needed(bucket);
-  slowdown_.waited(waiting.seconds());
+  slowdown_.waited(Clock::now() - asked);
   const Range range = buckets_[bucket].range;
   std::ranges::fill(model_.gradient().subspan(range.begin, range.size()), 0.0F);
 }

@@ -12,10 +12,12 @@ class Slowdown {
   Slowdown(double factor, double delay) : factor_(factor), delay_(delay) {}
 
   // A step's computing begins.
-  void begin();
-  // So many seconds of it were no computing.
-  void waited(double seconds);
-  // Until what has been computed since then would be on the slow machine.
+  void begin(Clock::time_point now = Clock::now());
+  // For so long it was no computing.
+  void waited(Clock::duration duration) { waited_ += duration; }
+  // When what has been computed until now would be computed on the slow machine.
+  Clock::time_point until(Clock::time_point now) const;
+  // Sleeps until then.
   void hold();
 
  private:
