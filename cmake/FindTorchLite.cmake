@@ -43,3 +43,18 @@ if(TorchLite_FOUND AND NOT TARGET torchlite)
   endif()
   target_link_options(torchlite INTERFACE -Wl,-rpath,${TORCH_ROOT}/lib)
 endif()
+
+# What c10d's NCCL needs to be compiled, in TorchLite_NCCL_INCLUDES: the headers of NCCL and CUDA that a CUDA wheel of torch
+# depends on, and that part of the toolkit's (crt/) which no such wheel has. Empty where something is missing.
+set(TorchLite_NCCL_INCLUDES)
+if(TorchLite_FOUND AND EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
+  file(GLOB wheels ${TORCH_ROOT}/../nvidia/*/include)
+  find_path(TorchLite_NCCL_INCLUDE nccl.h PATHS ${wheels})
+  find_path(TorchLite_CUDA_INCLUDE cuda_runtime_api.h PATHS ${wheels} /usr/local/cuda/include)
+  find_path(TorchLite_CRT_INCLUDE crt/host_config.h PATHS ${wheels} /usr/local/cuda/include)
+  if(TorchLite_NCCL_INCLUDE AND TorchLite_CUDA_INCLUDE AND TorchLite_CRT_INCLUDE)
+    set(TorchLite_NCCL_INCLUDES ${TorchLite_NCCL_INCLUDE} ${TorchLite_CUDA_INCLUDE} ${TorchLite_CRT_INCLUDE})
+  else()
+    message(STATUS "--backend nccl is left out: nccl.h, cuda_runtime_api.h or crt/host_config.h was not found")
+  endif()
+endif()

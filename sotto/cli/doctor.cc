@@ -20,6 +20,7 @@
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/comm/mpi.h"
+#include "sotto/comm/nccl.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -178,6 +179,13 @@ void check_mpi(Report& report) {
                              : library + "; its mpirun, or srun, starts `sotto train --backend mpi`");
 }
 
+void check_nccl(Report& report) {
+  const std::string library = nccl_library();
+  report.say(Verdict::ok, "nccl",
+             library.empty() ? "this program was built without, so there is no --backend nccl"
+                             : library + "; --backend nccl wants a GPU for each rank");
+}
+
 void check_space(Report& report) {
   constexpr double wanted_memory = 1e9, wanted_disk = 1e9;
   const double memory = static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -215,6 +223,7 @@ int run_doctor(std::span<const std::string> arguments) {
   report.try_to("gloo", "training on several ranks is going to fail like this",
                 [&] { check_gloo(report, options.interface); });
   check_mpi(report);
+  check_nccl(report);
   check_space(report);
   return report.failed() ? 1 : 0;
 }

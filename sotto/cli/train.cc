@@ -12,6 +12,7 @@
 #include "sotto/cli/text_table.h"
 #include "sotto/cli/train_flags.h"
 #include "sotto/comm/mpi.h"
+#include "sotto/comm/nccl.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
@@ -111,6 +112,7 @@ int run_train(std::span<const std::string> arguments) {
   resolve(options);
   if (own.dry_run) return print_dry_run(options);
   if (options.backend == "mpi") require_mpi(world.starter, options.ranks);
+  if (options.backend == "nccl") require_nccl(started ? world.local_size : static_cast<int>(options.ranks));
   // One rank is launched, too: OpenMP reads its variables before main().
   return started ? run_rank(options, world) : run_job(options);
 }

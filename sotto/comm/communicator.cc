@@ -76,7 +76,8 @@ void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs
   constexpr std::size_t is_long = 256 << 10;
   check_peers(sends, recvs);
   const Call call(*this, "all_to_all");
-  if (std::ranges::any_of(sends, [](const Send& send) { return send.data.size() >= is_long; })) {
+  const auto long_one = [](const Send& send) { return send.data.size() >= is_long; };
+  if (goes_in_rounds() && std::ranges::any_of(sends, long_one)) {
     exchange_in_rounds(sends, recvs);
   } else {
     counted_exchange(sends, recvs);

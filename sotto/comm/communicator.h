@@ -65,16 +65,17 @@ class Communicator {
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return deadline_; }
   virtual int number(int rank) const { return rank; }  // of one of these ranks in the whole job, for errors
-  virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
+  virtual std::string_view name() const = 0;           // of the backend: "threads", "gloo", "shaped"
 
   // All sends and receives are posted together, so that no order of calls can deadlock. Messages between one pair of
   // ranks stay in order. A peer may not be this rank. An empty message is delivered as one.
   void exchange(std::span<const Send> sends, std::span<Recv> recvs);
 
   // An exchange that all ranks make together: what one sends, its peer receives in this very call. Long messages go in
-  // rounds, in each of which a rank sends to one peer and receives from one: where many send to one rank at once they
-  // queue there while other links are idle.
+  // rounds, where the backend does, in each of which a rank sends to one peer and receives from one: where many send to
+  // one rank at once they queue there while other links are idle.
   void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
+  virtual bool goes_in_rounds() const { return true; }
 
   // Element-wise over all ranks, in place; every rank ends with the same bits, and every backend with the same.
   // Integers wrap; 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is

@@ -20,6 +20,7 @@ class ShapedCommunicator final : public Communicator {
         link_(std::move(link)) {}
 
   std::string_view name() const override { return "shaped"; }
+  bool goes_in_rounds() const override { return inner_->goes_in_rounds(); }
 
  private:
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {

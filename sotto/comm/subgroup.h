@@ -15,6 +15,7 @@ class Subgroup final : public Communicator {
   Subgroup(Communicator& parent, std::vector<int> ranks);
 
   std::string_view name() const override { return parent_.name(); }
+  bool goes_in_rounds() const override { return parent_.goes_in_rounds(); }
   int number(int rank) const override { return parent_.number(ranks_.at(static_cast<std::size_t>(rank))); }
   void give_up(const std::string& reason) override { parent_.give_up(reason); }
 

@@ -85,7 +85,9 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("buckets", buckets,
            "what is exchanged at once: layer (the tensors of each module), whole (all), or tensors of at most a size "
            "together, as 25MB, one at least");
-  v.option("backend", backend, "what carries messages: gloo, or mpi, which wants mpirun or srun as the starter");
+  v.option("backend", backend,
+           "what carries messages: gloo; mpi, which wants mpirun or srun as the starter; or nccl, which wants a GPU "
+           "for each rank");
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
@@ -223,7 +225,7 @@ void check_algorithm(TrainOptions& options) {
 }
 
 void check_backend(const TrainOptions& options) {
-  constexpr std::array<std::string_view, 2> backends{"gloo", "mpi"};
+  constexpr std::array<std::string_view, 3> backends{"gloo", "mpi", "nccl"};
   if (std::ranges::find(backends, options.backend) == backends.end()) {
     throw ConfigError("--backend: " + unknown_name("backend", options.backend, backends));
   }
@@ -231,13 +233,16 @@ void check_backend(const TrainOptions& options) {
     throw ConfigError("--interface and --address: say one of them");
   }
   if (options.backend == "gloo") return;
-  const auto refuse = [](const std::string& value, std::string_view flag, std::string_view instead) {
-    if (!value.empty()) throw ConfigError(fmt::format("{}: only Gloo has it; with --backend mpi {}", flag, instead));
+  const auto refuse = [&](const std::string& value, std::string_view flag, std::string_view instead) {
+    if (value.empty()) return;
+    throw ConfigError(fmt::format("{}: only Gloo has it; with --backend {} {}", flag, options.backend, instead));
   };
-  const std::string_view choose = "it is mpirun that chooses networks (Open MPI: --mca btl_tcp_if_include eth0)";
+  const std::string_view choose = options.backend == "mpi"
+                                      ? "it is mpirun that chooses networks (Open MPI: --mca btl_tcp_if_include eth0)"
+                                      : "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)";
   refuse(options.interface, "--interface", choose);
   refuse(options.address, "--address", choose);
-  refuse(options.master, "--master", "the ranks find each other by themselves");
+  if (options.backend == "mpi") refuse(options.master, "--master", "the ranks find each other by themselves");
 }
 
 }  // namespace

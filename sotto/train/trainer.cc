@@ -10,6 +10,7 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/comm/mpi.h"
+#include "sotto/comm/nccl.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -34,11 +35,12 @@ namespace {
 
 std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world, const Links& links) {
   const std::chrono::seconds deadline(options.deadline);
-  auto communicator = options.backend == "mpi" ? connect_mpi(world, deadline)
-                                               : connect_gloo(world, {.interface = options.interface,
-                                                                      .address = options.address,
-                                                                      .deadline = deadline,
-                                                                      .connect_deadline = deadline});
+  auto communicator = options.backend == "mpi"    ? connect_mpi(world, deadline)
+                      : options.backend == "nccl" ? connect_nccl(world, deadline)
+                                                  : connect_gloo(world, {.interface = options.interface,
+                                                                         .address = options.address,
+                                                                         .deadline = deadline,
+                                                                         .connect_deadline = deadline});
   if (options.link.empty()) return communicator;
   return make_shaped(std::move(communicator), links);
 }

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "processes.h"
@@ -54,6 +58,24 @@ class Gloo : public testing::Test {
     const StoreServer server("127.0.0.1");
     ready(server.port());
   }};
+};
+
+// A number that all processes of a test see.
+class SharedCounter {
+ public:
+  SharedCounter()
+      : value_(new (::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                           0)) std::atomic<int>(0)) {}
+  ~SharedCounter() { ::munmap(value_, sizeof(*value_)); }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  void add() const { ++*value_; }
+  void wait_for(int value) const {
+    while (*value_ < value) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+
+ private:
+  std::atomic<int>* value_;
 };
 
 inline void expect_success(const std::vector<Ended>& all) {

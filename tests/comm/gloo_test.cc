@@ -1,15 +1,12 @@
 // The laws of communicators on ranks that are processes, over Gloo; what happens when one dies, stalls or never comes.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,24 +66,6 @@ TEST_F(Gloo, AKilledRankEndsAGatherAtOnce) {
                     "all_gather with rank 1 at step 17: the connection was closed");
   }
 }
-
-// A number that all processes of a test see.
-class SharedCounter {
- public:
-  SharedCounter()
-      : value_(new (::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                           0)) std::atomic<int>(0)) {}
-  ~SharedCounter() { ::munmap(value_, sizeof(*value_)); }
-  SharedCounter(const SharedCounter&) = delete;
-  SharedCounter& operator=(const SharedCounter&) = delete;
-  void add() const { ++*value_; }
-  void wait_for(int value) const {
-    while (*value_ < value) std::this_thread::sleep_for(2ms);
-  }
-
- private:
-  std::atomic<int>* value_;
-};
 
 TEST_F(Gloo, AStalledRankIsNamedByAllOthersAtTheDeadline) {
   const SharedCounter failed;

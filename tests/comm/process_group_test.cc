@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "laws.h"
+#include "polled_work.h"
 #include "processes.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
@@ -22,43 +23,23 @@ using namespace std::chrono_literals;
 
 constexpr double limit = 60;  // seconds for the processes of a test
 
-// Makes progress by itself, and is only ever asked whether it has ended, as MPI's.
-class PolledWork final : public c10d::Work {
- public:
-  explicit PolledWork(c10::intrusive_ptr<c10d::Work> inner)
-      : waiter_([this, work = std::move(inner)] {
-          std::exception_ptr error;
-          try {
-            work->wait();
-          } catch (...) {
-            error = std::current_exception();
-          }
-          finish(error);
-        }) {}
-  ~PolledWork() override { waiter_.join(); }
-  bool wait(std::chrono::milliseconds) override {
-    if (!isCompleted()) throw std::logic_error("waited for before it was complete");
-    if (exception()) std::rethrow_exception(exception());
-    return true;
-  }
-
- private:
-  std::thread waiter_;
-};
-
 class PolledBackend final : public c10d::Backend {
  public:
   explicit PolledBackend(c10::intrusive_ptr<c10d::Backend> inner)
       : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)) {}
   const std::string getBackendName() const override { return "polled"; }
   c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int peer, int tag) override {
-    return c10::make_intrusive<PolledWork>(inner_->send(tensors, peer, tag));
+    return polled(inner_->send(tensors, peer, tag));
   }
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int peer, int tag) override {
-    return c10::make_intrusive<PolledWork>(inner_->recv(tensors, peer, tag));
+    return polled(inner_->recv(tensors, peer, tag));
   }
 
  private:
+  static c10::intrusive_ptr<c10d::Work> polled(c10::intrusive_ptr<c10d::Work> work) {
+    return c10::make_intrusive<PolledWork>(std::vector{std::move(work)});
+  }
+
   c10::intrusive_ptr<c10d::Backend> inner_;
 };
 

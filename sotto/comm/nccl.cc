@@ -1,0 +1,52 @@
+// The NCCL backend: c10d's, behind copies between host and device.
+#include "sotto/comm/nccl.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <cstdlib>
+#define USE_C10D_NCCL  // without, its header is empty
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <utility>
+
+#include "sotto/comm/meeting.h"
+#include "sotto/comm/staged.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+// c10d's watchdog would end the process in place of an error that says who is missing.
+void leave_errors_to_us() {
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0);
+  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0);
+}
+
+}  // namespace
+
+std::string nccl_library() { return fmt::format("NCCL {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
+
+void require_nccl(int local_ranks) {
+  const int devices = at::detail::getCUDAHooks().deviceCount();
+  if (devices >= local_ranks) return;
+  throw ConfigError(fmt::format("--backend nccl: each rank needs a GPU of its own, and this host has {} for {}{}",
+                                devices, local_ranks,
+                                devices == 0 ? ", or no driver for one; choose --backend gloo" : ""));
+}
+
+std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline) {
+  require_nccl(world.local_size);
+  leave_errors_to_us();
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(world.local_rank));
+  const auto connect = [rank = world.rank, size = world.size,
+                        deadline](const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
+    auto settings = c10d::ProcessGroupNCCL::Options::create();
+    settings->timeout = 2 * deadline;  // ours comes first
+    return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(settings));
+  };
+  return make_staged(std::make_shared<Meeting>(world, deadline), {"nccl", device, connect}, world.rank, world.size,
+                     deadline);
+}
+
+}  // namespace sotto

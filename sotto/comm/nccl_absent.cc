@@ -1,0 +1,20 @@
+// What stands in for the NCCL backend where LibTorch has no NCCL.
+#include "sotto/comm/nccl.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+std::string nccl_library() { return {}; }
+
+void require_nccl(int /*local_ranks*/) {
+  throw ConfigError(
+      "--backend nccl: this program was built without NCCL; build it against a CUDA wheel of torch, which brings NCCL, "
+      "with the headers of the CUDA toolkit");
+}
+
+std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds /*deadline*/) {
+  require_nccl(world.local_size);
+  return nullptr;
+}
+
+}  // namespace sotto
