@@ -59,7 +59,8 @@ struct StepReport {
   Phases phases;
 };
 
-// From step `first` on, what an algorithm sends repeats itself every `period` steps.
+// From step `first` on, what an algorithm sends repeats itself every `period` steps; 0: never, since it depends on how
+// fast ranks are.
 struct Rhythm {
   std::uint64_t first = 0, period = 1;
 };
@@ -130,6 +131,7 @@ struct AlgorithmEntry {
   // Why it cannot be had with these, in words; empty: it can. Null: with any.
   std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
   bool changes_peers = false;  // takes `topologies`
+  bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
   // Of replicated ones: whether all ranks that train wait for each other in every step; null: they do.
   bool (*in_step)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
 };

@@ -107,6 +107,10 @@ DryRun dry_run(const TrainOptions& asked) {
     std::vector<float> buffers(averages ? model->buffers().size() : 0);
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->rhythm();
+    if (rhythm.period == 0) {
+      throw ConfigError("--dry-run: what `" + options.algorithm +
+                        "` sends depends on how fast ranks are; every=1 says " + "what one exchange costs");
+    }
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
     const auto sent = [&] { return communicator.traffic().bytes_sent + algorithm->traffic().bytes_sent; };
     std::uint64_t before = 0, exchanges = 0;

@@ -45,10 +45,10 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("average-batch-norm", average_batch_norm,
            "average batch-norm statistics over the ranks in every step; otherwise for evaluation alone");
   v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
-  v.option(
-      "topology", topology,
-      "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: exponential, "
-      "for ad_psgd bipartite_exponential");
+  v.option("topology", topology,
+           "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: the "
+           "algorithm's own "
+           "(exponential; choco: ring; ad_psgd: bipartite_exponential)");
   v.option(
       "peers-per-step", peers_per_step,
       "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "

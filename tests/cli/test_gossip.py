@@ -63,6 +63,33 @@ def test_a_dry_run_says_what_gossip_sends(good):
     assert 1.9 < sent[0] / sent[1] < 2.1
 
 
+def test_a_dry_run_counts_what_rounds_send_in_turn(good, tmp_path):
+    for ranks, flags, words in [
+        (4, ["--algorithm", "push_sum(overlap=true, synch_freq=4)"], "an exchange"),
+        (8, ["--algorithm", "push_sum", "--topology", "hosts(4)"], "a step"),
+        (3, ["--algorithm", "choco", "--codec", "int8"], "a step"),
+        (4, ["--algorithm", "ad_psgd(every=4)"], "a step"),
+    ]:
+        flags = ["train", *TINY, "--ranks", ranks, *flags]
+        said = good(*flags, "--dry-run").out
+        assert re.search(rf"a rank sends +[1-9]\d* bytes {words}", said), said
+        if "ad_psgd" in str(flags):  # depends on time
+            continue
+        a_step = int(re.search(r"(\d+) bytes a step", said)[1])
+        good(*flags, "--max-steps", 8, "--eval-freq", 100, "--train-dir", f"run{words}{ranks}")
+        with open(tmp_path / f"run{words}{ranks}" / "steps.csv") as file:
+            sent = [int(row["bytes_sent"]) for row in csv.DictReader(file) if row["rank"] == "0"]
+        if words == "an exchange":  # the last of two is not there yet when the run ends
+            assert max(sent) == 4 * a_step, (flags, sent)
+        else:
+            assert abs(sum(sent) / 8 - a_step) <= 1, (flags, sent)
+
+
+def test_what_depends_on_time_has_no_dry_run(run):
+    job = run("train", *TINY, "--ranks", 4, "--dry-run", "--algorithm", "ad_psgd(every=0)")
+    assert job.status == 2 and "depends on how fast ranks are; every=1 says" in job.err, job.err
+
+
 def test_the_number_of_peers_changes_at_an_epoch(start, good, tmp_path):
     flags = ["--algorithm", "push_sum", "--peers-per-step", "0:1,1:2", "--ranks", 4]
     good("train", *TINY, *flags, "--max-steps", 20, "--train-dir", "run")  # an epoch has 16 steps

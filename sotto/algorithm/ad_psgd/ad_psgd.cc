@@ -23,6 +23,7 @@ class AdPsgd final : public Algorithm {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
       : overlap_(options.overlap),
+        every_(plan.every),
         communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
@@ -30,6 +31,7 @@ class AdPsgd final : public Algorithm {
   std::string_view name() const override { return "ad_psgd"; }
   std::string_view aggregator() const override { return "pairs"; }
   std::string remark() const override { return ""; }
+  Rhythm rhythm() const override { return {0, every_}; }
   // The mean of the ranks' steps: the rate falls by how much all of them together have done.
   std::uint64_t rate_step(std::uint64_t step) const override {
     const auto ranks = static_cast<std::uint64_t>(communicator_.size());
@@ -68,6 +70,7 @@ class AdPsgd final : public Algorithm {
 
  private:
   bool overlap_;
+  std::uint64_t every_;
   Communicator& communicator_;
   Averager averager_;
 };

@@ -41,6 +41,7 @@ class Choco final : public Algorithm {
   std::string_view name() const override { return "choco"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return remark_; }
+  Rhythm rhythm() const override { return {0, gossiper_.topology().period()}; }
   void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {

@@ -33,6 +33,7 @@ class DPsgd final : public Algorithm {
   std::string_view name() const override { return "d_psgd"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return ""; }
+  Rhythm rhythm() const override { return {0, gossiper_.topology().period()}; }
   bool starts_early() const override { return options_.overlap; }
   void enter(std::uint64_t /*step*/) override {}
 

@@ -42,6 +42,8 @@ class PushSum final : public Algorithm {
   std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return ""; }
+  Rhythm rhythm() const override { return {0, steps_of_a_round() * gossiper_.topology().period()}; }
+  bool exchanges(std::uint64_t step) const override { return step % steps_of_a_round() == 0; }
   void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
