@@ -24,7 +24,12 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
   StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
   options.own.codec = codec;
   options.own.aggregator = aggregator;
-  options.own.topology = topology;
+  const AlgorithmEntry& entry = algorithm_entry("algorithm", algorithm);
+  if (entry.own_speed) {
+    throw ConfigError("algorithm " + algorithm + ": its ranks go at their own speed, and a model changes while its " +
+                      "gradient is computed; it is one of `sotto train` alone");
+  }
+  options.own.topology = topology.empty() ? entry.topology : topology;
   options.own.mixing = mixing;
   options.own.seed = seed;
   options.own.codec_threads = threads;

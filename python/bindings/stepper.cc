@@ -50,12 +50,6 @@ class Stepper::Impl final : public Worker {
     std::exception_ptr refusal;
     try {
       algorithm_ = make();
-      if (algorithm_->exchange_count()) {
-        throw ConfigError(
-            fmt::format("algorithm {}: its ranks go at their own speed, and a model changes while its "
-                        "gradient is computed; it is one of `sotto train` alone",
-                        options_.algorithm));
-      }
       hash.add(identity());  // the room for a message depends on all of this
     } catch (const ConfigError&) {
       refusal = std::current_exception();

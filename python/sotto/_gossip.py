@@ -27,10 +27,11 @@ class GossipDataParallel(torch.nn.Module):
     rank wraps the same module with the same arguments, and takes the same number of steps. Parameters and buffers begin as
     those of rank 0; buffers, such as batch norm's, are not mixed.
 
-    algorithm: one of `sotto train --algorithm` that works on graphs, with its options: "push_sum" (SGP),
-        "push_sum(overlap=true)" (OSGP: a round is on its way while the next step computes), "d_psgd" (on its way while
-        this step computes), "choco" (for codecs of any kind). docs/algorithms.md has the steps of each.
-    topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`.
+    algorithm: "push_sum" (SGP), "push_sum(overlap=true)" (OSGP: a round is on its way while the next step computes),
+        "d_psgd" (on its way while this step computes) or "choco" (for codecs of any kind), with the options that
+        `sotto train --algorithm` has. docs/algorithms.md has the steps of each.
+    topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
+        algorithm's own, for choco a ring, else exponential.
     mixing: with what shares: "uniform", "metropolis", ...
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
     optimizer: behind whose steps models are mixed. None: behind those of the first optimizer that takes a step of any of
@@ -51,7 +52,7 @@ class GossipDataParallel(torch.nn.Module):
         self,
         module: torch.nn.Module,
         algorithm: str = "push_sum",
-        topology: str = "exponential",
+        topology: str = "",
         mixing: str = "uniform",
         codec: str = "none",
         *,

@@ -38,7 +38,7 @@ class Steps:
         on_graphs: bool = False,
         codec: str,
         aggregator: str = "auto",
-        topology: str = "exponential",
+        topology: str = "",
         mixing: str = "uniform",
         process_group: dist.ProcessGroup | None,
         seed: int,

@@ -321,7 +321,14 @@ class Trainer {
   }
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {
-    const Recorder::Figures figures = replicated_ ? recorder_->medians() : recorder_->means();
+    const bool alike = all_in_step("--algorithm", options_.algorithm, communicator_->size());
+    Recorder::Figures figures = alike ? recorder_->medians() : recorder_->means();
+    const AlgorithmEntry& entry = algorithm_entry("--algorithm", options_.algorithm);
+    const bool own_speed = entry.own_speed || (entry.replicated && !alike);
+    if (own_speed && result.steps > first_step) {  // what is sent belongs to no step, and rows end before it does
+      figures.bytes_sent =
+          static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(result.steps - first_step);
+    }
     const auto exchanges = algorithm_->exchange_count();
     const std::array<std::uint64_t, 3> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
                                                exchanges.value_or(0)};

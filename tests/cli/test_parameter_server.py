@@ -54,6 +54,8 @@ def test_a_dry_run_says_what_is_sent(good, tmp_path):
         # server that waits for nobody, or has no worker, may be ahead of its rank's own step.
         assert sent[3] == least + 2 * 8, (options, sent)
         assert sent[0] == most + 3 * 8 or options != "mode=sync", (options, sent)
+        per_step = summary(tmp_path / options)["bytes_per_step"]  # with what the server sends behind its rank's last step
+        assert per_step[0] == pytest.approx(most + 3 * 8, rel=0.05) or options == "mode=sync", (options, per_step)
 
 
 def test_a_signal_to_one_rank_ends_all(start, tmp_path):

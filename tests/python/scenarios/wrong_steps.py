@@ -160,7 +160,7 @@ def step_errors():
     optimizer = torch.optim.SGD(point.parameters(), LR)
     expect("algorithm", gossip("push_smu"))
     expect("no gossip", gossip("sync"))
-    expect("own speed", lambda: sotto.GossipDataParallel(Point(), "ad_psgd", "star"))
+    expect("own speed", gossip("ad_psgd"))
     expect("algorithm type", gossip(3))
     expect("option", gossip("push_sum(synch_freq=2)"))
     expect("topology", gossip(topology="rign"))
