@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
@@ -23,9 +24,10 @@ struct Job {
   const char* aggregator = "auto";
   const char* topology = "";
   const char* mixing = "uniform";
+  int ranks_of = 1;  // a multiple of so many ranks alone
 };
 
-// Each algorithm, aggregator, and way of computing beside what is on its way.
+// Each algorithm whose numbers do not depend on time, aggregator, and way of computing beside what is on its way.
 constexpr std::array jobs{
     Job{"sync"},
     Job{"sync", "qsgd(bits=4)", "gather"},
@@ -33,6 +35,9 @@ constexpr std::array jobs{
     Job{"sync", "signs", "vote"},
     Job{"sync(priority=need)", "qsgd(bits=4)", "scatter_reduce"},
     Job{"sync", "power(2)"},
+    Job{"sync", "ef | topk(0.2)", "sparse"},
+    Job{"sync", "ef | topk(0.2)", "hierarchical(inner=all_reduce, outer=gather, group=2)", "", "uniform", 2},
+    Job{"sync", "fetch(0.2) | count_sketch(rows=3, columns=40%)"},
     Job{"push_sum", "none", "auto", "exponential"},
     Job{"push_sum(overlap=true, synch_freq=2)", "f16", "auto", "directed_exponential"},
     Job{"d_psgd", "none", "auto", "ring", "metropolis"},
@@ -41,6 +46,8 @@ constexpr std::array jobs{
     Job{"local(h=3)", "ef | topk(0.1)"},
     Job{"slowmo(h=3, buffers=average)"},
     Job{"diloco(h=4, shards=2, overlap=1)", "int8"},
+    Job{"parameter_server", "qsgd(bits=4)"},
+    Job{"parameter_server(servers=2)", "f16", "auto", "", "uniform", 2},
 };
 
 struct End {
@@ -61,10 +68,34 @@ End train(const Job& job, Communicator& communicator) {
   return {{end.begin(), end.end()}, communicator.traffic().bytes_sent - before};
 }
 
+// Ranks that go at their own speed: what they come to is known within bounds, and all agree on it to the last bit.
+void check_own_speed(Communicator& communicator, const char* algorithm) {
+  AlgorithmOptions options{.codec = "f16", .topology = "star"};
+  Quadratic worker(communicator.rank(), "sgd");
+  const auto asked = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+  for (std::uint64_t step = 0; step < 200; ++step) asked->step(worker, {step, 0.05, false});
+  asked->rest();
+  asked->agree(worker);
+  const auto mine = std::as_bytes(worker.parameters());
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(mine, all);
+  const float mean = static_cast<float>(communicator.size() + 1) / 2;
+  const bool alike = std::memcmp(all.data(), mine.data(), mine.size()) == 0;
+  if (!alike || !(std::abs(worker.parameters()[0] - mean) < 0.5F * static_cast<float>(communicator.size()))) {
+    throw std::runtime_error(fmt::format("{} on rank {} of {} over {}: {}, {} the others, near {}", algorithm,
+                                         communicator.rank(), communicator.size(), communicator.name(),
+                                         worker.parameters()[0], alike ? "as" : "unlike", mean));
+  }
+}
+
 }  // namespace
 
 void check_as_on_threads(Communicator& communicator) {
+  for (const char* algorithm : {"ad_psgd", "ad_psgd(every=0)", "parameter_server(mode=async)"}) {
+    check_own_speed(communicator, algorithm);
+  }
   for (const Job& job : jobs) {
+    if (communicator.size() % job.ranks_of != 0) continue;
     const End found = train(job, communicator);
     End wanted;
     run_threads(communicator.size(), 60s, [&](Communicator& threads) {
