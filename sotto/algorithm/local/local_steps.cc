@@ -56,7 +56,8 @@ LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, s
       aggregator_("--codec", phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
                   communicator.size(), std::make_shared<Workers>(options.codec_threads)),
       outer_(plan.outer, size_of(buckets)),
-      shards_(plan.shards) {
+      shards_(plan.shards),
+      posted_at_(buckets.size()) {
   if (plan_.overlap > 0) {
     on_its_way_.resize(size_of(buckets));
     deltas_ = on_its_way_;
@@ -86,6 +87,8 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   finish(worker, input, report);
   report.wait += lap.lap();
   report.phases = std::exchange(done_, {});
+  const Queue queue = std::exchange(done_queue_, {});
+  report.queue = queue.buckets == 0 ? 0 : queue.seconds / static_cast<double>(queue.buckets);
   if (report.stop) asked_ = false;
   report.seconds = total.seconds();
   return report;
@@ -150,11 +153,14 @@ void LocalSteps::offer(Worker& worker, std::size_t bucket) {
 }
 
 void LocalSteps::post(std::size_t bucket) {
+  posted_at_[bucket] = Clock::now();
   thread_.post([this, bucket] { exchange(bucket); });
 }
 
 void LocalSteps::exchange(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
+  queue_.seconds += std::chrono::duration<double>(Clock::now() - posted_at_[index]).count();
+  ++queue_.buckets;
   Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
   aggregator_.average(bucket, shard_of(index).key, communicator_, phases_);
 }
@@ -199,6 +205,9 @@ void LocalSteps::wait() {
   done_.encode += phases.encode;
   done_.network += phases.network;
   done_.decode += phases.decode;
+  const Queue queue = std::exchange(queue_, {});
+  done_queue_.seconds += queue.seconds;
+  done_queue_.buckets += queue.buckets;
   note();
 }
 

@@ -57,6 +57,12 @@ class LocalSteps final : public Algorithm {
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
 
+  // How long buckets waited for the exchange of those before them.
+  struct Queue {
+    double seconds = 0;
+    std::size_t buckets = 0;
+  };
+
   void prepare(Worker& worker, const StepInput& input);
   void collect(std::uint64_t step, StepReport& report);
   void open(Shard& shard, const StepInput& input);
@@ -82,8 +88,10 @@ class LocalSteps final : public Algorithm {
   bool asked_ = false;             // this rank was asked to stop, and has not told the others
   Phases phases_;                  // as shards; of what was waited for: done_
   Phases done_;
-  std::string aggregator_name_, remark_;  // of the aggregator, which may be at work
-  CommThread thread_;                     // last: it ends before what its work uses
+  std::vector<Clock::time_point> posted_at_;  // each bucket
+  Queue queue_, done_queue_;                  // as phases
+  std::string aggregator_name_, remark_;      // of the aggregator, which may be at work
+  CommThread thread_;                         // last: it ends before what its work uses
 };
 
 }  // namespace sotto
