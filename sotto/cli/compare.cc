@@ -94,8 +94,9 @@ TextTable to_table(std::span<const Row> rows) {
 std::string to_json(std::span<const Row> rows) {
   auto json = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    auto entry = row.summary ? nlohmann::ordered_json::parse(read_text(row.folder + "/summary.json"))
-                             : nlohmann::ordered_json{{"codec", row.codec}, {"error", row.error}};
+    auto entry = row.summary
+                     ? nlohmann::ordered_json::parse(read_text(row.folder + "/summary.json"))
+                     : nlohmann::ordered_json{{"algorithm", row.algorithm}, {"codec", row.codec}, {"error", row.error}};
     entry["train_dir"] = row.folder;
     json.push_back(std::move(entry));
   }
@@ -145,7 +146,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row) {
   }
   checkpoint::remove_abandoned(row.folder);
   row.error = result.error;
-  if (!result.error.empty()) fmt::print(stderr, "sotto: {}: {}\n", row.codec, result.error);
+  if (!result.error.empty()) fmt::print(stderr, "sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error);
   return result.status;
 }
 

@@ -17,8 +17,7 @@ namespace {
 // A table of the file, of which keys are taken; what is left over is unknown.
 class Keys {
  public:
-  Keys(std::string where, const toml::table& table, int size)
-      : where_(fmt::format("{}:{}", where, table.source().begin.line)), table_(table), size_(size) {}
+  Keys(std::string file, const toml::table& table, int size) : file_(std::move(file)), table_(table), size_(size) {}
 
   std::optional<double> rate(std::string_view key) {
     const auto text = value<std::string>(key, "text in quotes, as \"100mbit\"");
@@ -61,12 +60,19 @@ class Keys {
   void finish() const {
     for (const auto& [key, node] : table_) {
       if (std::ranges::find(known_, key.str()) == known_.end())
-        throw ConfigError(fmt::format("{}:{}", where_, unknown_name("key", std::string(key.str()), known_)));
+        throw ConfigError(
+            fmt::format("{}: {}", line(key.source().begin), unknown_name("key", std::string(key.str()), known_)));
     }
   }
-  std::string place(std::string_view key) const { return fmt::format("{}: {}", where_, key); }
+  // The line of this key, or where it should be.
+  std::string place(std::string_view key) const {
+    const auto found = table_.find(key);
+    return fmt::format("{}: {}", line((found == table_.end() ? table_.source() : found->first.source()).begin), key);
+  }
 
  private:
+  std::string line(const toml::source_position& at) const { return fmt::format("{}:{}", file_, at.line); }
+
   template <class T>
   std::optional<T> value(std::string_view key, const char* wanted) {
     known_.push_back(key);
@@ -80,7 +86,7 @@ class Keys {
     return read;
   }
 
-  std::string where_;
+  std::string file_;
   const toml::table& table_;
   int size_;
   std::vector<std::string_view> known_;

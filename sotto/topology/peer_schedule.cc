@@ -58,7 +58,11 @@ std::vector<TopologyPhase> peer_phases(std::string_view where, std::string_view 
     }
     last = epoch;
     phases.push_back({*epoch * steps_per_epoch, with_peers(where, canonical, *peers)});
-    make_topology(where, phases.back().topology, ranks);
+    const std::size_t all = make_topology(where, phases.back().topology, ranks).peers();
+    if (all < *peers) {
+      throw ConfigError(fmt::format("{} {}: among {} ranks of `{}` each has {} peers, not {}", where, schedule, ranks,
+                                    topology, all, *peers));
+    }
     if (pair.size() == rest.size()) return phases;
     rest.remove_prefix(pair.size() + 1);
   }

@@ -32,7 +32,11 @@ def test_what_is_wrong_is_named(run, tmp_path):
     (tmp_path / "links.toml").write_text(LINKS)
     for flags in ([], ["--dry-run"]):
         job = run("train", *TINY, "--ranks", 1, "--max-steps", 1, "--link", "links.toml", "--train-dir", "run", *flags)
-        assert job.status == 2 and "links.toml:5: rank: there is no rank 1; ranks are 0 to 0" in job.err
+        assert job.status == 2 and "links.toml:6: rank: there is no rank 1; ranks are 0 to 0" in job.err
+    (tmp_path / "links.toml").write_text(LINKS.replace("rank = 1\n", "rank = 1\n\nrte = 3\n"))
+    job = run("train", *TINY, "--ranks", 2, "--max-steps", 1, "--link", "links.toml", "--train-dir", "run")
+    line = LINKS[:LINKS.index("rank = 1")].count("\n") + 3
+    assert job.status == 2 and f"links.toml:{line}: unknown key `rte`; known: rank, " in job.err, job.err
     job = run("train", *TINY, "--ranks", 1, "--link", "missing.toml", "--train-dir", "run")
     assert job.status != 0 and "missing.toml" in job.err
 

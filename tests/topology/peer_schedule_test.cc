@@ -31,6 +31,8 @@ TEST(PeerSchedules, SayWhatIsWrong) {
     EXPECT_EQ(why(bad).find("--peers-per-step"), 0U) << why(bad);
   }
   EXPECT_NE(why("0:1,1:2", "star").find("always has the same peers"), std::string::npos);
+  EXPECT_NE(why("0:1,1:99", "exponential").find("each has 7 peers, not 99"), std::string::npos)
+      << why("0:99", "exponential");
   EXPECT_NE(why("0:1", "rign").find("did you mean `ring`"), std::string::npos);
 }
 
