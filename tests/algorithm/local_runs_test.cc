@@ -210,5 +210,16 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
   }
 }
 
+TEST(LocalReports, TellHowLongBucketsQueueForTheirExchange) {
+  run_threads(2, 20s, [](Communicator& communicator) {
+    Quadratic worker(communicator.rank());
+    const auto made = make_algorithm("test", "local(h=2)", {}, worker.buckets(), communicator);
+    EXPECT_EQ(made->step(worker, {0, 0.1, false}).queue, 0);
+    const StepReport report = made->step(worker, {1, 0.1, false});
+    EXPECT_GT(report.queue, 0);
+    EXPECT_LT(report.queue, report.seconds);
+  });
+}
+
 }  // namespace
 }  // namespace sotto
