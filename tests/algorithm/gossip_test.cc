@@ -203,7 +203,7 @@ TEST(Graphs, RefuseAStateOfAnotherLength) {
   }
 }
 
-// From each phase on, the bytes are those of its peers; sums stay; and a resume in any phase takes up the same bits.
+// From each phase on, the bytes are those of its peers, and a resume in any phase takes up the same bits.
 TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
   for (const char* sentence : {"push_sum", "push_sum(overlap=true)"}) {
     run_threads(8, 20s, [&](Communicator& communicator) {
