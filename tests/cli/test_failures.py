@@ -1,13 +1,14 @@
 """A rank that stalls or dies ends all others with an error that names it, in every algorithm, and checkpoints stay whole."""
 
 import os
+import re
 import signal
 
 import pytest
 
 from conftest import TINY, wait_until
 
-ALGORITHMS = {
+ALGORITHMS = {  # and ways of averaging, behind a comma
     "sync": [],
     "sync(priority=need)": [],
     "push_sum": [],
@@ -20,6 +21,10 @@ ALGORITHMS = {
     "diloco(h=4, overlap=1)": [],
     "parameter_server": [],
     "parameter_server(mode=async)": [],
+    "parameter_server(mode=stale)": [],
+    "parameter_server(gradients=3)": [],
+    "sync, sparse": ["--codec", "ef | topk(0.05)", "--aggregator", "sparse"],
+    "sync, hierarchical": ["--codec", "ef | topk(0.05)", "--aggregator", "hierarchical(group=2)"],
 }
 GROUPS = [list(ALGORITHMS)[i : i + 4] for i in range(0, len(ALGORITHMS), 4)]  # so many at once
 
@@ -28,8 +33,8 @@ def runs(start, folder, algorithms, deadline):
     """A job of 4 ranks for each algorithm, once it has a checkpoint."""
     jobs = {}
     for algorithm in algorithms:
-        name = algorithm.split("(")[0] + str(len(jobs))
-        jobs[algorithm] = start("train", *TINY[:-1], deadline, "--algorithm", algorithm, *ALGORITHMS[algorithm], "--ranks", 4,
+        name = algorithm.split("(")[0].split(",")[0] + str(len(jobs))
+        jobs[algorithm] = start("train", *TINY[:-1], deadline, "--algorithm", re.sub("^sync, .*", "sync", algorithm), *ALGORITHMS[algorithm], "--ranks", 4,
                                 "--epochs", 100000, "--eval-freq", 1000000, "--checkpoint-every", 20, "--train-dir", name)  # fmt: skip
         jobs[algorithm].folder = folder / name
     for job in jobs.values():

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 class GlooLaws : public Gloo, public testing::WithParamInterface<int> {};
 
 TEST_P(GlooLaws, Hold) { expect_success(run(GetParam(), 30s, check_laws)); }
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooLaws, testing::Values(1, 2, 3, 4, 7), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
 
 TEST_F(Gloo, LawsHoldBehindAnEmulatedLink) {
   expect_success(run(3, 30s, [](Communicator& communicator) {

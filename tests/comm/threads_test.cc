@@ -42,7 +42,7 @@ TEST_P(Laws, Hold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Laws,
-                         testing::Combine(testing::ValuesIn(backends), testing::Values(1, 2, 3, 4, 7),
+                         testing::Combine(testing::ValuesIn(backends), testing::Values(1, 2, 3, 4, 7, 8),
                                           testing::ValuesIn(laws())),
                          [](const auto& run) {
                            return std::string(std::get<0>(run.param).name) + std::to_string(std::get<1>(run.param)) +
