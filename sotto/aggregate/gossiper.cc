@@ -17,7 +17,10 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
   };
   const Method method = read_method(where, sentence);
   if (method.by_itself || !method.memory.empty()) {
-    refuse("models are exchanged, so no memory and no aggregator can stand in it");
+    refuse(input == Contract::Input::model
+               ? "models are exchanged, so no memory and no aggregator can stand in it"
+               : "what is left out is in the next difference, so no memory and no aggregator can stand in it; leave "
+                 "them out");
   }
   auto codec = make_codec(where, method.codec, std::move(workers));
   if (codec->contract(layout).input < input) {

@@ -96,7 +96,9 @@ class Parser {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (open.empty() && (c == ',' || c == ')')) break;
-      if (open.empty() && (c == '|' || c == '=')) fail(at_, "expected `,` or `)`" + found());
+      if (open.empty() && (c == '|' || c == '=')) {
+        fail(at_, "expected `,` or `)`" + found() + (c == '|' ? "; a value with `|` wants parentheses" : ""));
+      }
       if (c == '(') open.push_back(at_);
       if (c == ')') open.pop_back();
     }

@@ -230,5 +230,12 @@ TEST(Gossiping, OfModelsRefusesWhatIsForGradients) {
   }
 }
 
+TEST(Gossiping, OfDifferencesWantsNoMemory) {
+  EXPECT_NE(message_of([] {
+              make_gossip_codec("test", "ef | topk(0.1)", Layout(), nullptr, Contract::Input::delta);
+            }).find("what is left out is in the next difference"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace sotto

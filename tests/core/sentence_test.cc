@@ -98,7 +98,7 @@ TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
                       "  topk(0.1\n"
                       "          ^"},
                      {"topk(0.1 | f32",
-                      "--codec: expected `,` or `)`, found `|`\n"
+                      "--codec: expected `,` or `)`, found `|`; a value with `|` wants parentheses\n"
                       "  topk(0.1 | f32\n"
                       "           ^"},
                      {"a(k=1=2)",
