@@ -3,19 +3,21 @@
 
     python bench/masking.py --data-dir DIR --runs runs/masking
 
-trains mnist-cnn once for each share, on one node and on two, both ways, and prints the tables as markdown. Each run has
-a folder below --runs: a run that is finished is not made again, one that was interrupted goes on from its last
-checkpoint. --table only prints what is there. The published column is that of 20000 steps shared by the nodes; --steps
-says how many these runs take together, batch 100, learning rate .001 times the nodes, momentum .9.
+trains mnist-cnn once for each share, on one node and on two, both ways, and prints the tables as markdown. What a run
+ends with becomes a row of --results, and is not made again; one that was interrupted goes on from the last checkpoint in
+its folder below --runs. --table only prints what is there. The published column is that of 20000 steps shared by the
+nodes; --steps says how many these runs take together, batch 100, learning rate .001 times the nodes, momentum .9.
 """
 
 import argparse
 import concurrent.futures
+import csv
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 PUBLISHED = {
     1: {"100": 0.9908, "10": 0.9887, "5": 0.9873, "3": 0.9868, "2": 0.9852, "1": 0.9828, "0.9": 0.9835, "0.5": 0.9832,
@@ -26,20 +28,44 @@ PUBLISHED = {
 # Momentum is the optimiser's where what is dropped is lost. Where it is kept, momentum is corrected: made before it is
 # held back, and not cleared where it is sent, so that sending everything is the same as momentum of the optimiser.
 WAYS = {"lost": ("", "0.9"), "kept": ("momentum(0.9, masking=false) | ", "0")}
+COLUMNS = ["nodes", "percent", "way", "steps", "accuracy", "loss", "bytes_per_step"]
+RUNS = sorted(((nodes, percent, way) for nodes in PUBLISHED for percent in PUBLISHED[nodes] for way in WAYS),
+              key=lambda run: float(run[1]))  # the cliff first
 
 
 def share(percent):
     return f"{100 - float(percent):g}%"
 
 
-def folder_of(arguments, nodes, percent, way):
-    return pathlib.Path(arguments.runs) / f"{nodes}-{percent}-{way}"
+class Results:
+    """What finished runs ended with, by (nodes, percent, way): the rows of a file, which is written anew with each."""
+
+    def __init__(self, path, steps):
+        self.path, self.steps, self.rows, self.lock = pathlib.Path(path), steps, {}, threading.Lock()
+        if not self.path.exists():
+            return
+        with open(self.path) as file:
+            for row in csv.DictReader(file):
+                if int(row["steps"]) != steps:
+                    sys.exit(f"{path}: its runs are of {row['steps']} steps; give --steps {row['steps']}, or other --results")
+                self.rows[int(row["nodes"]), row["percent"], row["way"]] = row
+
+    def add(self, run, summary):
+        nodes, percent, way = run
+        with self.lock:
+            self.rows[run] = dict(zip(COLUMNS, [nodes, percent, way, self.steps, f"{summary['test_accuracy']:.4f}",
+                                                f"{summary['test_loss']:.4f}", summary["bytes_per_step"][0]]))
+            text = [",".join(COLUMNS)] + [",".join(str(self.rows[run][c]) for c in COLUMNS) for run in RUNS if run in self.rows]
+            partial = self.path.with_suffix(".tmp")
+            partial.write_text("\n".join(text) + "\n")
+            partial.replace(self.path)
 
 
-def train(arguments, nodes, percent, way):
-    folder = folder_of(arguments, nodes, percent, way)
-    if (folder / "summary.json").exists():
+def train(arguments, results, run):
+    if run in results.rows:
         return
+    nodes, percent, way = run
+    folder = pathlib.Path(arguments.runs) / f"{nodes}-{percent}-{way}"
     memory, momentum = WAYS[way]
     steps = arguments.steps // nodes
     threads = max(1, arguments.cores // arguments.jobs // nodes)
@@ -50,29 +76,29 @@ def train(arguments, nodes, percent, way):
     command += ["--deadline", "3600", "--train-dir", str(folder)]
     if list(folder.glob("model_step_*")):
         command.append("--resume")
-    print(f"{folder.name}: begins", file=sys.stderr, flush=True)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
-    print(f"{folder.name}: done", file=sys.stderr, flush=True)
+    if not (folder / "summary.json").exists():
+        print(f"{folder.name}: begins", file=sys.stderr, flush=True)
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    results.add(run, json.loads((folder / "summary.json").read_text()))
+    print(f"{folder.name}: done, {len(results.rows)} of {len(RUNS)}", file=sys.stderr, flush=True)
 
 
-def cells(arguments, nodes, percent, way):
-    file = folder_of(arguments, nodes, percent, way) / "summary.json"
-    if not file.exists():
-        return ["-", "-", "-"]
-    found = json.loads(file.read_text())
-    sent = found["bytes_per_step"][0] / 1000
-    return [f"{found['test_accuracy']:.4f}", f"{found['test_loss']:.4f}", f"{sent:.1f}"]
+def cells(results, nodes, percent, way):
+    row = results.rows.get((nodes, percent, way))
+    sent = [] if nodes == 1 else ["-" if row is None else f"{int(row['bytes_per_step']) / 1000:.1f}"]  # one sends nothing
+    return (["-", "-"] if row is None else [row["accuracy"], row["loss"]]) + sent
 
 
-def print_table(arguments, nodes):
-    print("| sent, % | published | lost: accuracy | loss | KB a step | kept: accuracy | loss | KB a step |")
-    print("| ---: |" + " ---: |" * 7)
+def print_table(results, nodes):
+    way = "accuracy | loss |" + (" KB a step |" if nodes > 1 else "")
+    print(f"| sent, % | published | lost: {way} kept: {way}")
+    print("| ---: |" + " ---: |" * (5 if nodes == 1 else 7))
     for percent, published in PUBLISHED[nodes].items():
         row = [percent, f"{published:.4f}"]
         for way in WAYS:
-            row += cells(arguments, nodes, percent, way)
+            row += cells(results, nodes, percent, way)
         print("| " + " | ".join(row) + " |")
 
 
@@ -80,23 +106,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
     parser.add_argument("--data-dir", help="folder of MNIST's files")
+    parser.add_argument("--results", default="docs/results/masking.csv", help="what finished runs ended with")
     parser.add_argument("--runs", default="runs/masking", help="folder of the runs")
     parser.add_argument("--steps", type=int, default=4000, help="of all nodes together")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--table", action="store_true", help="only print what is there")
     arguments = parser.parse_args()
-    runs = [(nodes, percent, way) for nodes in PUBLISHED for percent in PUBLISHED[nodes] for way in WAYS]
-    runs.sort(key=lambda run: float(run[1]))  # the cliff first
+    results = Results(arguments.results, arguments.steps)
     if not arguments.table:
         if arguments.data_dir is None:
             parser.error("--data-dir: where are MNIST's files?")
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            for job in [pool.submit(train, arguments, *run) for run in runs]:
+            for job in [pool.submit(train, arguments, results, run) for run in RUNS]:
                 job.result()
     for nodes in PUBLISHED:
         print(f"\n{'One node' if nodes == 1 else 'Two nodes'}:\n")
-        print_table(arguments, nodes)
+        print_table(results, nodes)
 
 
 if __name__ == "__main__":
