@@ -183,6 +183,13 @@ PYBIND11_MODULE(_C, module) {
   module.def("dense_aggregator",
              [](const std::string& aggregator) { return sotto::dense_aggregator("aggregator", aggregator); });
   module.def("without_codec", [](const std::string& method) { return sotto::without_codec("codec", method); });
+  // Of parameters of these shapes, all in one bucket.
+  module.def("doubt_about", [](const std::string& method, const std::vector<std::vector<std::int64_t>>& shapes) {
+    sotto::Layout layout;
+    for (const auto& shape : shapes) layout.append("", shape);
+    const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
+    return sotto::doubt_about("codec", method, {&plan, 1});
+  });
   module.def("tied_optimiser", [](const std::string& method) {
     const auto optimiser = sotto::read_method("codec", method).optimiser;
     return optimiser == "auto" ? std::string() : optimiser;

@@ -42,6 +42,10 @@ def averaging(
         if optimiser := _C.tied_optimiser(sentence):
             warnings.warn(f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is "
                           "yours: help(sotto.compress) says what it must be", stacklevel=_outside())
+    doubts = (_C.doubt_about(sentence, [parameters[i][1].shape for i in members])
+              for members, phases in lanes for _, sentence, _ in phases)
+    for doubt in dict.fromkeys(filter(None, doubts)):
+        warnings.warn(doubt, stacklevel=_outside())
     return _C.attach(
         reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
         nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.threads(threads),

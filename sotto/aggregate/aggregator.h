@@ -92,6 +92,9 @@ std::span<const MethodEntry> method_table();
 
 // A sentence taken apart, with everything that it implies. ConfigError, which begins with `where`.
 Method read_method(std::string_view where, std::string_view method);
+// What is to be said against a method that may be used all the same; empty: nothing. A memory wants a codec that leaves
+// out less than the whole, and the bound of an unbiased one is that of the worst vector.
+std::string doubt_about(std::string_view where, std::string_view method, std::span<const BucketPlan> buckets);
 // The part of a method that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
 std::string momentum_of(std::string_view where, const Method& method);
 // What a method holds back from step to step, and nobody else could take over: "ef", or "fetch of count_sketch(..)";

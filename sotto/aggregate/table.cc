@@ -1,5 +1,7 @@
 #include "sotto/aggregate/aggregator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -137,6 +139,23 @@ Method read_method(std::string_view where, std::string_view method) {
                       "` is a cast of what it sums: f32, f16 or bf16");
   }
   return parsed;
+}
+
+std::string doubt_about(std::string_view where, std::string_view method, std::span<const BucketPlan> buckets) {
+  const Method parsed = read_method(where, method);
+  const MemoryEntry* memory = memory_entry(where, parsed.memory);
+  if (memory == nullptr) return "";
+  const auto codec = make_codec(where, parsed.codec);
+  double worst = 0;
+  for (const BucketPlan& plan : buckets) {
+    const Contract contract = codec->contract(plan.layout);
+    if (contract.kind == Contract::Kind::unbiased) worst = std::max(worst, contract.omega);
+  }
+  if (worst < 1) return "";
+  return fmt::format(
+      "{} {}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
+      "use a contraction (unbiased=false where there is one), a larger share or more bits, or no memory",
+      where, method, worst, memory->name);
 }
 
 std::string momentum_of(std::string_view where, const Method& method) {

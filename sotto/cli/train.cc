@@ -48,6 +48,7 @@ int print_dry_run(const TrainOptions& options) {
                run.only_dense ? ": the run ends before, and never sends so" : "");
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
+  if (!run.doubt.empty()) fmt::print("warning       {}\n", run.doubt);
   const bool often = run.exchanges == run.period;
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
              least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));

@@ -100,6 +100,8 @@ class Trainer {
       say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it is dense",
                       plan_.phases.back().first_step, plan_.steps));
     }
+    const std::string doubt = doubt_about("--codec", plan_.phases.back().method, replica_.buckets());
+    if (!doubt.empty()) say("warning: " + doubt);
     Recorder recorder(folder.path(), communicator_->rank());
     recorder_ = &recorder;
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/codec/presets.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"
@@ -46,6 +47,22 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
   }
   EXPECT_EQ(canonical_method("test", "momentum(0.8) | topk(1%)").substr(0, 54),
             "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
+}
+
+// What it says of sentences that diverge stands in test_warmup.py; here is what it must not be said of.
+TEST(Memories, AreDoubtedBeforeCodecsThatExpandAlone) {
+  const auto buckets = plan_buckets(sample_layout(), 1U << 20);
+  for (const Preset& preset : preset_table()) {
+    EXPECT_EQ(doubt_about("test", preset.name, buckets), "") << preset.name;
+  }
+  for (const char* method :
+       {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)", "ef | count_sketch",
+        "memsgd | natural", "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
+    EXPECT_EQ(doubt_about("test", method, buckets), "") << method;
+  }
+  for (const auto& [memory, name] : offered_by) {
+    EXPECT_NE(doubt_about("test", memory + " | randomk(0.5, unbiased=true, dense=0)", buckets), "") << memory;
+  }
 }
 
 // One bucket, as a memory sees it.

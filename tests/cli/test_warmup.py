@@ -109,6 +109,15 @@ def test_dense_steps_of_an_optimiser(good, run, tmp_path):
     assert job.status == 2 and "--codec-start-after 6: the optimiser `onebit-adam(warmup=6)` says it, too" in job.err, job.err
 
 
+@pytest.mark.parametrize("codec,variance", [("ef | randomk(0.01, unbiased=true)", 98.2), ("momentum | atomo(s=1%)", 99),
+                                            ("memsgd | qsgd(bits=2)", 7.54), ("ef | randomk(0.6, unbiased=true)", None)])
+def test_a_memory_before_a_codec_that_expands_is_warned_of(good, codec, variance):
+    said = ["train", *TINY, "--ranks", 2, "--codec", codec, "--max-steps", 3]
+    for text in (good(*said).err, good(*said, "--dry-run").out):
+        assert ("warning" in text) == (variance is not None), text
+        assert variance is None or f"with a variance of up to {variance} |x|^2" in text, text
+
+
 @pytest.mark.parametrize("said,step", [(["--codec", "onebit-adam"], 100), (["--codec", "lss", "--codec-start-after", 500], 500)])
 def test_a_run_that_ends_before_its_codec_begins_says_so(good, said, step):
     said = ["train", *TINY, "--ranks", 2, *said, "--max-steps", 3]

@@ -90,10 +90,17 @@ def test_a_mean_that_one_rank_cannot_encode(pair):
 
 
 def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
-    for said in pair.values("tied_presets", codecs=["dgc", "signum", "topk", "ef | topk(0.1)"]):
+    for said in pair.values("warned", codecs=["dgc", "signum", "topk", "ef | topk(0.1)"]):
         assert len(said["dgc"]) == 1 and "dgc is tied to the optimiser dgc" in said["dgc"][0]
         assert len(said["signum"]) == 1 and "signum is tied to the optimiser signum" in said["signum"][0]
         assert said["topk"] == [] and said["ef | topk(0.1)"] == []
+
+
+def test_a_memory_before_a_codec_that_expands_is_warned_of(pair):
+    bad = "ef | randomk(0.01, unbiased=true, dense=0)"
+    for said in pair.values("warned", codecs=[bad, "ef | randomk(0.01)"]):
+        assert len(said[bad]) == 1 and "what `ef` holds back may grow without bound" in said[bad][0]
+        assert said["ef | randomk(0.01)"] == []
 
 
 def test_bad_calls(pair):

@@ -93,7 +93,7 @@ def spread_sketches(folder, old_ranks, **options):
     return difference, min(values[name].abs().max().item() for name in names)
 
 
-def tied_presets(codecs):
+def warned(codecs):
     """The warnings of each."""
     said = {}
     for codec in codecs:
