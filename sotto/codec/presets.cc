@@ -17,7 +17,8 @@ constexpr std::array table{
     Preset{"signsgd", "", "signs", "vote", "signum(momentum=0)", "Bernstein et al., ICML 2018",
            "one bit a value each way: the majority of the ranks' signs",
            "every coordinate moves by the learning rate, however small its gradient: wants a rate near Adam's and a "
-           "schedule that lets it fall; what is biased towards one sign on most ranks need not converge"},
+           "schedule that lets it fall; what is biased towards one sign on most ranks need not converge. The sentence "
+           "`signs` alone is the codec without the vote, gathered, in front of sgd and its momentum"},
     Preset{
         "efsignsgd", "ef", "sign(block=128)", "auto", "auto", "Karimireddy et al., ICML 2019",
         "one bit a value with error feedback",
