@@ -52,10 +52,12 @@ constexpr std::array table{
     Preset{"natural", "", "natural", "auto", "auto", "Horvath et al., MSML 2022",
            "each value becomes one of the powers of two beside it, unbiased, with an eighth of its square as variance",
            "a byte a value is all that it saves; what is summed afterwards is no power of two any more"},
-    Preset{"sketchml", "ef", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
-           "bins of equally many values, and of each bin only that it is no further from zero than it was",
-           "values shrink, the small ones most, which `ef` sends later; made for sparse gradients: put a selection "
-           "before it where they are"},
+    Preset{
+        "sketchml", "ef", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
+        "bins of equally many values, and for each value its bin or one nearer to zero",
+        "three values of four shrink, by some per cent; those below the middle of their bin may grow to it, by half a "
+        "bin; `ef` sends the difference later; made for sparse gradients: put a selection "
+        "before it where they are"},
     Preset{
         "lss", "ef", "clusters", "auto", "auto", "LSS-SGD",
         "each value becomes the mean of those that fell into one bucket of its cluster",

@@ -146,7 +146,7 @@ constexpr std::array table{
     entry<Quantile>("quantile", "bins of equally many values, each of which decodes to its middle; no sign changes",
                     "Jiang et al., SIGMOD 2018", "log2 bins bits a value, 4 bytes a bin in each segment"),
     entry<MinMaxSketch>("minmax_sketch",
-                        "the bins in front of it, in fewer bits: values may shrink, and never change sign",
+                        "the bins in front of it, or bins nearer to zero, in fewer bits: no sign changes",
                         "Jiang et al., SIGMOD 2018",
                         "log2 (2 groups) bits a value and rows x columns cells of log2 (bins / 2 groups) bits",
                         "quantile | minmax_sketch"),

@@ -22,8 +22,8 @@ struct MinMaxSketchOptions {
 };
 
 // The MinMaxSketch of SketchML (Jiang et al., SIGMOD 2018) over the bins of the quantiser in front of it: a value's bin
-// can only come closer to zero, within its group. Errors all point to zero, and have no bound that a contract could
-// name.
+// can only come closer to zero, within its group. Its errors all point to zero, and have no bound that a contract could
+// name; those of the bins' middles point either way.
 //
 // Values are sketched in blocks, each as if alone, whose cells stay in the cache. The paper codes the keys of each
 // group apart, which names a value's group; here each value has its class instead (docs/wire.md).
