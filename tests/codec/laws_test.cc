@@ -10,6 +10,7 @@
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/laws.h"
+#include "tests/kernels/targets.h"
 
 namespace sotto::testing {
 namespace {
@@ -94,6 +95,25 @@ TEST(Laws, BytesDependOnTheKeyAlone) {
     EXPECT_EQ(encode(*codec, input, key), message);  // buffers that were used before
     EXPECT_EQ(encode(*fresh(sentence), input, key), message);
   });
+}
+
+// Kernels are held to it one by one (tests/kernels); here are what codecs make of them: bytes and floats.
+TEST(Laws, EveryTargetMakesTheSameBytesAndFloats) {
+  const Layout long_layout{{{"w", 0, {70, 101}}, {"b", 7070, {2001}}}, 9071};
+  const std::vector<Input> inputs{{"gaussian", mixed_layout(), gaussian(mixed_layout(), 9)},
+                                  {"long", long_layout, gaussian(long_layout, 10)}};
+  for (const std::string& sentence : listed_sentences()) {
+    SCOPED_TRACE(sentence);
+    for (const Input& input : inputs) {
+      const Key key{.seed = 7, .step = 8};
+      const auto message = encode(*fresh(sentence), input, key);
+      const auto decoded = decode(*fresh(sentence), input, message);
+      kernels::on_every_target([&] {
+        EXPECT_EQ(encode(*fresh(sentence), input, key), message) << input.name;
+        EXPECT_EQ(decode(*fresh(sentence), input, message), decoded) << input.name;
+      });
+    }
+  }
 }
 
 TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
