@@ -186,23 +186,26 @@ void Chain::decode_units(const Sections& sections, float scale) const {
   kernels::scatter_add(decoded, within_.room(decoded.size()), 0, values);
 }
 
-// No element of what these rows stand for exceeds it.
+// No element of what these rows stand for exceeds it. Of products each has its own: where the first factor of one is
+// large, the second one of another may be. Not a number where a factor is infinite and the other one zero.
 double Chain::bound_of_sums(const Slot& slot, std::span<const float> rows) {
+  const auto most = [](std::span<const float> values) {
+    return static_cast<double>(std::bit_cast<float>(kernels::max_abs_bits(values)));
+  };
   const std::size_t split = slot.atoms.split;
-  std::uint32_t first = split == 0 ? kernels::max_abs_bits(rows) : 0;
-  std::uint32_t second = split == 0 ? std::bit_cast<std::uint32_t>(1.0F) : 0;
-  for (std::size_t begin = 0; split > 0 && begin < rows.size(); begin += slot.atoms.width) {
-    first = std::max(first, kernels::max_abs_bits(rows.subspan(begin, split)));
-    second = std::max(second, kernels::max_abs_bits(rows.subspan(begin + split, slot.atoms.width - split)));
+  if (split == 0) return static_cast<double>(rows.size()) * most(rows);
+  double sum = 0;
+  for (std::size_t begin = 0; begin < rows.size(); begin += slot.atoms.width) {
+    sum += most(rows.subspan(begin, split)) * most(rows.subspan(begin + split, slot.atoms.width - split));
   }
-  return static_cast<double>(rows.size()) * std::bit_cast<float>(first) * std::bit_cast<float>(second);
+  return static_cast<double>(slot.atoms.width) * sum;
 }
 
 // Finite rows may stand for sums that are not: no encoder writes such ones. REQUIRES the decoded rows in values_.
 const Chain::Slot* Chain::too_large() const {
   for (const Slot& slot : slots_) {
     const auto rows = values_.room(slot.value + slot.values()).subspan(slot.value);
-    if (bound_of_sums(slot, rows) > std::numeric_limits<float>::max()) return &slot;
+    if (!(bound_of_sums(slot, rows) <= std::numeric_limits<float>::max())) return &slot;
   }
   return nullptr;
 }

@@ -119,7 +119,7 @@ void Chain::require_readable(const Sections& sections, const Bucket& bucket, con
   bool near = false;
   for (const Slot& slot : slots_) {
     const auto all = stages_.select ? values_.room(slot.value + slot.values()) : rows_.room(slot.value + slot.values());
-    near = near || bound_of_sums(slot, all.subspan(slot.value)) * margin > std::numeric_limits<float>::max();
+    near = near || !(bound_of_sums(slot, all.subspan(slot.value)) * margin <= std::numeric_limits<float>::max());
   }
   if (stages_.within && stages_.within->scales() && !units_.empty()) {
     const std::size_t kept = units_.back().kept + units_.back().sent;

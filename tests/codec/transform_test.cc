@@ -206,6 +206,18 @@ TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   }
 }
 
+// Of a tall matrix a probe's large factor is the first one, and a triplet's the second.
+TEST(Svd, LargeNumbersAreNoErrorAsLongAsTheirProductsAreNot) {
+  for (const std::int64_t rows : {3, 9, 40}) {
+    const Layout layout({{"w", 0, {rows, 9}}}, static_cast<std::size_t>(9 * rows));
+    const Input input{"huge", layout, gaussian(layout, 41, 1e30F)};
+    for (const char* sentence : {"svd(rank=1, exact=1)", "svd(rank=2, exact=1) | qsgd(8)"}) {
+      const auto codec = make_codec("test", sentence);
+      EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input))) << sentence << ", " << rows << " rows";
+    }
+  }
+}
+
 // Floats that fit each on its own, but no sum of them: whoever encodes them says so, not who reads the message.
 TEST(Transforms, OfValuesWhoseSumsDoNotFitAreRefusedByTheEncoder) {
   const Layout layout({{"small", 0, {2}}, {"huge", 2, {2, 4}}}, 10);
