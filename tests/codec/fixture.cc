@@ -44,6 +44,8 @@ std::vector<std::string> list_sentences() {
                                          "topk(0.1, dense=0)",
                                          "topk(0.3, scope=bucket, dense=7)",
                                          "sampled_topk(0.1, sample=0.5)",
+                                         "sampled_topk(0.2, scope=bucket, dense=0)",
+                                         "sampled_topk(0.1, sample=0.5, scope=bucket, dense=7)",
                                          "threshold(0.5, kind=relative, scope=bucket, dense=0)",
                                          "threshold(0.1, kind=adaptive, dense=0)",
                                          "threshold(0.2, kind=adaptive, scope=bucket)",

@@ -34,6 +34,7 @@ Layout with_biases() {
 const std::vector<std::string> selections{"topk(0.1, dense=9)",
                                           "topk(0.2, scope=bucket, dense=9)",
                                           "sampled_topk(0.2, dense=9)",
+                                          "sampled_topk(0.2, scope=bucket, dense=9)",
                                           "threshold(1.5, dense=9)",
                                           "threshold(0.5, kind=relative, dense=9)",
                                           "threshold(0.5, kind=relative, scope=bucket, dense=9)",
@@ -159,16 +160,19 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
 
 TEST(SampledTopK, IsWithinItsBoundsAndTakesTheLargest) {
   const std::size_t n = 100'000;
-  const Layout layout({{"w", 0, {10, 10'000}}}, n);
-  const std::vector<float> normal = gaussian(layout, 38);
+  const Layout whole({{"w", 0, {10, 10'000}}}, n);
+  const Layout cut({{"a", 0, {3, 10'000}}, {"b", 30'000, {7}}, {"c", 30'007, {69'993, 1}}}, n);
+  const std::vector<float> normal = gaussian(whole, 38);
   std::vector<float> steep(n), few(n);
   for (std::size_t i = 0; i < n; ++i) {
     steep[i] = std::pow(normal[i], 9.0F);
     few[i] = i % 997 == 0 ? 50 + normal[i] : 1e-6F * normal[i];  // a tenth of k far above the others
   }
   for (const auto& values : {normal, steep, few}) {
-    for (const char* sample : {"0.001", "0.01", "1"}) {
-      const auto out = sent(std::string("sampled_topk(0.01, sample=") + sample + ")", layout, values);
+    for (const char* sample : {"0.001", "0.01", "1", "0.001, scope=bucket", "0.01, scope=bucket", "1, scope=bucket"}) {
+      const bool pools = std::string(sample).ends_with("bucket");
+      const auto out =
+          sent(std::string("sampled_topk(0.01, dense=0, sample=") + sample + ")", pools ? cut : whole, values);
       float least = std::numeric_limits<float>::infinity(), left = 0;
       std::size_t count = 0;
       for (std::size_t i = 0; i < n; ++i) {
@@ -179,7 +183,7 @@ TEST(SampledTopK, IsWithinItsBoundsAndTakesTheLargest) {
       EXPECT_GE(least, left);
       EXPECT_LE(count, 1300U);
       EXPECT_GE(count, 100U);
-      if (std::string(sample) == "1") {
+      if (sample[0] == '1') {
         EXPECT_EQ(count, 1000U);
       }
     }

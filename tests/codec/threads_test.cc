@@ -93,6 +93,7 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "threshold(0.7, kind=relative)",
                                "sampled_topk(0.01)",
                                "sampled_topk(0.3)",
+                               "sampled_topk(0.1, scope=bucket)",
                                "topk(0.01)",
                                "topk(0.4)",
                                "topk(0.02, scope=bucket) | sign",

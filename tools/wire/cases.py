@@ -130,6 +130,8 @@ def cases():
         Case("index-runs", "threshold(value=0.25, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.25, "absolute"), layout="sparse"),
         Case("sampled_topk", "sampled_topk(ratio=0.07, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.07)),
         Case("sampled_topk-few", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
+        Case("sampled_topk-bucket", "sampled_topk(ratio=0.1, sample=0.01, dense=0, scope=bucket) | f32", quantise_f32, select_sampled(0.1, scope="bucket")),
+        Case("sampled_topk-bucket-dense", "sampled_topk(ratio=0.2, sample=0.3, dense=6, scope=bucket) | bf16", quantise_bf16, dense(6, select_sampled(0.2, 0.3, "bucket")), layout="vectors"),
         Case("threshold", "threshold(value=0.75, kind=relative, scope=segment, dense=0) | bf16", quantise_bf16, threshold(0.75, "relative")),
         Case("threshold-empty", "threshold(value=100, kind=absolute, scope=segment, dense=0) | int8(block=256, stochastic=true)", int8(256, True), threshold(100, "absolute")),
         *(Case(name, *clusters(**options), **more) for name, options, more in cluster_cases()),

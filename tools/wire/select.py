@@ -21,6 +21,15 @@ def share(n, ratio):
     return min(math.ceil(n * ratio * (1 - 1e-12)), n)
 
 
+def split(pieces, numbers):
+    """Of numbers through all pieces, those of each."""
+    result, first = [], 0
+    for p in pieces:
+        result.append([i - first for i in numbers if first <= i < first + len(p)])
+        first += len(p)
+    return result
+
+
 class Select:
     """What a selection may be besides a function: of blocks of atoms, known to every rank."""
 
@@ -50,22 +59,19 @@ def select_topk(ratio, scope):
         if scope == "segment":
             return [largest(p, share(len(p), ratio)) for p in pieces]
         flat = [v for p in pieces for v in p]
-        chosen = set(largest(flat, share(len(flat), ratio)))
-        result, first = [], 0
-        for p in pieces:
-            result.append([i for i in range(len(p)) if first + i in chosen])
-            first += len(p)
-        return result
+        return split(pieces, largest(flat, share(len(flat), ratio)))
 
     return select
 
 
-def select_sampled(ratio, looked_at=0.01):
-    def one(values):
+def select_sampled(ratio, looked_at=0.01, scope="segment"):
+    def together(pieces):
+        """Of these pieces as if they were one; the sample is of each of them alone."""
+        values = [v for p in pieces for v in p]
         n = len(values)
         size = max(share(n, looked_at), math.ceil(2 / ratio))
         stride = max(n // size, 1)
-        sample = [abs(values[j * stride + (mix(j) * stride >> 32)]) for j in range(n // stride)]
+        sample = [abs(p[j * stride + (mix(j) * stride >> 32)]) for p in pieces for j in range(len(p) // stride)]
         least = sorted(sample, reverse=True)[share(len(sample), ratio) - 1] if sample else f32(0)
         k = share(n, ratio)
 
@@ -76,9 +82,12 @@ def select_sampled(ratio, looked_at=0.01):
             if len(reach()) >= 0.8 * k:
                 break
             least = least * f32(0.8)
-        return largest(values, k) if len(reach()) > math.floor(1.3 * k) else reach()
+        return split(pieces, largest(values, k) if len(reach()) > math.floor(1.3 * k) else reach())
 
-    return lambda pieces, streams: [one(p) for p in pieces]
+    def select(pieces, streams):
+        return together(pieces) if scope == "bucket" else [together([p])[0] for p in pieces]
+
+    return select
 
 
 def at_random(n, ratio, stream, number):

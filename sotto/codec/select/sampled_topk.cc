@@ -26,12 +26,18 @@ std::size_t SampledTopK::most(std::size_t atoms) const {
 }
 
 std::size_t SampledTopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
+  if (pools()) {
+    const std::size_t all = most(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
+    std::transform(atoms.begin(), atoms.end(), each.begin(), [all](std::size_t n) { return std::min(n, all); });
+    return all;
+  }
   std::transform(atoms.begin(), atoms.end(), each.begin(), [this](std::size_t n) { return most(n); });
   return std::accumulate(each.begin(), each.end(), std::size_t{0});
 }
 
 std::size_t SampledTopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                                 std::span<std::size_t> counts, std::span<float>) {
+  if (pools()) return select_from(groups, indices, counts);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
@@ -39,26 +45,31 @@ std::size_t SampledTopK::select(std::span<const Group> groups, const Streams&, s
   return total;
 }
 
-std::size_t SampledTopK::select_from(std::span<const Group> group, std::span<std::uint32_t> indices,
-                                     std::span<std::size_t> count) {
-  const std::size_t atoms = group[0].energies.size();
+std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+                                     std::span<std::size_t> counts) {
+  std::size_t atoms = 0;
+  for (const Group& group : groups) atoms += group.energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
   const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
-  const auto sample = candidates_.sample(workers(), group, stride);
+  const auto sample = candidates_.sample(workers(), groups, stride);
   std::uint32_t least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
-  std::size_t found = candidates_.collect(workers(), group, least, count);
+  std::size_t found = candidates_.collect(workers(), groups, least, counts);
   for (int i = 0; i < corrections && static_cast<double>(found) < too_few * static_cast<double>(k) && least > 1; ++i) {
     least = std::max(std::bit_cast<std::uint32_t>(std::bit_cast<float>(least) * lower), 1U);
-    found = candidates_.collect(workers(), group, least, count);
+    found = candidates_.collect(workers(), groups, least, counts);
   }
-  return found > most(atoms) ? candidates_.write_largest(workers(), k, group, indices, count)
+  return found > most(atoms) ? candidates_.write_largest(workers(), k, groups, indices, counts)
                              : candidates_.write(indices);
 }
 
 Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
   // What is sent are the largest ones, and at least one: the sampled one whose magnitude is the threshold.
-  const std::size_t largest =
-      atoms.empty() ? 1 : std::max<std::size_t>(*std::max_element(atoms.begin(), atoms.end()), 1);
+  std::size_t largest = 1;
+  if (pools()) {
+    largest = std::max(largest, std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
+  } else {
+    for (const std::size_t n : atoms) largest = std::max(largest, n);
+  }
   return {
       .kind = Contract::Kind::contraction, .delta = 1 / static_cast<double>(largest), .input = Contract::Input::delta};
 }

@@ -10,26 +10,35 @@ namespace sotto {
 struct SampledTopKOptions : DenseOption {
   double ratio = 0.01;
   double sample = 0.01;
+  std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    v.option("ratio", ratio, "share of a segment's elements that is aimed at; 0.8 to 1.3 times as many are sent",
+    v.option("ratio", ratio, "share of the elements that is aimed at; 0.8 to 1.3 times as many are sent",
              Bounds::share());
     v.option("sample", sample, "share of them that is looked at for the threshold, or more where 2/ratio is more",
              Bounds::share());
     visit_dense(v);
+    if (!named()) return;
+    v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
   }
+  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
+  // are.
+  bool reading = true;
+  bool named() const { return reading || scope != "segment"; }
 };
 
-// The elements that reach a threshold which a sample of the segment suggests (Deep Gradient Compression, Lin et al.,
-// ICLR 2018, whose corrections are these): about k = ceil(ratio * n) of them, faster than exactly k. When more than 1.3
-// k reach it, the k largest of them are sent; when fewer than 0.8 k, it is lowered to 0.8 of itself, ten times at most.
+// The elements that reach a threshold which a sample of the segment, or bucket, suggests (Deep Gradient Compression,
+// Lin et al., ICLR 2018, whose corrections are these): about k = ceil(ratio * n) of them, faster than exactly k. When
+// more than 1.3 k reach it, the k largest of them are sent; when fewer than 0.8 k, it is lowered to 0.8 of itself, ten
+// times at most.
 class SampledTopK final : public Select {
  public:
   using Options = SampledTopKOptions;
-  explicit SampledTopK(const SampledTopKOptions& options) : options_(options) {}
+  explicit SampledTopK(const SampledTopKOptions& options) : options_(options) { options_.reading = false; }
 
   std::string sentence() const override { return record_options("sampled_topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
+  bool pools() const override { return options_.scope == "bucket"; }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
@@ -37,7 +46,8 @@ class SampledTopK final : public Select {
 
  private:
   std::size_t most(std::size_t atoms) const;
-  std::size_t select_from(std::span<const Group> group, std::span<std::uint32_t> indices, std::span<std::size_t> count);
+  std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts);
 
   SampledTopKOptions options_;
   Candidates candidates_;
