@@ -90,7 +90,8 @@ struct MethodEntry {
 };
 std::span<const MethodEntry> method_table();
 
-// A sentence taken apart, with everything that it implies. ConfigError, which begins with `where`.
+// A sentence taken apart, with everything that it implies, and every part of it checked. ConfigError, which begins with
+// `where`.
 Method read_method(std::string_view where, std::string_view method);
 // What is to be said against a method that may be used all the same; empty: nothing. A memory wants a codec that leaves
 // out less than the whole, and the bound of an unbiased one is that of the worst vector.

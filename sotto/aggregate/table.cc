@@ -129,6 +129,8 @@ std::string aggregator_options() {
 
 Method read_method(std::string_view where, std::string_view method) {
   Method parsed = parse_method(where, method, names_of(memory_table()), names_of(method_table()));
+  // What a memory is told it alone can check: in the user's own text, unless that is the name of a preset.
+  if (!parsed.memory.empty()) make_memory(where, parsed.preset.empty() ? method : parsed.memory, {});
   if (!parsed.by_itself) return parsed;
   const Sentence sentence = parse_sentence(where, parsed.aggregator);
   const MethodEntry& entry = method_of(sentence);

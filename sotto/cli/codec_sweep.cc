@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/cli/codec_actions.h"
 #include "sotto/cli/measurements.h"
 #include "sotto/cli/plot.h"
@@ -58,6 +59,18 @@ std::string filled_in(std::string_view sentence, const std::string& value) {
     sentence.remove_prefix(at + place.size());
   }
   return text.append(sentence);
+}
+
+// A memory is left out of what is measured: with nothing but its options swept, all rows would be the same.
+void require_swept_codec(const std::string& sentence, const std::string& filled) {
+  const std::size_t codec = sentence.find('|');
+  if (codec < sentence.size() && sentence.rfind(place) > codec) return;
+  const Method method = read_method("--codec", filled);
+  if (method.memory.empty() || !method.preset.empty()) return;
+  throw ConfigError(
+      fmt::format("--codec {}: {{}} stands in the memory, which is not measured here; put it into what follows, as in "
+                  "--codec \"ef | topk({{}})\"",
+                  sentence));
 }
 
 // Whether the numbers are positive and span more than a power of ten.
@@ -120,6 +133,7 @@ Examples:
   for (const std::string& text : texts) add_values(text, values);
   std::vector<std::string> sentences;
   for (const std::string& value : values) sentences.push_back(filled_in(own.codec, value));
+  require_swept_codec(own.codec, sentences.front());
   auto codecs = measure_all(sentences, options, flags);
   for (std::size_t i = 0; i < codecs.size(); ++i) codecs[i].value = values[i];
   fmt::print("{}", to_text(codecs, options));

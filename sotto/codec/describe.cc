@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "sotto/codec/contract.h"
-#include "sotto/codec/presets.h"
-#include "sotto/codec/stages.h"
 #include "sotto/core/table.h"
 
 namespace sotto {
@@ -13,15 +11,18 @@ namespace {
 constexpr std::int64_t example_rows = 1000;
 constexpr std::int64_t example_cols = 1000;
 
-std::string contract_lines(std::string_view where, std::string_view sentence) {
+std::string contract_lines(std::string_view where, std::string_view sentence, std::string_view memory = "") {
   const auto codec = make_codec(where, sentence);
   Layout layout;
   layout.append("example", {example_rows, example_cols});
   const std::size_t bytes = codec->max_bytes(layout, {0, layout.size()});
+  const std::string before = memory.empty() ? "" : fmt::format("{} | ", memory);
+  const std::string whose =
+      memory.empty() ? "" : fmt::format("behind `{}`: ", parse_sentence(where, memory).calls.front().name);
   return fmt::format(
-      "  sentence   {}\n  contract   {}\n  bytes      at most {} for a segment of {} x {} floats, {:.4g} bit an "
+      "  sentence   {}{}\n  contract   {}{}\n  bytes      at most {} for a segment of {} x {} floats, {:.4g} bit an "
       "element\n",
-      codec->sentence(), describe(codec->contract(layout)), bytes, example_rows, example_cols,
+      before, codec->sentence(), whose, describe(codec->contract(layout)), bytes, example_rows, example_cols,
       8.0 * static_cast<double>(bytes) / static_cast<double>(layout.size()));
 }
 
@@ -50,17 +51,6 @@ std::string wire_lines(std::string_view where, std::string_view sentence) {
   return text;
 }
 
-std::string preset_text(std::string_view where, const Preset& preset) {
-  std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
-  if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
-  text += fmt::format("  means      {}\n", sentence_of(preset));
-  text += fmt::format("  aggregator {}\n", preset.aggregator == "auto" ? "auto, or another" : preset.aggregator);
-  text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
-  if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
-  text += wire_lines(where, preset.codec);
-  return is_codec(where, preset.codec) ? text + contract_lines(where, preset.codec) : text;
-}
-
 }  // namespace
 
 std::string list_stages() {
@@ -79,18 +69,29 @@ std::string list_presets() {
   return text;
 }
 
-std::string describe_codec(std::string_view where, std::string_view text) {
-  std::string result;
-  if (const Preset* preset = find_entry(preset_table(), text)) result += preset_text(where, *preset);
-  if (const StageEntry* stage = find_entry(stage_table(), text)) {
-    if (!result.empty()) result += '\n';
-    return result + stage_text(*stage) + contract_lines(where, stage->example.empty() ? text : stage->example);
+std::string describe_stage(const StageEntry& stage) {
+  return stage_text(stage) + contract_lines("describe", stage.example.empty() ? stage.name : stage.example);
+}
+
+std::string describe_preset(const Preset& preset, std::string_view memory) {
+  constexpr std::string_view where = "describe";
+  std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
+  if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
+  text += fmt::format("  means      {}\n", sentence_of(preset));
+  text += fmt::format("  aggregator {}\n", preset.aggregator == "auto" ? "auto, or another" : preset.aggregator);
+  text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
+  if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
+  text += wire_lines(where, preset.codec);
+  return is_codec(where, preset.codec) ? text + contract_lines(where, preset.codec, memory) : text;
+}
+
+std::string describe_codec(std::string_view where, std::string_view sentence, std::string_view memory) {
+  const std::string contract = contract_lines(where, sentence, memory);  // refuses what is no sentence of stages
+  std::string text;
+  for (const Call& call : parse_sentence(where, sentence).calls) {
+    text += stage_text(*find_entry(stage_table(), call.name)) + '\n';
   }
-  if (!result.empty()) return result;
-  const Sentence sentence = parse_sentence(where, text);
-  const std::string contract = contract_lines(where, text);  // refuses what is no sentence of stages
-  for (const Call& call : sentence.calls) result += stage_text(*find_entry(stage_table(), call.name)) + '\n';
-  return result + contract;
+  return text + contract;
 }
 
 }  // namespace sotto

@@ -3,14 +3,20 @@
 #include <string>
 #include <string_view>
 
+#include "sotto/codec/presets.h"
+#include "sotto/codec/stages.h"
+
 namespace sotto {
 
 // One line each, for listing: "topk   select   the largest elements, by magnitude".
 std::string list_stages();
 std::string list_presets();
 
-// What a stage, a preset or a whole codec sentence is: summary, paper, options, bytes, contract. ConfigError for
-// neither.
-std::string describe_codec(std::string_view where, std::string_view text);
+// What they are: summary, paper, options, bytes, contract. `memory` is the canonical sentence of what stands before a
+// codec, and of which nothing else is said here.
+std::string describe_stage(const StageEntry& stage);
+std::string describe_preset(const Preset& preset, std::string_view memory);
+// Of a sentence of stages; ConfigError where it is none.
+std::string describe_codec(std::string_view where, std::string_view sentence, std::string_view memory = "");
 
 }  // namespace sotto

@@ -32,6 +32,14 @@ def test_describe_a_sentence(good):
     assert "ef (memory)" in text and "topk (select)" in text and "f16 (quantise)" in text and "contract" in text
 
 
+def test_describe_a_memory_of_a_sentence(good):
+    text = good("codec", "describe", "momentum(m=0.5) | topk(0.01)").out
+    assert "masking=true" in text and "Lin et al." in text
+    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | topk(ratio=0.01," in text
+    assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | f32" in good("codec", "describe", "momentum(m=0.5)").out
+    assert "sentence   ef | topk(ratio=0.01," in good("codec", "describe", "topk").out
+
+
 def test_an_aggregator_in_a_sentence(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text

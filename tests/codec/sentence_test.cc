@@ -189,20 +189,23 @@ TEST(Method, APresetHoldsItsOptimiser) {
 TEST(Describe, SaysWhatEverythingIs) {
   for (const StageEntry& stage : stage_table()) {
     EXPECT_TRUE(has(list_stages(), std::string(stage.name)));
-    const std::string text = describe_codec("describe", stage.name);
+    const std::string text = describe_stage(stage);
     EXPECT_TRUE(has(text, std::string(stage.summary)));
     EXPECT_TRUE(has(text, "contract "));
     EXPECT_TRUE(has(text, stage.help()));
   }
   for (const Preset& preset : preset_table()) {
     EXPECT_TRUE(has(list_presets(), std::string(preset.name)));
-    EXPECT_TRUE(has(describe_codec("describe", preset.name), std::string(preset.summary)));
+    EXPECT_TRUE(has(describe_preset(preset, ""), std::string(preset.summary)));
   }
   const std::string both = describe_codec("describe", "topk(0.1) | qsgd(2)");
   EXPECT_TRUE(has(both, "topk (select)"));
   EXPECT_TRUE(has(both, "qsgd (quantise)"));
   EXPECT_TRUE(has(both, "sentence   topk(ratio=0.1, scope=segment, dense=1024) | qsgd(bits=2, bucket=512, norm=max)"));
   EXPECT_NE(error_of([] { describe_codec("describe", "nonsense"); }), "accepted");
+  const std::string behind = describe_codec("describe", "topk(0.1)", "momentum(m=0.5)");
+  EXPECT_TRUE(has(behind, "sentence   momentum(m=0.5) | topk(ratio=0.1"));
+  EXPECT_TRUE(has(behind, "contract   behind `momentum`: contraction"));
 }
 
 }  // namespace
