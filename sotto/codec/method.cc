@@ -23,11 +23,31 @@ const Preset* preset_of(const Sentence& sentence) {
   return text_of(sentence, call) == call.name ? find_entry(preset_table(), call.name) : nullptr;
 }
 
+// What must be written in place of a preset: "momentum | sampled_topk(0.1%), with the optimiser `dgc`".
+std::string in_full(const Preset& preset) {
+  std::string text = sentence_of(preset);
+  if (preset.aggregator != "auto") text += fmt::format(", with the aggregator `{}`", preset.aggregator);
+  if (preset.optimiser != "auto") {
+    text += fmt::format("{} the optimiser `{}`", preset.aggregator == "auto" ? ", with" : " and", preset.optimiser);
+  }
+  return text;
+}
+
+// A preset is a whole sentence, unless a stage has its name.
+void check_no_preset(const Sentence& sentence, const Call& call) {
+  const Preset* preset = find_entry(preset_table(), call.name);
+  if (preset == nullptr || find_entry(stage_table(), call.name) != nullptr) return;
+  fail_at(sentence, call, call.position,
+          fmt::format("the preset `{}` stands alone{}; write what it stands for: {}", call.name,
+                      call.arguments.empty() ? "" : " and takes no options", in_full(*preset)));
+}
+
 // A first word may be of four kinds; the error lists them all.
 void check_first(const Sentence& sentence, Names memories, Names aggregators) {
   const Call& call = sentence.calls.front();
   if (is_among(call, memories) || is_among(call, aggregators)) return;
   if (find_entry(stage_table(), call.name) != nullptr) return;
+  check_no_preset(sentence, call);
   std::vector<std::string_view> known(memories.begin(), memories.end());
   known.insert(known.end(), aggregators.begin(), aggregators.end());
   for (const std::string_view name : names_of(stage_table())) known.push_back(name);
@@ -39,7 +59,7 @@ void check_first(const Sentence& sentence, Names memories, Names aggregators) {
   fail_at(sentence, call, call.position, unknown_name("codec, memory or preset", call.name, known));
 }
 
-// No memory or aggregator from number `first` on.
+// No memory, aggregator or preset from number `first` on.
 void check_rest(const Sentence& sentence, std::size_t first, Names memories, Names aggregators) {
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     const Call& call = sentence.calls[i];
@@ -51,6 +71,7 @@ void check_rest(const Sentence& sentence, std::size_t first, Names memories, Nam
       fail_at(sentence, call, call.position,
               fmt::format("`{}` takes the place of the stages: only a memory may stand before it", call.name));
     }
+    check_no_preset(sentence, call);
   }
 }
 

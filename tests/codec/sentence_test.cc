@@ -132,10 +132,21 @@ TEST(Method, EveryPresetIsASentence) {
   }
 }
 
+TEST(Method, SaysWhatToWriteInPlaceOfAPresetThatDoesNotStandAlone) {
+  EXPECT_TRUE(has(method_error("dgc(0.01)"),
+                  "--codec dgc(0.01): the preset `dgc` stands alone and takes no options; write what it stands for: "
+                  "momentum | sampled_topk(0.1%), with the optimiser `dgc`\n"));
+  EXPECT_TRUE(has(method_error("none | zstd"), "the preset `none` stands alone; write what it stands for: f32\n"));
+  EXPECT_TRUE(has(method_error("dgc | f16"), "the preset `dgc` stands alone; "));
+  EXPECT_TRUE(has(method_error("ef | dgc"), "the preset `dgc` stands alone; "));
+  EXPECT_TRUE(has(method_error("sketchml | rans"), "ef | quantile | minmax_sketch\n"));
+  EXPECT_TRUE(has(method_error("signsgd(1)"), "signs, with the aggregator `vote` and the optimiser `signum("));
+  EXPECT_EQ(method_error("ef | natural"), "accepted") << "a stage has this name, too";
+}
+
 TEST(Method, RefusesAMemoryInTheWrongPlace) {
   EXPECT_TRUE(has(method_error("topk | ef"), "must stand first"));
   EXPECT_TRUE(has(method_error("ef | ef | topk"), "there can be only one"));
-  EXPECT_TRUE(has(method_error("none | topk"), "unknown codec, memory or preset `none`"));
   EXPECT_TRUE(has(method_error("signsdg"), "did you mean `signsgd`"));
   EXPECT_TRUE(has(method_error("e | topk"), "unknown codec, memory or preset `e`"));
   EXPECT_TRUE(has(method_error("ef | topkk"), "ef | topkk\n"));
