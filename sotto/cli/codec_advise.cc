@@ -39,6 +39,7 @@ int advise_on_basis(std::span<const std::string> arguments) {
     throw ConfigError(fmt::format("--chunk {}: {}", options.chunk, problem));
   }
   const GradientFile gradient = read_vector(file);
+  require_finite(file, gradient);
   const auto weights = weigh_bases(gradient.layout, gradient.values, options.chunk);
   TextTable table({"tensor", "shape", "entries", "svd", "dct", "advice"});
   for (const std::size_t column : {0, 1, 5}) table.left(column);

@@ -33,7 +33,9 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
         throw ConfigError(fmt::format("--{}: is of generated values, and --input is a file", name));
     }
     GradientFile file = read_vector(options.input);
-    return options.tensor.empty() ? file : only(options.tensor, options.input, file);
+    if (!options.tensor.empty()) file = only(options.tensor, options.input, file);
+    require_finite(options.input, file);
+    return file;
   }
   if (!options.tensor.empty()) throw ConfigError("--tensor: is one of a file, and --input is not given");
   GradientFile input;

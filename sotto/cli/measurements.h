@@ -22,8 +22,10 @@ struct MeasureOptions {
   bool csv = false;
   bool json = false;
   void visit(OptionVisitor& v) {
-    v.option("input", input,
-             "`generated`, or a file: a captured gradient, .npy, tensors of torch.save, or raw float32");
+    v.option(
+        "input", input,
+        "`generated`, or a file: a captured gradient, .npy, tensors of torch.save, or raw float32 in a file that is "
+        "called .f32, .raw or .bin");
     v.option("tensor", tensor, "only this tensor of the file; empty: all");
     v.option("sample", sample, "what is generated: gaussian, student or sparse values");
     v.option("elements", elements, "number of generated values", {1, 1e9});

@@ -71,6 +71,15 @@ bool is_npy(std::span<const std::byte> file) {
   return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
+bool is_npz(std::span<const std::byte> file) {
+  constexpr std::string_view zip("PK\x03\x04", 4);
+  constexpr std::size_t length_at = 26, name_at = 30;  // of the first entry's name
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!text.starts_with(zip) || text.size() < name_at) return false;
+  const std::size_t length = ByteReader(file.subspan(length_at)).get<std::uint16_t>("length");
+  return text.substr(name_at, length).ends_with(".npy");
+}
+
 GradientFile read_npy(std::span<const std::byte> file) {
   ByteReader reader(file);
   reader.take(magic.size(), "magic");

@@ -153,10 +153,14 @@ GradientFile read_torch_file(std::span<const std::byte> file) {
     throw;
   } catch (const std::exception& error) {
     const std::string_view what = error.what();
-    throw WireError(
-        fmt::format("LibTorch cannot read it; save a tensor, or a plain list or dictionary of tensors, such as "
-                    "dict(model.state_dict()): {}",
-                    what.substr(0, std::min(what.find('\n'), std::size_t{160}))));
+    std::string message =
+        "LibTorch cannot read it; save a tensor, or a plain list or dictionary of tensors, such as "
+        "dict(model.state_dict())";
+    // A failed assertion is no bug of LibTorch here, as its text would have it: so it meets an OrderedDict.
+    if (what.find("INTERNAL ASSERT") == what.npos) {
+      message += fmt::format(": {}", what.substr(0, std::min(what.find('\n'), std::size_t{160})));
+    }
+    throw WireError(message);
   }
 }
 

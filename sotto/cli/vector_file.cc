@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -17,9 +20,18 @@ namespace {
 // What torch.save wrote before it wrote zip archives: a pickle of a number that stands for that.
 constexpr std::string_view old_torch("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8);
 
-GradientFile read_raw(std::span<const std::byte> file) {
+// Any bytes could be floats: only what is called so is taken for them.
+constexpr std::array<std::string_view, 3> raw_extensions{".f32", ".raw", ".bin"};
+
+GradientFile read_raw(const std::filesystem::path& path, std::span<const std::byte> file) {
   if (file.size() >= old_torch.size() && std::memcmp(file.data(), old_torch.data(), old_torch.size()) == 0) {
     throw WireError("a file of torch.save as it was before version 1.6; load it in Python and save it again");
+  }
+  if (std::ranges::find(raw_extensions, path.extension().string()) == raw_extensions.end()) {
+    throw WireError(
+        fmt::format("no captured gradient, .npy or file of torch.save, which are known by how they begin; a file of "
+                    "raw float32 is known by its name, which ends in one of {}",
+                    fmt::join(raw_extensions, ", ")));
   }
   if (file.size() % sizeof(float) != 0) {
     throw WireError(fmt::format("{} bytes are not whole float32 values", file.size()));
@@ -36,12 +48,22 @@ GradientFile read_vector(const std::filesystem::path& path) {
   const std::vector<std::byte> file = read_file(path);
   if (is_gradient_file(file)) return read_gradient_file(path);
   try {
-    GradientFile vector = is_npy(file) ? read_npy(file) : is_torch_file(file) ? read_torch_file(file) : read_raw(file);
+    if (is_npz(file)) throw WireError("a .npz; save one array with numpy.save");
+    GradientFile vector = is_npy(file)          ? read_npy(file)
+                          : is_torch_file(file) ? read_torch_file(file)
+                                                : read_raw(path, file);
     if (vector.values.empty()) throw WireError("holds no values");
     return vector;
   } catch (const WireError& error) {
     throw FileError(fmt::format("{}: {}", path.string(), error.what()));
   }
+}
+
+void require_finite(const std::filesystem::path& path, const GradientFile& file) {
+  const auto bad = std::ranges::find_if(file.values, [](float value) { return !std::isfinite(value); });
+  if (bad == file.values.end()) return;
+  const auto at = static_cast<std::size_t>(bad - file.values.begin());
+  throw FileError(fmt::format("{}: {} holds {}", path.string(), file.layout.name_at(at), *bad));
 }
 
 }  // namespace sotto

@@ -112,6 +112,7 @@ def test_measure_a_file_of_torch_save(good, run, tmp_path):
         refused(reason)
     torch.save(torch.nn.Linear(3, 4).state_dict(), tmp_path / "a.pt")
     refused("dict(model.state_dict())")
+    assert "ASSERT" not in run("codec", "measure", "--codec", "f16", "--input", "a.pt").err
     torch.save(values, tmp_path / "a.pt", _use_new_zipfile_serialization=False)
     refused("before version 1.6")
     torch.save(torch.zeros(60000), tmp_path / "a.pt")  # a storage of 16 bytes that is said to have 240000
@@ -180,7 +181,10 @@ def test_measure_a_file(good, run, tmp_path):
     assert job.status == 1 and "missing.npy" in job.err
     (tmp_path / "nan.f32").write_bytes(array.array("f", [1, float("nan")]).tobytes())
     job = run("codec", "measure", "--codec", "qsgd", "--input", "nan.f32")
-    assert job.status == 1 and "values" in job.err
+    assert job.status == 1 and "nan.f32: " in job.err and "values" in job.err
+    (tmp_path / "notes.txt").write_text("twenty bytes of text")
+    job = run("codec", "measure", "--codec", "qsgd", "--input", "notes.txt")
+    assert job.status == 1 and "notes.txt" in job.err and ".f32" in job.err
 
 
 def test_a_captured_gradient_is_measured_and_advised_upon(good, run, tmp_path):

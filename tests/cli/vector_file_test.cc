@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +33,7 @@ class VectorFile : public testing::Test {
   }
   std::filesystem::path path_ =
       std::filesystem::temp_directory_path() /
-      fmt::format("sotto-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
+      fmt::format("sotto-{}-{}.f32", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 std::string raw(const std::vector<float>& values) {
@@ -97,6 +98,33 @@ TEST_F(VectorFile, NamesWhatIsWrong) {
   EXPECT_NE(error_of(npy(header("<f4", "False", "(1"), {1})), "");
   EXPECT_NE(error_of(npy("{'descr': '<f4'}", {1})), "");
   EXPECT_NE(error_of(npy(header("<f4", "False", "(1,)"), {1}, 9)), "");
+}
+
+TEST_F(VectorFile, RawIsWhatIsCalledSo) {
+  const std::string text = raw({1, 2});
+  EXPECT_EQ(error_of(text), "");
+  path_.replace_extension(".txt");
+  EXPECT_NE(error_of(text).find("which ends in one of .f32, .raw, .bin"), std::string::npos);
+  std::filesystem::remove(path_);
+  path_.replace_extension(".bin");
+  EXPECT_EQ(error_of(text), "");
+}
+
+TEST_F(VectorFile, AnNpzIsToldFromAFileOfTorch) {
+  std::string zip("PK\x03\x04", 4);
+  zip += std::string(22, '\0') + std::string("\x05\0\0\0", 4) + "a.npy";
+  EXPECT_NE(error_of(zip).find("a .npz; save one array with numpy.save"), std::string::npos);
+  for (std::size_t size = 4; size < zip.size(); ++size) EXPECT_NE(error_of(zip.substr(0, size)), "") << size;
+}
+
+TEST_F(VectorFile, SaysWhereAValueIsNotFinite) {
+  const GradientFile file{0, Layout({{"a", 0, {2}}, {"b", 2, {2}}}, 4), {1, 2, 3, INFINITY}};
+  try {
+    require_finite("x.npy", file);
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_EQ(std::string(error.what()), "x.npy: b holds inf");
+  }
 }
 
 TEST_F(VectorFile, EveryTruncationIsAnError) {
