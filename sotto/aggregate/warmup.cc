@@ -62,6 +62,9 @@ struct ListOptions {
 };
 
 Ratios list(const Sentence& sentence, const Call& call, double /*ratio*/) {
+  if (call.arguments.size() > 1) {
+    fail_at(sentence, call, call.arguments[1].position, "a `/` stands between ratios, as in list(25%/6%/1%)");
+  }
   ListOptions options;
   read_options(sentence, call, options);
   Ratios ratios;

@@ -1,7 +1,13 @@
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/cli/codec_actions.h"
@@ -24,8 +30,17 @@ struct SweepOptions {
   }
 };
 
+// "0.1,0.2" would be two arguments of one call.
+void require_one_value(const std::string& text) {
+  if (text.find(',') == text.npos || text.find_first_not_of("0123456789.,%/eE+- ") != text.npos) return;
+  std::string apart = text;
+  std::ranges::replace(apart, ',', ' ');
+  throw ConfigError(fmt::format("--values {}: a space stands between values, as in --values {}", text, apart));
+}
+
 // Whole numbers "1..8", or with a number of values in equal ratios "0.001..0.1/5"; any other text is itself.
 void add_values(const std::string& text, std::vector<std::string>& values) {
+  require_one_value(text);
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
     values.push_back(text);
@@ -71,6 +86,17 @@ void require_swept_codec(const std::string& sentence, const std::string& filled)
       fmt::format("--codec {}: {{}} stands in the memory, which is not measured here; put it into what follows, as in "
                   "--codec \"ef | topk({{}})\"",
                   sentence));
+}
+
+// A file that cannot be written is found out before the measurements.
+void require_plot(const std::string& file) {
+  if (!file.ends_with(".svg")) {
+    throw ConfigError("--plot " + file + ": plots are SVG; use a name that ends in .svg");
+  }
+  const auto folder = std::filesystem::absolute(file).parent_path() / ".";
+  if (access(folder.c_str(), W_OK) == 0) return;
+  throw FileError(
+      fmt::format("--plot {}: no file can be made there: {}", file, std::generic_category().message(errno)));
 }
 
 // Whether the numbers are positive and span more than a power of ten.
@@ -121,14 +147,13 @@ Examples:
   if (!flags.parse(arguments)) return 0;
   flags.assign(own);
   flags.assign(options);
+  if (own.codec.empty()) throw ConfigError("sotto codec sweep: say what with --codec, as --codec \"qsgd(bits={})\"");
   if (own.codec.find(place) == std::string::npos) {
     throw ConfigError("--codec \"" + own.codec +
                       "\": has no {} where values could go, as in --codec \"qsgd(bits={})\"");
   }
   if (texts.empty()) throw ConfigError("sotto codec sweep: say which values with --values, as --values 1..8");
-  if (!own.plot.empty() && !own.plot.ends_with(".svg")) {
-    throw ConfigError("--plot " + own.plot + ": plots are SVG; use a name that ends in .svg");
-  }
+  if (!own.plot.empty()) require_plot(own.plot);
   std::vector<std::string> values;
   for (const std::string& text : texts) add_values(text, values);
   std::vector<std::string> sentences;

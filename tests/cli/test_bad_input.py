@@ -54,6 +54,7 @@ def refused(job, *parts, status=2):
     (["train", "--codec", "topk(0.1)", "--codec-warmup", "exponental"], ["--codec-warmup", "did you mean `exponential`?"]),
     (["train", "--codec", "qsgd(bits=4)", "--codec-warmup", "exponential"], ["--codec-warmup", "has no ratio"]),
     (["train", "--codec", "topk(0.001)", "--codec-warmup", "exponential"], ["--codec-warmup", "4 epochs of warm-up do not fit"]),
+    (["train", "--codec", "topk(0.001)", "--codec-warmup", "list(25%,6%)"], ["a `/` stands between ratios", "list(25%/6%/1%)"]),
     (["train", "--algorithm", "sink"], ["--algorithm", "sink"]),
     (["train", "--link", "fast"], ["--link"]),
     (["train", "--schedule", "cosinus"], ["--schedule", "did you mean `cosine`?"]),
@@ -83,6 +84,8 @@ def refused(job, *parts, status=2):
     (["codec", "measure", "--codec", "int8", "qsdg"], ["did you mean `qsgd`?"]),
     (["codec", "sweep", "--codec", "qsgd(4)", "--values", "1..8"], ["{}"]),
     (["codec", "sweep", "--codec", "qsgd({})"], ["--values"]),
+    (["codec", "sweep", "--values", "1..8"], ["say what with --codec"]),
+    (["codec", "sweep", "--codec", "topk({})", "--values", "0.1,0.2"], ["as in --values 0.1 0.2"]),
     (["codec", "sweep", "--codec", "qsgd({})", "--values", "8..1"], ["8..1"]),
     (["codec", "sweep", "--codec", "topk({})", "--values", "0..1/5"], ["0..1/5"]),
     (["codec", "sweep", "--codec", "qsgd({})", "--values", "9"], ["qsgd(9)"]),
@@ -123,6 +126,12 @@ def test_port_in_use(run):
 def test_folder_that_cannot_be_made(run, tmp_path):
     (tmp_path / "file").write_text("in the way")
     refused(run("train", *TINY, "--ranks", 2, "--max-steps", 2, "--train-dir", "file/run"), "file", status=1)
+
+
+def test_a_plot_that_cannot_be_written_is_refused_before_the_measurements(run):
+    job = run("codec", "sweep", "--codec", "qsgd({})", "--values", "4", "--elements", 1000, "--plot", "missing/x.svg")
+    refused(job, "--plot missing/x.svg", "No such file", status=1)
+    assert job.out == ""
 
 
 def test_folder_that_holds_a_run(good, run):
