@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/cli/commands.h"
 #include "sotto/cli/launcher.h"
@@ -178,8 +179,9 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
 
 namespace {
 
-// What is wrong for all of them. A codec, and what does not go with it, has a row that says so.
-void check(const TrainOptions& options, std::span<const std::string> algorithms) {
+// What is wrong for all of them, and what is no codec. What does not go with one has a row that says so.
+void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
+  for (const std::string& codec : codecs) read_method("--codecs", codec);
   bool graphs = false;
   for (const std::string& algorithm : algorithms) {
     TrainOptions job = job_of(options, {.algorithm = algorithm, .codec = TrainOptions{}.codec});
@@ -220,7 +222,7 @@ int run_compare(std::span<const std::string> arguments) {
     throw ConfigError(
         "--backend: sotto compare starts its ranks by itself, and over Gloo; run `sotto train` under mpirun");
   if (options.resume) throw ConfigError("--resume: continue one run of a comparison with `sotto train`");
-  check(options, algorithms);
+  check(options, algorithms, codecs);
   if (options.train_dir.empty()) options.train_dir = new_run_folder("compare");
   return compare_runs(options, algorithms, codecs,
                       own.json       ? TableStyle::json

@@ -43,20 +43,26 @@ def test_markdown(good):
 
 
 def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
-    job = run("compare", *SMALL, "--codecs", "none", "nosuch(1)", "int8", "--train-dir", "three")
+    job = run("compare", *SMALL, "--codecs", "none", "ef | auto", "int8", "--train-dir", "three")
     assert job.status == 2
     rows = job.out.splitlines()[1:]
-    assert [row.split("  ")[0] for row in rows] == ["none", "nosuch(1)", "int8"]
-    assert rows[1].split() == ["nosuch(1)", "failed"]
-    assert job.err.count("nosuch(1)`" if "nosuch(1)`" in job.err else "unknown") == 1
+    assert [row.split("  ")[0] for row in rows] == ["none", "ef | auto", "int8"]
+    assert rows[1].split() == ["ef", "|", "auto", "failed"]
+    assert job.err.count("no memory before it") == 1
     assert summary(tmp_path / "three" / "03-int8")["steps"] == 4
 
 
+def test_what_is_no_sentence_is_refused_before_anything_is_trained(run, tmp_path):
+    for wrong, reason in [("topk(2)", "--codecs topk(2): ratio must be in (0, 1]"), ("nosuch(1)", "unknown codec"), ("ef(3) | topk", "no arguments")]:
+        job = run("compare", *SMALL, "--codecs", "none", wrong, "--train-dir", "refused")
+        assert job.status == 2 and reason in job.err and not (tmp_path / "refused").exists()
+
+
 def test_json(run):
-    job = run("compare", *SMALL, "--codecs", "int8", "nosuch", "--json")
+    job = run("compare", *SMALL, "--codecs", "int8", "ef | auto", "--json")
     good, bad = json.loads(job.out)
     assert good["codec"] == "int8" and good["steps"] == 4 and len(good["bytes_sent"]) == 2
-    assert bad["codec"] == "nosuch" and "unknown" in bad["error"]
+    assert bad["codec"] == "ef | auto" and "no memory before it" in bad["error"]
 
 
 def test_demo(good, tmp_path):
