@@ -40,13 +40,13 @@ struct Contract {
     rounding,     // |C(x)-x| <= 1e-5 |x|: exact but for the rounding of floats
     unbiased,     // E C(x) = x and E |C(x)-x|^2 <= omega |x|^2
     contraction,  // E |C(x)-x|^2 <= (1-delta) |x|^2
-    none,         // bounded, but neither: wants a memory in front of it
+    none,         // neither
   };
   enum class Input : std::uint8_t { gradient, delta, model };  // the most delicate input that it may be used on
   enum class Grain : std::uint8_t { element, block, row, segment };
 
   Kind kind = Kind::exact;
-  double omega = 0;  // relative variance of an unbiased codec; infinite when there is no bound
+  double omega = 0;  // of an unbiased codec or of none of these, E |C(x)-x|^2 / |x|^2; infinite when there is no bound
   double delta = 1;  // of a contraction, in (0, 1]
   bool linear = false;
   bool signs = false;  // C(x) is the sign of x, -1 or 1, and nothing else

@@ -32,9 +32,15 @@ std::string error_text(const Contract& c) {
   switch (c.kind) {
     case Contract::Kind::exact: return "exact";
     case Contract::Kind::rounding: return "exact but for the rounding of floats";
-    case Contract::Kind::unbiased: return fmt::format("unbiased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);
-    case Contract::Kind::contraction: return fmt::format("contraction, E|C(x)-x|^2 <= (1 - {:.4g}) |x|^2", c.delta);
-    case Contract::Kind::none: break;
+    case Contract::Kind::unbiased:
+      if (std::isinf(c.omega)) return "unbiased, without a bound on the variance";
+      return fmt::format("unbiased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);
+    case Contract::Kind::contraction:
+      if (c.delta == 1) return "contraction that leaves nothing out";
+      return fmt::format("contraction, E|C(x)-x|^2 <= (1 - {:.4g}) |x|^2", c.delta);
+    case Contract::Kind::none:
+      if (std::isfinite(c.omega)) return fmt::format("biased, E|C(x)-x|^2 <= {:.4g} |x|^2", c.omega);
+      break;
   }
   if (c.signs) return "signs alone, without a magnitude";
   return "no bound on the error: wants a memory in front of it";
@@ -87,6 +93,7 @@ Contract of_products(const Contract& factors, std::size_t atoms) {
     }
     products.delta = std::max(1 - error, 0.0);
   }
+  if (factors.kind == Kind::none) products.omega = INFINITY;
   return products;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sotto {
@@ -111,11 +112,43 @@ TEST(Contracts, QsgdReachesItsBound) {
   EXPECT_GE(error, 0.06 * codec->contract(layout).omega * norm);
 }
 
+TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
+  const Layout layout = one_segment(512);
+  for (const char* sentence : {"terngrad", "terngrad(0.5)", "terngrad(8)"}) {
+    const auto codec = make_codec("test", sentence);
+    const double omega = codec->contract(layout).omega;
+    double most = 0;
+    for (const std::size_t large : {1, 4, 16, 64, 512}) {  // a few values hold most of the square, or all alike
+      std::vector<float> values(512, 0.1F);
+      std::fill_n(values.begin(), large, 1.0F);
+      double norm = 0, error = 0;
+      for (const float value : values) norm += value * value;
+      constexpr int repeats = 200;
+      for (std::uint32_t step = 0; step < repeats; ++step) {
+        std::vector<Message> messages(1);
+        std::vector<float> out(512);
+        Bucket bucket{out, &layout, 0};
+        codec->encode({values, &layout, 0}, {.step = step}, {}, std::vector<Range>{{0, 512}}, messages);
+        codec->add_decoded(messages[0].view(), {0, 512}, 1, bucket);
+        for (std::size_t i = 0; i < values.size(); ++i) error += std::pow(out[i] - values[i], 2) / repeats;
+      }
+      EXPECT_LE(error, omega * norm) << sentence << " with " << large;
+      most = std::max(most, error / norm);
+    }
+    EXPECT_GE(most, omega / 6) << sentence;
+  }
+}
+
 TEST(Contracts, ArePutIntoWords) {
   EXPECT_EQ(describe(contract_of("f32")), "exact; for gradients, differences and models; parts cut anywhere; linear");
   EXPECT_NE(describe(contract_of("qsgd")).find("unbiased"), std::string::npos);
   EXPECT_NE(describe(contract_of("qsgd")).find("blocks of 512"), std::string::npos);
   EXPECT_NE(describe(contract_of("threshold(1)")).find("memory in front"), std::string::npos);
+  EXPECT_NE(describe(contract_of("threshold")).find("leaves nothing out"), std::string::npos);
+  EXPECT_NE(describe(contract_of("terngrad")).find("biased, E|C(x)-x|^2 <= 1.781 |x|^2"), std::string::npos);
+  EXPECT_NE(describe(contract_of("terngrad(clip=0, shared=true)")).find("unbiased, without a bound"),
+            std::string::npos);
+  EXPECT_NE(describe(contract_of("svd | terngrad")).find("memory in front"), std::string::npos);
 }
 
 }  // namespace

@@ -90,11 +90,18 @@ void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std:
 }
 
 Contract TernGrad::contract(std::size_t largest) const {
+  const double n = static_cast<double>(std::max<std::size_t>(largest, 1));
   if (options_.clip != 0) {
-    return {.kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .grain = Contract::Grain::segment};
+    // With y = x after the cut, E|C(x)-x|^2 = |x|^2 - 2 <x, y> + s |y|_1 <= |x|^2 - 2 |y|^2 + c |x| |y|, as s is at
+    // most c = clip (or the root of n, being at most |x|) times |x| / sqrt(n). That is largest where |y| = c / 4 |x|.
+    const double c = std::min(options_.clip, std::sqrt(n));
+    const double bound = c < 4 ? 1 + c * c / 8 : c - 1;
+    return {.kind = Contract::Kind::none,
+            .omega = options_.shared ? INFINITY : bound,
+            .delta = 0,
+            .grain = Contract::Grain::segment};
   }
   // E|C(x)-x|^2 = s |x|_1 - |x|^2, and s |x|_1 <= |x| sqrt(n) |x| when s is the largest magnitude of x itself.
-  const double n = static_cast<double>(std::max<std::size_t>(largest, 1));
   return {.kind = Contract::Kind::unbiased,
           .omega = options_.shared ? INFINITY : std::sqrt(n),
           .delta = 0,

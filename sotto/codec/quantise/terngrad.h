@@ -12,7 +12,8 @@ struct TernGradOptions {
   bool shared = false;
   std::string pack = "bits";
   void visit(OptionVisitor& v) {
-    v.option("clip", clip, "values of a segment beyond so many times their root mean square are cut; 0: none",
+    v.option("clip", clip,
+             "values of a segment beyond so many times their root mean square are cut, which is a bias; 0: none",
              Bounds::at_least(0));
     if (!named()) return;
     v.option("shared", shared,

@@ -12,7 +12,7 @@ struct ThresholdOptions : DenseOption {
   std::string kind = "absolute";
   std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    v.option("value", value, "what `kind` says", Bounds::at_least(0));
+    v.option("value", value, "what `kind` says; 0: all elements go", Bounds::at_least(0));
     v.option("kind", kind,
              "elements go that reach: value; value (at most 1) times the largest magnitude; a magnitude that about the "
              "share `value` of them reaches, estimated; the magnitude below which the share `value` of them lies",
