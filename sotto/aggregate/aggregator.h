@@ -72,8 +72,10 @@ std::string aggregator_options();
 
 // Aggregators that are methods of their own: they have options, and stand in a sentence in place of a codec's stages,
 // as in "power(rank=2) | f16". The codec of their parts is what follows them, and linear. `memory` is theirs where the
-// sentence names none; `bytes` a formula; help() one line an option; canonical() the call with every option named;
-// suits() says why the codec, memory or asked aggregator of such parts cannot be had with it, else nothing.
+// sentence names none; `contract` says what becomes of a vector; `bytes` is a formula, and bytes_of() what of them a
+// rank puts into its sums, null where nobody knows beforehand; help() has one line an option; canonical() is the call
+// with every option named; suits() says why the codec, memory or asked aggregator of such parts cannot be had with it,
+// else nothing.
 struct MethodEntry {
   std::string_view name;
   std::string_view summary;
@@ -82,7 +84,9 @@ struct MethodEntry {
   bool momentum;  // makes the momentum itself, so that the optimiser must have none
   bool forms;     // any linear codec may follow it, as what is summed are its forms; else a cast alone
   bool holds;     // keeps what it did not send in forms of that codec, which it calls memory.*
+  std::string_view contract;
   std::string_view bytes;
+  std::size_t (*bytes_of)(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket);
   std::string (*help)();
   std::string (*canonical)(const Sentence& sentence, const Call& call);
   std::string (*suits)(const AggregatorParts& parts);

@@ -102,6 +102,10 @@ std::string canonical_fetch(const Sentence& sentence, const Call& call) {
   return record_options("fetch", read(sentence, call));
 }
 
+std::size_t fetch_bytes(const Sentence& /*sentence*/, const Call& /*call*/, const Codec& codec, const Layout& bucket) {
+  return codec.linear_count(bucket) * sizeof(float);
+}
+
 std::string help_fetch() { return help_options(FetchOptions{}); }
 
 }  // namespace sotto

@@ -26,5 +26,6 @@ std::string fetch_suits(const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts);
 std::string canonical_fetch(const Sentence& sentence, const Call& call);
 std::string help_fetch();
+std::size_t fetch_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -219,6 +219,11 @@ std::string canonical_power(const Sentence& sentence, const Call& call) {
   return record_options("power", read(sentence, call));
 }
 
+std::size_t power_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket) {
+  const Plan plan = plan_bucket(bucket, read(sentence, call));
+  return (codec.linear_count(plan.left) + codec.linear_count(plan.right)) * size_of(codec.linear_type().value());
+}
+
 std::string help_power() { return help_options(PowerOptions{}); }
 
 }  // namespace sotto

@@ -22,5 +22,6 @@ struct PowerOptions {
 std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts);
 std::string canonical_power(const Sentence& sentence, const Call& call);
 std::string help_power();
+std::size_t power_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -38,14 +38,18 @@ constexpr AggregatorEntry table[] = {
 constexpr MethodEntry methods[] = {
     {"power", "matrices as products of a few vectors, which are summed on the way",
      "PowerSGD: Vogels et al., NeurIPS 2019", "ef", false, false, false,
-     "two all-reduces: of rank (rows + columns) floats a matrix, and of what is no matrix", help_power, canonical_power,
-     [](const AggregatorParts&) { return std::string(); }, make_power},
+     "biased, |C(x)-x|^2 <= |x|^2: a projection of the mean, on columns that get better from step to step; the memory "
+     "keeps the rest; linear",
+     "4 rank (rows + columns) a matrix and 4 a value of what stays as it is, in two all-reduces; half behind f16",
+     power_bytes, help_power, canonical_power, [](const AggregatorParts&) { return std::string(); }, make_power},
     {"fetch", "sums of sketches, in which momentum and error are kept; a step is their largest elements",
-     "FetchSGD: Rothchild et al., ICML 2020", "", true, true, true, "an all-reduce of the sketch that follows it",
-     help_fetch, canonical_fetch, fetch_suits, make_fetch},
+     "FetchSGD: Rothchild et al., ICML 2020", "", true, true, true,
+     "biased: the largest elements as the sketch estimates them; the sketch, which is linear, keeps the rest",
+     "4 rows x columns of the sketch that follows it, in an all-reduce", fetch_bytes, help_fetch, canonical_fetch,
+     fetch_suits, make_fetch},
     {"auto", "none, f16 or qsgd(bits=4), whichever is quickest on this link in the first steps", "", "", false, false,
-     false, "those of its choice", [] { return std::string(); }, canonical_auto_codec, auto_codec_suits,
-     make_auto_codec},
+     false, "that of its choice", "those of its choice", nullptr, [] { return std::string(); }, canonical_auto_codec,
+     auto_codec_suits, make_auto_codec},
 };
 
 const MethodEntry& method_of(const Sentence& sentence) {

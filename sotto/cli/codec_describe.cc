@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -9,6 +10,7 @@
 #include "sotto/codec/presets.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/table.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 namespace {
@@ -28,11 +30,28 @@ std::string memory_text(const MemoryEntry& memory) {
 
 // Of a sentence that such an aggregator stands in.
 std::string method_text(std::string_view sentence, const Method& method) {
-  const Sentence call = parse_sentence(where, method.aggregator);
-  const MethodEntry& entry = require_entry(method_table(), "aggregator", call, call.calls.front());
-  return heading(entry.name, "aggregator", entry.summary, entry.paper) +
-         fmt::format("  bytes      {}\n  sentence   {}\n", entry.bytes, canonical_method(where, sentence)) +
-         options_text(entry.help());
+  const Sentence parsed = parse_sentence(where, method.aggregator);
+  const Call& call = parsed.calls.front();
+  const MethodEntry& entry = require_entry(method_table(), "aggregator", parsed, call);
+  std::string text = heading(entry.name, "aggregator", entry.summary, entry.paper);
+  text += fmt::format("  sentence   {}\n  contract   {}\n  wire       {}\n", canonical_method(where, sentence),
+                      entry.contract, entry.bytes);
+  if (entry.bytes_of != nullptr) {
+    const std::size_t bytes = entry.bytes_of(parsed, call, *make_codec(where, method.codec), example());
+    text += fmt::format("  bytes      {}\n", example_bytes(bytes));
+  }
+  return text + options_text(entry.help());
+}
+
+std::string aggregator_text(const AggregatorEntry& entry) {
+  return heading(entry.name, "aggregator", entry.summary, "") +
+         fmt::format("  asked for  --aggregator {}, beside the sentence\n", entry.name) +
+         options_text(entry.help == nullptr ? "" : entry.help());
+}
+
+std::string optimiser_text(const OptimiserEntry& entry) {
+  return heading(entry.name, "optimiser", entry.summary, entry.paper) +
+         fmt::format("  asked for  --optimiser {}, beside the sentence\n", entry.name) + options_text(entry.help());
 }
 
 std::string memory_sentence(const Method& method) { return make_memory(where, method.memory, {})->sentence(); }
@@ -47,10 +66,37 @@ std::vector<std::string> texts_of_name(std::string_view name) {
     if (method.by_itself) texts.push_back(method_text(name, method));
   }
   if (const StageEntry* stage = find_entry(stage_table(), name)) texts.push_back(describe_stage(*stage));
+  if (const AggregatorEntry* aggregator = find_entry(aggregator_table(), name)) {
+    texts.push_back(aggregator_text(*aggregator));
+  }
+  if (const OptimiserEntry* optimiser = find_entry(optimiser_table(), name))
+    texts.push_back(optimiser_text(*optimiser));
   return texts;
 }
 
+// A single word that no table has: the nearest may be in any of them.
+void require_known(std::string_view name) {
+  const Sentence sentence = parse_sentence(where, name);
+  const Call& call = sentence.calls.front();
+  if (text_of(sentence, call) != name) return;
+  std::vector<std::string_view> known;
+  const auto add = [&](const auto& table) {
+    for (const auto& entry : table) {
+      if (std::ranges::find(known, entry.name) == known.end()) known.push_back(entry.name);
+    }
+  };
+  add(preset_table());
+  add(memory_table());
+  add(method_table());
+  add(aggregator_table());
+  add(stage_table());
+  add(optimiser_table());
+  if (std::ranges::find(known, call.name) != known.end()) return;
+  fail_at(sentence, call, call.position, unknown_name("name", call.name, known));
+}
+
 std::vector<std::string> texts_of_sentence(std::string_view sentence) {
+  require_known(sentence);
   std::vector<std::string> texts;
   const Method method = read_method(where, sentence);
   if (const MemoryEntry* memory = memory_entry(where, method.memory)) texts.push_back(memory_text(*memory));
@@ -63,8 +109,9 @@ std::vector<std::string> texts_of_sentence(std::string_view sentence) {
 
 int describe_sentence(std::span<const std::string> arguments) {
   std::string text;
-  Flags flags("codec describe", "Says what a stage, a preset or a whole sentence is.", "");
-  flags.add_positional("sentence", text, "name of a stage or preset, or a sentence in quotes", true);
+  Flags flags("codec describe", "Says what a preset, memory, aggregator, stage or optimiser is, or a whole sentence.",
+              "");
+  flags.add_positional("sentence", text, "a name, as `sotto codec list` has them, or a sentence in quotes", true);
   if (!flags.parse(arguments)) return 0;
   auto texts = texts_of_name(text);
   if (texts.empty()) texts = texts_of_sentence(text);

@@ -8,22 +8,14 @@
 namespace sotto {
 namespace {
 
-constexpr std::int64_t example_rows = 1000;
-constexpr std::int64_t example_cols = 1000;
-
 std::string contract_lines(std::string_view where, std::string_view sentence, std::string_view memory = "") {
   const auto codec = make_codec(where, sentence);
-  Layout layout;
-  layout.append("example", {example_rows, example_cols});
-  const std::size_t bytes = codec->max_bytes(layout, {0, layout.size()});
+  const std::size_t bytes = codec->max_bytes(example(), {0, example().size()});
   const std::string before = memory.empty() ? "" : fmt::format("{} | ", memory);
   const std::string whose =
       memory.empty() ? "" : fmt::format("behind `{}`: ", parse_sentence(where, memory).calls.front().name);
-  return fmt::format(
-      "  sentence   {}{}\n  contract   {}{}\n  bytes      at most {} for a segment of {} x {} floats, {:.4g} bit an "
-      "element\n",
-      before, codec->sentence(), whose, describe(codec->contract(layout)), bytes, example_rows, example_cols,
-      8.0 * static_cast<double>(bytes) / static_cast<double>(layout.size()));
+  return fmt::format("  sentence   {}{}\n  contract   {}{}\n  bytes      at most {}\n", before, codec->sentence(),
+                     whose, describe(codec->contract(example())), example_bytes(bytes));
 }
 
 // Whether it is made of stages; an aggregator may stand in their place.
@@ -69,6 +61,17 @@ std::string list_presets() {
   return text;
 }
 
+const Layout& example() {
+  static const Layout layout({{"example", 0, {1000, 1000}}}, 1000000);
+  return layout;
+}
+
+std::string example_bytes(std::size_t bytes) {
+  return fmt::format("{} for a segment of {} floats, {:.4g} bit an element", bytes,
+                     fmt::join(example().segments().front().shape, " x "),
+                     8.0 * static_cast<double>(bytes) / static_cast<double>(example().size()));
+}
+
 std::string describe_stage(const StageEntry& stage) {
   return stage_text(stage) + contract_lines("describe", stage.example.empty() ? stage.name : stage.example);
 }
@@ -78,11 +81,14 @@ std::string describe_preset(const Preset& preset, std::string_view memory) {
   std::string text = fmt::format("{} (preset): {}\n", preset.name, preset.summary);
   if (!preset.paper.empty()) text += fmt::format("  paper      {}\n", preset.paper);
   text += fmt::format("  means      {}\n", sentence_of(preset));
-  text += fmt::format("  aggregator {}\n", preset.aggregator == "auto" ? "auto, or another" : preset.aggregator);
+  const bool codec = is_codec(where, preset.codec);
+  text += fmt::format("  aggregator {}\n", !codec                        ? "that of the sentence"
+                                           : preset.aggregator == "auto" ? "auto, or another"
+                                                                         : preset.aggregator);
   text += fmt::format("  optimiser  {}\n", preset.optimiser == "auto" ? "sgd, or another" : preset.optimiser);
   if (!preset.pitfalls.empty()) text += fmt::format("  pitfalls   {}\n", preset.pitfalls);
   text += wire_lines(where, preset.codec);
-  return is_codec(where, preset.codec) ? text + contract_lines(where, preset.codec, memory) : text;
+  return codec ? text + contract_lines(where, preset.codec, memory) : text;
 }
 
 std::string describe_codec(std::string_view where, std::string_view sentence, std::string_view memory) {

@@ -44,9 +44,21 @@ def test_an_aggregator_in_a_sentence(good, run):
     text = good("codec", "describe", "power(2) | f16").out
     assert "ef (memory)" in text and "power (aggregator)" in text and "min_rate=2" in text
     assert "sentence   ef | power(rank=2, min_rate=2) | f16" in text
-    assert "power(1)" in good("codec", "describe", "powersgd").out
+    text = good("codec", "describe", "powersgd").out
+    assert "power(1)" in text and "contract   biased" in text and "8000 for a segment of 1000 x 1000 floats" in text
+    assert " 4000 for a segment" in good("codec", "describe", "power(1) | f16").out
+    text = good("codec", "describe", "fetchsgd").out
+    assert "contract   biased" in text and "2000000 for a segment of 1000 x 1000 floats" in text
     job = run("codec", "measure", "--codec", "power(1)")
     assert job.status == 2 and "needs other ranks" in job.err
+
+
+def test_describe_what_stands_beside_a_sentence(good, run):
+    assert "--aggregator vote" in good("codec", "describe", "vote").out
+    assert "group=" in good("codec", "describe", "hierarchical").out
+    text = good("codec", "describe", "signum").out
+    assert "signum (preset)" in text and "signum (optimiser)" in text and "--optimiser signum" in text
+    assert "did you mean `gather`?" in run("codec", "describe", "gahter").err
 
 
 def test_measure_json(good):
