@@ -59,7 +59,7 @@ constexpr std::array table{
         "bin; `ef` sends the difference later; made for sparse gradients: put a selection "
         "before it where they are"},
     Preset{
-        "lss", "ef", "clusters", "auto", "auto", "LSS-SGD",
+        "lss", "ef", "clusters", "auto", "auto", "none known; LSS-SGD, in a fork of ATOMO's code",
         "each value becomes the mean of those that fell into one bucket of its cluster",
         "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
         "steps be dense first: --codec-start-after 500"},
@@ -70,7 +70,7 @@ constexpr std::array table{
            "5 % of the elements of each tensor, drawn for the least variance, unbiased",
            "without error feedback its noise wants a smaller learning rate than dense; s=1% has five times as much"},
     Preset{"atomo-fourier", "", "dct(64) | atomo(s=5%)", "auto", "auto",
-           "ATOMO: Wang et al., NeurIPS 2018, whose future work it is",
+           "ATOMO: Wang et al., NeurIPS 2018; its future work",
            "5 % of the cosine coefficients of chunks of 64, drawn for the least variance, unbiased",
            "pays only where the coefficients are sparser than the elements: `sotto codec advise-basis` says where"},
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
@@ -91,7 +91,7 @@ constexpr std::array table{
         "fit: 15 to 20 % of all steps; "
         "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
         "hence an eps of 1e-4, where Adam has 1e-8"},
-    Preset{"lossless", "", "f32 | blosc(shuffle, codec=zstd)", "auto", "auto", "",
+    Preset{"lossless", "", "f32 | blosc(shuffle, codec=zstd)", "auto", "auto", "none; of Blosc and Zstandard",
            "nothing is lost, and little is saved: gradients are noise",
            "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},
 };
