@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
@@ -16,61 +18,133 @@
 namespace sotto {
 namespace {
 
-std::string_view word(Contract::Kind kind) {
-  switch (kind) {
+struct ListOptions {
+  bool what = false;
+  bool json = false;
+  void visit(OptionVisitor& v) {
+    v.option("what", what, "say what each one is, too, in lines of up to 300 characters");
+    v.option("json", json, "print JSON");
+  }
+};
+
+std::string_view word(const Contract& contract) {
+  switch (contract.kind) {
     case Contract::Kind::exact: return "exact";
     case Contract::Kind::rounding: return "rounding";
     case Contract::Kind::unbiased: return "unbiased";
     case Contract::Kind::contraction: return "contraction";
-    case Contract::Kind::none: return "none";
+    case Contract::Kind::none: return std::isfinite(contract.omega) ? "biased" : "none";
   }
   return "?";
 }
 
 constexpr std::size_t side = 256;  // rows and columns of the sample: what svd leaves out shows in a matrix
 
+// What is not known is "-".
 struct Facts {
-  std::string contract = "-", linear = "-", bytes = "-";
+  std::string contract = "-", linear = "-";
+  std::optional<double> bytes{};  // an element
 };
 
-// Of a codec sentence; an aggregator in its place has none.
-Facts facts_of(std::string_view sentence) {
-  if (find_entry(stage_table(), parse_sentence("sotto codec list", sentence).calls.front().name) == nullptr) return {};
-  const Layout matrix({{"values", 0, {side, side}}}, side * side);
-  std::vector<float> values(matrix.size());
+Layout matrix() { return {{{"values", 0, {side, side}}}, side * side}; }
+
+double an_element(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(side * side); }
+
+// Of a sentence in which an aggregator takes the place of the stages.
+Facts facts_of_method(const Sentence& sentence) {
+  const Call& call = sentence.calls.front();
+  const MethodEntry& entry = require_entry(method_table(), "aggregator", sentence, call);
+  if (entry.bytes_of == nullptr) return {};
+  const auto codec = make_chain(sentence, 1);
+  return {"biased", "yes", an_element(entry.bytes_of(sentence, call, *codec, matrix()))};
+}
+
+Facts facts_of(std::string_view text) {
+  const Sentence sentence = parse_sentence("sotto codec list", text);
+  if (find_entry(stage_table(), sentence.calls.front().name) == nullptr) return facts_of_method(sentence);
+  std::vector<float> values(side * side);
   fill_sample("sotto codec list", "gaussian", 1, values);
-  const auto codec = make_codec("sotto codec list", sentence);
-  const Contract contract = codec->contract(matrix);
-  const auto bytes = static_cast<double>(measure(*codec, matrix, values, 1).bytes);
-  return {std::string(word(contract.kind)), contract.linear ? "yes" : "no",
-          fmt::format("{:.3f}", bytes / static_cast<double>(matrix.size()))};
+  const auto codec = make_chain(sentence, 0);
+  const Contract contract = codec->contract(matrix());
+  return {std::string(word(contract)), contract.linear ? "yes" : "no",
+          an_element(measure(*codec, matrix(), values, 1).bytes)};
+}
+
+struct Line {
+  std::string_view name, kind, paper;
+  Facts facts;
+  std::string what;
+};
+
+std::vector<Line> all_lines() {
+  std::vector<Line> lines;
+  for (const Preset& preset : preset_table()) {
+    lines.push_back({preset.name, "preset", preset.paper, facts_of(preset.codec),
+                     fmt::format("{}: {}", sentence_of(preset), preset.summary)});
+  }
+  for (const MemoryEntry& memory : memory_table()) {
+    lines.push_back({memory.name, "memory", memory.paper, {}, std::string(memory.summary)});
+  }
+  for (const MethodEntry& method : method_table()) {
+    lines.push_back({method.name, "aggregator", method.paper, {}, std::string(method.summary)});
+  }
+  for (const AggregatorEntry& aggregator : aggregator_table()) {
+    lines.push_back({aggregator.name, "aggregator", "", {}, std::string(aggregator.summary)});
+  }
+  for (const StageEntry& stage : stage_table()) {
+    // With brackets, it is not the preset of this name.
+    const auto sentence = stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example);
+    lines.push_back({stage.name, name_of(stage.kind), stage.paper, facts_of(sentence), std::string(stage.summary)});
+  }
+  return lines;
+}
+
+std::string to_json(std::span<const Line> lines) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& [name, kind, paper, facts, what] : lines) {
+    json.push_back({{"name", name},
+                    {"kind", kind},
+                    {"contract", facts.contract},
+                    {"linear", facts.linear},
+                    {"bytes_per_element", facts.bytes ? nlohmann::ordered_json(*facts.bytes) : nullptr},
+                    {"paper", paper},
+                    {"what", what}});
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string to_table(std::span<const Line> lines, bool with_what) {
+  std::vector<std::string> headings{"name", "kind", "contract", "linear", "bytes/element", "paper"};
+  if (with_what) headings.emplace_back("what");
+  TextTable table(headings);
+  for (std::size_t column = 1; column < headings.size(); ++column) {
+    if (column != 4) table.left(column);
+  }
+  for (const auto& [name, kind, paper, facts, what] : lines) {
+    std::vector<std::string> row{std::string(name),
+                                 std::string(kind),
+                                 facts.contract,
+                                 facts.linear,
+                                 facts.bytes ? fmt::format("{:.3f}", *facts.bytes) : "-",
+                                 paper.empty() ? "-" : std::string(paper.substr(0, paper.find(';')))};
+    if (with_what) row.push_back(what);
+    table.add(std::move(row));
+  }
+  return table.plain();
 }
 
 }  // namespace
 
 int list_codecs(std::span<const std::string> arguments) {
+  ListOptions options;
   Flags flags("codec list", "Lists presets, memories, aggregators and stages of codecs.",
-              "Bytes an element are those of a message of 256 x 256 normal values, header included.");
+              "Bytes an element are those of a message of 256 x 256 normal values, header included. What is linear can "
+              "be summed\non its way. `sotto codec describe NAME` says more of each.");
+  flags.add(options);
   if (!flags.parse(arguments)) return 0;
-  TextTable table({"name", "kind", "contract", "linear", "bytes/element", "what", "paper"});
-  for (const std::size_t column : {1, 2, 3, 5, 6}) table.left(column);
-  const auto add = [&table](std::string_view name, std::string_view kind, const Facts& facts, std::string_view what,
-                            std::string_view paper) {
-    table.add({std::string(name), std::string(kind), facts.contract, facts.linear, facts.bytes, std::string(what),
-               std::string(paper)});
-  };
-  for (const Preset& preset : preset_table()) {
-    add(preset.name, "preset", facts_of(preset.codec), fmt::format("{}: {}", sentence_of(preset), preset.summary),
-        preset.paper);
-  }
-  for (const MemoryEntry& memory : memory_table()) add(memory.name, "memory", {}, memory.summary, memory.paper);
-  for (const MethodEntry& method : method_table()) add(method.name, "aggregator", {}, method.summary, method.paper);
-  for (const StageEntry& stage : stage_table()) {
-    // With brackets, it is not the preset of this name.
-    const auto sentence = stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example);
-    add(stage.name, name_of(stage.kind), facts_of(sentence), stage.summary, stage.paper);
-  }
-  fmt::print("{}", table.plain());
+  flags.assign(options);
+  const std::vector<Line> lines = all_lines();
+  fmt::print("{}", options.json ? to_json(lines) : to_table(lines, options.what));
   return 0;
 }
 

@@ -21,6 +21,19 @@ def test_list(good):
     assert rows["topk", "select"][2:4] == ["contraction", "no"]
 
 
+def test_list_fits_a_terminal(good):
+    lines = good("codec", "list").out.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[0].split() == ["name", "kind", "contract", "linear", "bytes/element", "paper"]
+    rows = {tuple(line.split()[:2]): line.split(maxsplit=5) for line in lines}
+    assert rows["powersgd", "preset"][2:5] == ["biased", "yes", "0.031"] and "NeurIPS 2019" in rows["powersgd", "preset"][5]
+    assert rows["fetchsgd", "preset"][2:5] == ["biased", "yes", "2.000"] and rows["terngrad", "quantise"][2] == "biased"
+    assert rows["vote", "aggregator"][2:] == ["-"] * 4 and rows["int4", "quantise"][5] == "none"
+    found = {(entry["name"], entry["kind"]): entry for entry in json.loads(good("codec", "list", "--json").out)}
+    assert len(found) == len(lines) - 1
+    assert found["topk", "preset"]["what"] in good("codec", "list", "--what").out
+
+
 def test_describe_says_something_of_everything_in_the_list(good):
     for line in good("codec", "list").out.splitlines()[1:]:
         name, kind = line.split()[:2]
