@@ -12,6 +12,7 @@ int measure_codecs(std::span<const std::string> arguments) {
   Flags flags("codec measure", "Measures codecs, in turns: rates are of float input, 1e9 bytes a second.", R"text(
 Examples:
   sotto codec measure --codec "topk(0.01)" "topk(0.01) | qsgd(4)" --elements 25000000
+  sotto codec measure --codec "svd | atomo(s=3)" --elements 262144 --rows 512
   python -c "import torch; torch.save(model.weight.grad, 'gradient.pt')"; sotto codec measure --codec svd --input gradient.pt)text");
   flags.add_list("codec", sentences, "what to measure; each a sentence in quotes, whose memory is left out");
   flags.add(options);

@@ -28,7 +28,7 @@ GradientFile only(const std::string& name, const std::string& path, const Gradie
 
 GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   if (options.input != "generated") {
-    for (const char* name : {"elements", "sample", "seed"}) {
+    for (const char* name : {"elements", "rows", "sample", "seed"}) {
       if (flags.given(name))
         throw ConfigError(fmt::format("--{}: is of generated values, and --input is a file", name));
     }
@@ -41,7 +41,12 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   GradientFile input;
   input.values.resize(static_cast<std::size_t>(options.elements));
   fill_sample("--sample", options.sample, static_cast<std::uint64_t>(options.seed), input.values);
-  input.layout = Layout({{"values", 0, {options.elements}}}, input.values.size());
+  if (options.elements % options.rows != 0) {
+    throw ConfigError(fmt::format("--rows {}: {} elements are no whole rows", options.rows, options.elements));
+  }
+  std::vector<std::int64_t> shape{options.elements};
+  if (options.rows > 1) shape = {options.rows, options.elements / options.rows};
+  input.layout = Layout({{"values", 0, std::move(shape)}}, input.values.size());
   return input;
 }
 

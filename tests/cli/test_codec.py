@@ -85,6 +85,14 @@ def test_measure_json(good):
     assert min(found[key] for key in ("encode_gbps", "decode_gbps", "memcpy_gbps")) > 0
 
 
+def test_measure_a_matrix(good, run):
+    atomo = ["codec", "measure", "--codec", "svd | atomo(s=3)", "--elements", 65536, "--json"]
+    vector, matrix = (json.loads(good(*atomo, *rows).out)["ratio"] for rows in ([], ["--rows", 256]))
+    assert vector == pytest.approx(1, abs=0.01) and matrix > 20
+    job = run(*atomo, "--rows", 3)
+    assert job.status == 2 and "--rows 3: 65536 elements are no whole rows" in job.err
+
+
 def test_measure_several_as_csv(good):
     text = good("codec", "measure", "--codec", "ef | topk(0.01)", "int8", "--input", "generated", "--elements", 10000, "--csv").out
     rows = list(csv.DictReader(text.splitlines()))
