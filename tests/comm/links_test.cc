@@ -84,15 +84,15 @@ TEST_F(LinksFile, ErrorsNameLineAndKey) {
   EXPECT_NE(error_of("ratee = \"1mbit\"").find("ratee"), std::string::npos);
   EXPECT_NE(error_of("rate = ").find("1:"), std::string::npos);
   EXPECT_EQ(error_of("\n[[rank]]\ncompute = 2"), "2: rank is missing: it says which rank this is about");
-  EXPECT_EQ(error_of("\n[[rank]]\nrank = 4"), "2: rank: there is no rank 4; ranks are 0 to 3");
-  EXPECT_EQ(error_of("[[rank]]\nrank = -1"), "1: rank: there is no rank -1; ranks are 0 to 3");
-  EXPECT_EQ(error_of("[[rank]]\nrank = 1.0"), "1: rank must be the number of a rank");
-  EXPECT_EQ(error_of("[[rank]]\nrank = 1\ncompute = 0.5"), "1: compute: must be from 1 to 1000");
-  EXPECT_EQ(error_of("[[rank]]\nrank = 1\ncompute = nan"), "1: compute: must be from 1 to 1000");
-  EXPECT_EQ(error_of("[[rank]]\nrank = 1\n[[rank]]\nrank = 1"), "3: rank: rank 1 is there twice");
-  EXPECT_EQ(error_of("[[pair]]\nfrom = 1\nto = 1"), "1: to: rank 1 has no link to itself");
+  EXPECT_EQ(error_of("\n[[rank]]\nrank = 4"), "3: rank: there is no rank 4; ranks are 0 to 3");
+  EXPECT_EQ(error_of("[[rank]]\nrank = -1"), "2: rank: there is no rank -1; ranks are 0 to 3");
+  EXPECT_EQ(error_of("[[rank]]\nrank = 1.0"), "2: rank must be the number of a rank");
+  EXPECT_EQ(error_of("[[rank]]\nrank = 1\ncompute = 0.5"), "3: compute: must be from 1 to 1000");
+  EXPECT_EQ(error_of("[[rank]]\nrank = 1\ncompute = nan"), "3: compute: must be from 1 to 1000");
+  EXPECT_EQ(error_of("[[rank]]\nrank = 1\n[[rank]]\nrank = 1"), "4: rank: rank 1 is there twice");
+  EXPECT_EQ(error_of("[[pair]]\nfrom = 1\nto = 1"), "3: to: rank 1 has no link to itself");
   EXPECT_EQ(error_of("[[pair]]\nfrom = 1\nto = 2\n[[pair]]\nfrom = 1\nto = 2"),
-            "4: from: the link from 1 to 2 is there twice");
+            "5: from: the link from 1 to 2 is there twice");
   EXPECT_EQ(error_of("[rank]\nrank = 1"), "1: rank: write it as [[rank]], with what belongs to it below");
   EXPECT_EQ(error_of("seed = -1"), "1: seed: must be 0 or more");
 }
