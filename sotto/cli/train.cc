@@ -110,6 +110,7 @@ int run_train(std::span<const std::string> arguments) {
         fmt::format("--ranks {}: {} started {} ranks; leave --ranks out", options.ranks, world.starter, world.size));
   }
   if (options.ranks == 0) options.ranks = world.size;
+  if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   resolve(options);
   if (own.dry_run) return print_dry_run(options);
   if (options.backend == "mpi") require_mpi(world.starter, options.ranks);

@@ -129,7 +129,8 @@ struct RandomRegular {
 struct Hosts : OnePeer {
   std::int64_t size = 0;
   void visit(OptionVisitor& v) {
-    v.option("size", size, "ranks of a host, which are numbered one after the other", Bounds{0, 1e6});
+    v.option("size", size, "ranks of a host, one after the other; 0: as the starter of several hosts says",
+             Bounds{0, 1e6});
     OnePeer::visit(v);
   }
   std::string problem(int ranks) const {

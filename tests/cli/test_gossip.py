@@ -85,6 +85,15 @@ def test_a_dry_run_counts_what_rounds_send_in_turn(good, tmp_path):
             assert abs(sum(sent) / 8 - a_step) <= 1, (flags, sent)
 
 
+def test_hosts_are_those_of_the_starter(good, run):
+    flags = ["train", *TINY, "--dry-run", "--algorithm", "push_sum", "--topology"]
+    started = dict(RANK="2", WORLD_SIZE="4", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")
+    found, wanted = (good(*flags, topology, **started).out for topology in ("hosts", "hosts(2)"))
+    assert "a rank sends" in wanted and found == wanted != good(*flags, "hosts(4)", "--ranks", 4).out
+    job = run(*flags, "hosts", "--ranks", 4)
+    assert job.status == 2 and "say how many ranks a host has, as in hosts(4)" in job.err
+
+
 def test_what_depends_on_time_has_no_dry_run(run):
     job = run("train", *TINY, "--ranks", 4, "--dry-run", "--algorithm", "ad_psgd(every=0)")
     assert job.status == 2 and "depends on how fast ranks are; every=1 says" in job.err, job.err
