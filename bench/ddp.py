@@ -24,7 +24,7 @@ from cable import Cable, CableError
 
 DDP = ["ddp fp32", "ddp fp16", "ddp powersgd"]
 MODELS = {  # batch, steps a run, of which the first are not counted, flags of sotto's data, its codecs
-    "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "auto"]),
+    "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "qsgd(bits=4, norm=l2) | rans", "auto"]),
     "resnet18": (16, 10, 2, ["--data", "made-cifar"], ["none", "ef | sampled_topk(0.01)", "power(1)", "auto"]),
     "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
 }
