@@ -115,9 +115,9 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
   std::string text = fmt::format(
       "{}, {} ranks: {}, {}{}\n{} mixing{}; spectral gap {:.4f} a round; {}\n", topology.sentence(), topology.ranks(),
       topology.is_static() ? "the same in every round" : fmt::format("{} rounds in turns", topology.period()),
-      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "",
-      mixing.sentence(), found.doubly_stochastic ? "" : ", not doubly stochastic: push-sum weights differ",
-      found.spectral_gap, exactness(found));
+      topology.symmetric() ? "symmetric" : "directed", topology.bipartite() ? ", bipartite" : "", mixing.sentence(),
+      found.doubly_stochastic ? "" : ", not doubly stochastic: push-sum weights differ", found.spectral_gap,
+      exactness(found));
   for (std::size_t i = 0; i < topology.period(); ++i) {
     text += fmt::format("\nround {}: who sends to whom\n", i);
     for (int rank = 0; rank < topology.ranks(); ++rank) {

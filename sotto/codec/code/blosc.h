@@ -18,9 +18,9 @@ struct BloscOptions {
 };
 
 // Blosc (Alted, 2010) over the symbols: bits or bytes of the same weight are put together before repeats are sought.
-// C-Blosc 1 allocates two or three of its blocks (256 KB or so) for each buffer that it packs or unpacks, and of Zstandard
-// a context besides, and neither of its interfaces takes memory from outside. That of contexts, which is used here, at
-// least keeps nothing between calls and takes no lock. So this is the one stage that allocates in every step.
+// C-Blosc 1 allocates two or three of its blocks (256 KB or so) for each buffer that it packs or unpacks, and of
+// Zstandard a context besides, and neither of its interfaces takes memory from outside. That of contexts, which is used
+// here, at least keeps nothing between calls and takes no lock. So this is the one stage that allocates in every step.
 class Blosc final : public Code {
  public:
   using Options = BloscOptions;
