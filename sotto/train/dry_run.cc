@@ -110,7 +110,7 @@ DryRun dry_run(const TrainOptions& asked) {
     const Rhythm rhythm = algorithm->rhythm();
     if (rhythm.period == 0) {
       throw ConfigError("--dry-run: what `" + options.algorithm +
-                        "` sends depends on how fast ranks are; every=1 says " + "what one exchange costs");
+                        "` sends depends on how fast ranks are; every=1 says what one exchange costs");
     }
     const std::uint64_t first = std::max(last.first_step, rhythm.first);
     const auto sent = [&] { return communicator.traffic().bytes_sent + algorithm->traffic().bytes_sent; };

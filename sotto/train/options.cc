@@ -47,8 +47,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
   v.option("topology", topology,
            "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: the "
-           "algorithm's own "
-           "(exponential; choco: ring; ad_psgd: bipartite_exponential)");
+           "algorithm's own (exponential; choco: ring; ad_psgd: bipartite_exponential)");
   v.option(
       "peers-per-step", peers_per_step,
       "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "

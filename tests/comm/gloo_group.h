@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <functional>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "processes.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 
@@ -77,6 +79,20 @@ class SharedCounter {
  private:
   std::atomic<int>* value_;
 };
+
+// Of rank 0 at step 17, with a deadline of a second, whose peer, rank 1, is silent.
+inline void require_failed_for_good(Communicator& communicator) {
+  for (const char* wanted :
+       {"rank 0: barrier with rank 1 at step 17: timed out after 1 s",
+        "rank 0: barrier with rank 1 at step 17: an operation failed before: timed out after 1 s"}) {
+    try {
+      communicator.barrier();
+      throw std::runtime_error("no error");
+    } catch (const CommError& error) {
+      if (std::string(error.what()) != wanted) throw;
+    }
+  }
+}
 
 inline void expect_success(const std::vector<Ended>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank)

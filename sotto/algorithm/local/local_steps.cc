@@ -201,10 +201,7 @@ void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& repo
 
 void LocalSteps::wait() {
   thread_.wait();
-  const Phases phases = std::exchange(phases_, {});
-  done_.encode += phases.encode;
-  done_.network += phases.network;
-  done_.decode += phases.decode;
+  done_ += std::exchange(phases_, {});
   const Queue queue = std::exchange(queue_, {});
   done_queue_.seconds += queue.seconds;
   done_queue_.buckets += queue.buckets;
