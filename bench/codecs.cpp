@@ -110,6 +110,7 @@ std::vector<Row> rows(const Arguments& arguments, const Input& input) {
           {"f16", 1.0, 0.9},
           {"bf16", 1.0, 0.9},
           {"int8", 1.0, 0.9},
+          {"uint8", 1.0, 0.9},
           {"int4", 1.0, 0.9},
           {"qsgd(bits=4)", 0.7, 0.9},
           {"terngrad", 0.7, 0.9},

@@ -26,6 +26,7 @@
 #include "sotto/codec/quantise/sign.h"
 #include "sotto/codec/quantise/signs.h"
 #include "sotto/codec/quantise/terngrad.h"
+#include "sotto/codec/quantise/uint8.h"
 #include "sotto/codec/select/atomo.h"
 #include "sotto/codec/select/block.h"
 #include "sotto/codec/select/randomk.h"
@@ -133,6 +134,8 @@ constexpr std::array table{
                  "1 bit a value"),
     entry<Int8>("int8", "linear and symmetric, to the nearest of 255 levels", "Dettmers, ICLR 2016",
                 "1 byte a value, 4 bytes a block"),
+    entry<UInt8>("uint8", "linear from the least to the largest value, to the nearest of 256 levels",
+                 "Gan et al., PVLDB 15(4), 2021", "1 byte a value, 8 bytes a block"),
     entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "none; as int8, with fewer levels",
                 "half a byte a value, 4 bytes a block"),
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",

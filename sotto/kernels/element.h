@@ -65,15 +65,38 @@ inline std::uint16_t to_bf16(float value) {
 
 inline float from_bf16(std::uint16_t half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16); }
 
-// Values up to `norm` in magnitude onto whole numbers of -top .. top. `up` is a power of two that keeps factor = top /
-// (norm * up) a normal number; with a norm of 0 everything is 0.
+// A power of two that brings magnitudes of up to `norm` to where 255 / (norm * it) is a normal number.
+inline float moderate(float norm) { return norm < 0x1p-64F ? 0x1p64F : (norm > 0x1p64F ? 0x1p-64F : 1.0F); }
+
+// Values up to `norm` in magnitude onto whole numbers of -top .. top. factor = top / (norm * up); with a norm
+// of 0 everything is 0.
 struct Grid {
   Grid(float norm, unsigned largest)
-      : up(norm < 0x1p-64F ? 0x1p64F : (norm > 0x1p64F ? 0x1p-64F : 1.0F)),
+      : up(moderate(norm)),
         factor(norm == 0.0F ? 0.0F : static_cast<float>(largest) / (norm * up)),
+        least(-static_cast<float>(largest)),
         top(static_cast<float>(largest)) {}
   float at(float value) const { return value * up * factor; }
-  float up, factor, top;
+  float up, factor, least, top;
+};
+
+// Values from `low` to `high` onto whole numbers of 0 .. 255, all 0 where both are the same. `up` is that of the larger
+// magnitude of both, so nothing is infinite, and what becomes 0 is nothing beside the other.
+struct Interval {
+  Interval(float low, float high)
+      : up(moderate(std::fmax(std::fabs(low), std::fabs(high)))),
+        down(1.0F / up),
+        begin(low * up),
+        end(high * up + 0.0F),
+        factor(end == begin ? 0.0F : top / (end - begin)),
+        step((end - begin) / top) {}
+  float at(float value) const { return (value * up - begin) * factor; }
+  float from(std::int32_t level) const {
+    const float value = begin + static_cast<float>(level) * step;
+    return (value < end ? value : end) * down;
+  }
+  static constexpr float least = 0, top = 255;
+  float up, down, begin, end, factor, step;
 };
 
 // A random number as one of [-1/2, 1/2]: what is rounded to nearest after this was added to it is rounded up or down
@@ -84,14 +107,16 @@ inline float dither(std::uint32_t number) { return static_cast<float>(static_cas
 // itself, of either sign.
 inline constexpr float rounder = 0x1.8p23F;
 
-inline std::int32_t nearest_level(float value, const Grid& grid) {
+template <class AnyGrid>
+std::int32_t nearest_level(float value, const AnyGrid& grid) {
   return std::bit_cast<std::int32_t>(grid.at(value) + rounder) - std::bit_cast<std::int32_t>(rounder);
 }
 
-inline std::int32_t random_level(float value, const Grid& grid, std::uint32_t number) {
+template <class AnyGrid>
+std::int32_t random_level(float value, const AnyGrid& grid, std::uint32_t number) {
   const float moved = grid.at(value) + dither(number);
   const float below = moved < grid.top ? moved : grid.top;
-  const float inside = below > -grid.top ? below : -grid.top;
+  const float inside = below > grid.least ? below : grid.least;
   return std::bit_cast<std::int32_t>(inside + rounder) - std::bit_cast<std::int32_t>(rounder);
 }
 

@@ -13,19 +13,13 @@ namespace HWY_NAMESPACE {
 
 constexpr unsigned top = 127;
 
-struct Bytes {
-  HWY_INLINE void vector(VU levels, std::size_t i) const { store_bytes(U8(), hn::TruncateTo(U8(), levels), out + i); }
-  void one(std::int32_t level, std::size_t i) const { out[i] = static_cast<std::byte>(level); }
-  std::byte* out;
-};
-
 void to_int8(std::span<const float> values, const Norms& norms, std::span<std::byte> out) {
-  round_nearest(values, norms, top, Bytes{out.data()});
+  round_nearest(values, norms, NormGrids{norms.floats.data(), top}, Bytes{out.data()});
 }
 
 void to_int8_stochastic(std::span<const float> values, const Norms& norms, const Draws& draws,
                         std::span<std::byte> out) {
-  round_at_random(values, norms, top, draws, Bytes{out.data()});
+  round_at_random(values, norms, NormGrids{norms.floats.data(), top}, draws, Bytes{out.data()});
 }
 
 struct AddRun {

@@ -1,4 +1,4 @@
-// Included once for every SIMD target: levels of a vector, for levels.cc and int8.cc.
+// Included once for every SIMD target: levels of a vector, for levels.cc, int8.cc and uint8.cc.
 #if defined(SOTTO_KERNELS_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SOTTO_KERNELS_LEVELS_INL_H_
 #undef SOTTO_KERNELS_LEVELS_INL_H_
@@ -22,14 +22,20 @@ HWY_INLINE VF position(VF value, const element::Grid& grid) {
   return hn::Mul(hn::Mul(value, set(grid.up)), set(grid.factor));
 }
 
-HWY_INLINE VU nearest_level(VF value, const element::Grid& grid) {
+HWY_INLINE VF position(VF value, const element::Interval& grid) {
+  return hn::Mul(hn::Sub(hn::Mul(value, set(grid.up)), set(grid.begin)), set(grid.factor));
+}
+
+template <class Grid>
+HWY_INLINE VU nearest_level(VF value, const Grid& grid) {
   return hn::BitCast(U32(), hn::Add(position(value, grid), set(element::rounder)));
 }
 
-HWY_INLINE VU random_level(VF value, const element::Grid& grid, VU number) {
+template <class Grid>
+HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
   const VF dither = hn::Mul(hn::ConvertTo(F32(), hn::BitCast(I32(), number)), set(0x1p-32F));
   const VF moved = hn::Add(position(value, grid), dither);
-  const VF inside = hn::Max(hn::Min(moved, set(grid.top)), set(-grid.top));
+  const VF inside = hn::Max(hn::Min(moved, set(grid.top)), set(grid.least));
   return hn::BitCast(U32(), hn::Add(inside, set(element::rounder)));
 }
 
@@ -63,8 +69,12 @@ class Listed {
 
 // How values become levels: values i .. i + lanes of a run, and value i alone.
 struct Nearest {
-  HWY_INLINE VU vector(VF value, const element::Grid& grid, std::size_t) const { return nearest_level(value, grid); }
-  std::int32_t one(float value, const element::Grid& grid, std::size_t) const {
+  template <class Grid>
+  HWY_INLINE VU vector(VF value, const Grid& grid, std::size_t) const {
+    return nearest_level(value, grid);
+  }
+  template <class Grid>
+  std::int32_t one(float value, const Grid& grid, std::size_t) const {
     return element::nearest_level(value, grid);
   }
 };
@@ -72,60 +82,93 @@ struct Nearest {
 template <class Numbers>
 struct AtRandom {
   explicit AtRandom(const Draws& from) : draws(from), numbers(from) {}
-  HWY_INLINE VU vector(VF value, const element::Grid& grid, std::size_t i) const {
+  template <class Grid>
+  HWY_INLINE VU vector(VF value, const Grid& grid, std::size_t i) const {
     return random_level(value, grid, numbers.at(i));
   }
-  std::int32_t one(float value, const element::Grid& grid, std::size_t i) const {
+  template <class Grid>
+  std::int32_t one(float value, const Grid& grid, std::size_t i) const {
     return element::random_level(value, grid, draws.stream.quick(draws.number(i)));
   }
   const Draws& draws;
   Numbers numbers;
 };
 
-// Calls run(begin, end, norm) for the stretches of a run of `count` values that share a norm.
-template <class Run>
-HWY_INLINE void for_norms(const Norms& norms, std::size_t count, const Run& run) {
+// Where levels go as bytes.
+struct Bytes {
+  HWY_INLINE void vector(VU levels, std::size_t i) const { store_bytes(U8(), hn::TruncateTo(U8(), levels), out + i); }
+  void one(std::int32_t level, std::size_t i) const { out[i] = static_cast<std::byte>(level); }
+  std::byte* out;
+};
+
+// What a block has in common, of which there is number b: its norm as it is, or what makes levels of its values, by its
+// norm or by their two ends.
+struct PlainNorms {
+  HWY_INLINE float operator()(std::size_t b) const { return load<float>(floats, b); }
+  const std::byte* floats;
+};
+
+struct NormGrids {
+  HWY_INLINE element::Grid operator()(std::size_t b) const { return {load<float>(floats, b), top}; }
+  const std::byte* floats;
+  unsigned top;
+};
+
+struct Intervals {
+  HWY_INLINE element::Interval operator()(std::size_t b) const {
+    return {load<float>(floats, 2 * b), load<float>(floats, 2 * b + 1)};
+  }
+  const std::byte* floats;
+};
+
+// Calls run(begin, end, common(b)) for the stretches of a run of `count` values that are of one block each.
+template <class Common, class Run>
+HWY_INLINE void for_blocks(const Norms& norms, std::size_t count, const Common& common, const Run& run) {
   std::size_t b = 0;
   for (std::size_t begin = 0, left = norms.block - norms.first; begin < count; left = norms.block, ++b) {
     const std::size_t end = left < count - begin ? begin + left : count;
-    run(begin, end, load<float>(norms.floats.data(), b));
+    run(begin, end, common(b));
     begin = end;
   }
+}
+
+template <class Run>
+HWY_INLINE void for_norms(const Norms& norms, std::size_t count, const Run& run) {
+  for_blocks(norms, count, PlainNorms{norms.floats.data()}, run);
 }
 
 // store.vector(levels, i) and store.one(level, i) for all values.
 template <class Rounding, class Store>
 struct RoundRun {
-  HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
-    const element::Grid grid(norm, top);
+  template <class Grid>
+  HWY_INLINE void operator()(std::size_t begin, std::size_t end, const Grid& grid) const {
     std::size_t i = begin;
     for (; i + lanes <= end; i += lanes) store.vector(rounding.vector(load_floats(values + i), grid, i), i);
     for (; i < end; ++i) store.one(rounding.one(values[i], grid, i), i);
   }
   const float* values;
-  unsigned top;
   const Rounding& rounding;
   Store store;
 };
 
-template <class Store>
-void round_nearest(std::span<const float> values, const Norms& norms, unsigned top, Store store) {
+template <class Grids, class Store>
+void round_nearest(std::span<const float> values, const Norms& norms, Grids grids, Store store) {
   const Nearest rounding;
-  for_norms(norms, values.size(), RoundRun<Nearest, Store>{values.data(), top, rounding, store});
+  for_blocks(norms, values.size(), grids, RoundRun<Nearest, Store>{values.data(), rounding, store});
 }
 
-template <class Numbers, class Store>
-void round_with(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws, Store store) {
+template <class Numbers, class Grids, class Store>
+void round_with(std::span<const float> values, const Norms& norms, Grids grids, const Draws& draws, Store store) {
   const AtRandom<Numbers> rounding(draws);
-  for_norms(norms, values.size(), RoundRun<AtRandom<Numbers>, Store>{values.data(), top, rounding, store});
+  for_blocks(norms, values.size(), grids, RoundRun<AtRandom<Numbers>, Store>{values.data(), rounding, store});
 }
 
-template <class Store>
-void round_at_random(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws, Store store) {
+template <class Grids, class Store>
+void round_at_random(std::span<const float> values, const Norms& norms, Grids grids, const Draws& draws, Store store) {
   if (draws.numbers.empty()) {
-    round_with<Consecutive>(values, norms, top, draws, store);
+    round_with<Consecutive>(values, norms, grids, draws, store);
   } else {
-    round_with<Listed>(values, norms, top, draws, store);
+    round_with<Listed>(values, norms, grids, draws, store);
   }
 }
 

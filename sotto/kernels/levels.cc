@@ -25,12 +25,12 @@ struct Symbols {
 };
 
 void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::uint16_t> symbols) {
-  round_nearest(values, norms, top, Symbols{symbols.data()});
+  round_nearest(values, norms, NormGrids{norms.floats.data(), top}, Symbols{symbols.data()});
 }
 
 void stochastic_levels(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
                        std::span<std::uint16_t> symbols) {
-  round_at_random(values, norms, top, draws, Symbols{symbols.data()});
+  round_at_random(values, norms, NormGrids{norms.floats.data(), top}, draws, Symbols{symbols.data()});
 }
 
 struct AddRun {

@@ -54,6 +54,53 @@ std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, s
   return result;
 }
 
+// Floats as whole numbers in their order: NaN beyond the infinities on both sides, -0 below 0.
+HWY_INLINE VI ordered(VF v) {
+  const VI bits = hn::BitCast(I32(), v);
+  return hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), hn::Set(I32(), 0x7FFFFFFF)));
+}
+std::int32_t ordered(float v) {
+  const auto bits = std::bit_cast<std::int32_t>(v);
+  return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
+}
+// Back, and -0 becomes 0.
+float from_ordered(std::int32_t number) {
+  return std::bit_cast<float>(number < 0 ? number ^ 0x7FFFFFFF : number) + 0.0F;
+}
+
+bool interval(std::span<const float> values, std::byte* ends) {
+  constexpr std::size_t chains = 2;
+  const VI first = hn::Set(I32(), ordered(values[0]));
+  VI low[chains] = {first, first}, high[chains] = {first, first};
+  std::size_t i = 0;
+  for (; i + chains * lanes <= values.size(); i += chains * lanes) {
+    for (std::size_t j = 0; j < chains; ++j) {
+      const VI number = ordered(load_floats(&values[i + j * lanes]));
+      low[j] = hn::Min(low[j], number);
+      high[j] = hn::Max(high[j], number);
+    }
+  }
+  std::int32_t least = hn::GetLane(hn::MinOfLanes(I32(), hn::Min(low[0], low[1])));
+  std::int32_t most = hn::GetLane(hn::MaxOfLanes(I32(), hn::Max(high[0], high[1])));
+  for (; i < values.size(); ++i) {
+    least = std::min(least, ordered(values[i]));
+    most = std::max(most, ordered(values[i]));
+  }
+  store(ends, 0, from_ordered(least));
+  store(ends, 1, from_ordered(most));
+  constexpr auto infinite = static_cast<std::int32_t>(infinity_bits);
+  return most < infinite && least > ~infinite;
+}
+
+bool interval_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> ends) {
+  for (std::size_t begin = 0, b = 0; begin < values.size(); ++b) {
+    const std::size_t count = std::min(block, values.size() - begin);
+    if (!interval(values.subspan(begin, count), &ends[b * 2 * sizeof(float)])) return false;
+    begin += count;
+  }
+  return true;
+}
+
 template <class Term>
 Spread spread_of(std::span<const float> values, Term term) {
   // Block by block, so that the second look finds the values in the cache; blocks are whole rounds of the lanes.
@@ -126,6 +173,7 @@ HWY_EXPORT(sum_abs);
 HWY_EXPORT(sum_squares);
 HWY_EXPORT(max_abs_bits);
 HWY_EXPORT(max_abs_blocks);
+HWY_EXPORT(interval_blocks);
 HWY_EXPORT(spread_abs);
 HWY_EXPORT(spread_squares);
 HWY_EXPORT(reaching);
@@ -135,6 +183,9 @@ double sum_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(
 std::uint32_t max_abs_bits(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(values); }
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms) {
   return HWY_DYNAMIC_DISPATCH(max_abs_blocks)(values, block, norms);
+}
+bool interval_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> ends) {
+  return HWY_DYNAMIC_DISPATCH(interval_blocks)(values, block, ends);
 }
 Spread spread_abs(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_abs)(values); }
 Spread spread_squares(std::span<const float> values) { return HWY_DYNAMIC_DISPATCH(spread_squares)(values); }

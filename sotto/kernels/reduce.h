@@ -27,6 +27,9 @@ Reaching reaching(std::span<const float> values, std::uint32_t least);
 bool all_finite(std::span<const float> values);
 // The same of every `block` values (the last may be fewer), as floats at any address; returns the largest of all.
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms);
+// The least and the largest of every `block` values, as two floats at any address, -0 as 0. False when one is not
+// finite; `ends` is then void.
+bool interval_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> ends);
 
 // A sum and the largest magnitude in one pass.
 struct Spread {

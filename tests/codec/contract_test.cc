@@ -90,6 +90,9 @@ TEST(Contracts, OfQuantisers) {
   EXPECT_EQ(contract_of("sign(block=8)").delta, 0.125);
   EXPECT_DOUBLE_EQ(contract_of("int8").delta, 1 - 256.0 / 64516);
   EXPECT_EQ(contract_of("int8(stochastic=true)").kind, Kind::unbiased);
+  EXPECT_DOUBLE_EQ(contract_of("uint8").delta, 1 - 256.0 / 130050);
+  EXPECT_DOUBLE_EQ(contract_of("uint8(stochastic=true)").omega, 256.0 / 130050);
+  EXPECT_DOUBLE_EQ(contract_of("uint8(block=1)").delta, 1);
 }
 
 TEST(Contracts, QsgdReachesItsBound) {

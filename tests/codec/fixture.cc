@@ -77,6 +77,8 @@ std::vector<std::string> list_sentences() {
                                            "signs",
                                            "int8",
                                            "int8(block=32, stochastic=true)",
+                                           "uint8",
+                                           "uint8(block=20, stochastic=true)",
                                            "int4",
                                            "int4(block=7, stochastic=true)",
                                            "terngrad",

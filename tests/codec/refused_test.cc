@@ -87,6 +87,9 @@ TEST_F(Refused, Values) {
   expect_refused("sign", "negative or not finite", 0, with(minus, 6));
   expect_refused("int8", "negative or not finite", 0, with(nan, 20));
   expect_refused("int8", "-128", 0, with({0, 0, 0x80, 0x3F, 0x80}, 20));
+  expect_refused("uint8", "-0 or not finite", 0, with(nan, 24));
+  expect_refused("uint8", "-0 or not finite", 0, with({0, 0, 0, 0, 0, 0, 0, 0x80}, 24));
+  expect_refused("uint8", "above the largest", 0, with(three, 24));
 }
 
 TEST_F(Refused, Clusters) {

@@ -71,6 +71,8 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "sign(block=100)",
                                "int8",
                                "int8(stochastic=true)",
+                               "uint8",
+                               "uint8(block=100, stochastic=true)",
                                "int4",
                                "qsgd(bits=4)",
                                "qsgd(bits=2, bucket=100000, norm=l2)",

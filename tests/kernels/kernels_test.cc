@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/random.h"
@@ -20,6 +21,7 @@
 #include "sotto/kernels/select.h"
 #include "sotto/kernels/sign.h"
 #include "sotto/kernels/sketch.h"
+#include "sotto/kernels/uint8.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto::kernels {
@@ -269,6 +271,33 @@ TEST(Int8, RoundsToNearestEven) {
   EXPECT_TRUE(valid_int8(bytes));
   bytes[3] = std::byte{0x80};
   EXPECT_FALSE(valid_int8(bytes));
+}
+
+TEST(UInt8, KeepsBothEndsOfAnyRange) {
+  constexpr float most = std::numeric_limits<float>::max();
+  for (const auto& [low, high] : {std::pair{-1.0F, 3.0F}, std::pair{-most, most}, std::pair{1e-45F, 3e-44F},
+                                  std::pair{1000.0F, 1000.001F}, std::pair{-7.0F, -7.0F}, std::pair{-1e-20F, 0.0F}}) {
+    const std::vector<float> values{low, high, low, high};
+    std::vector<std::byte> ends(8), bytes(4);
+    ASSERT_TRUE(interval_blocks(values, 4, ends));
+    const Norms norms{ends, 4};
+    to_uint8(values, norms, bytes);
+    std::vector<float> out(4);
+    add_uint8(bytes, norms, 1, out);
+    EXPECT_EQ(out[0], low);
+    EXPECT_NEAR(out[1], high, 2e-7 * std::max(std::abs(low), std::abs(high)));
+    for (const float value : out) EXPECT_LE(value, high);
+  }
+}
+
+TEST(UInt8, RoundsToNearestEven) {
+  const std::vector<float> values{0, 255, 0.5F, 1.5F, 2.5F, 2.51F, 254.49F};
+  std::vector<std::byte> ends(8), bytes(values.size());
+  ASSERT_TRUE(interval_blocks(values, 100, ends));
+  to_uint8(values, {ends, 100}, bytes);
+  std::vector<float> out(values.size());
+  add_uint8(bytes, {ends, 100}, 1, out);
+  EXPECT_EQ(out, (std::vector<float>{0, 255, 0, 2, 2, 3, 254}));
 }
 
 TEST(Sign, PacksAndAddsFromAnyBit) {

@@ -13,6 +13,7 @@
 #include "sotto/kernels/load.h"
 #include "sotto/kernels/norms.h"
 #include "sotto/kernels/power.h"
+#include "sotto/kernels/uint8.h"
 #include "tests/kernels/stretches.h"
 
 namespace sotto::kernels {
@@ -78,6 +79,50 @@ TEST(Targets, Int8) {
       });
   check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
                          [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
+}
+
+// Ends of every size, as two floats a block.
+using Ends = std::array<float, 2>;
+Ends ends_of(std::size_t i) {
+  constexpr std::array<Ends, 8> ends{{{-2.5F, 1.0F},
+                                      {0.0F, 0.0F},
+                                      {-1e-44F, 3e-44F},
+                                      {1e-30F, 2e-30F},
+                                      {-largest, largest},
+                                      {0.7F, 0.70001F},
+                                      {-1e30F, -1e-30F},
+                                      {-1e-19F, 0}}};
+  return ends[(first + i) / block % ends.size()];
+}
+
+TEST(Targets, UInt8) {
+  const ElementStream stream{77, 88};
+  constexpr std::uint32_t offset = 0xFFFFFF00U;
+  std::vector<std::byte> bytes(2 * sizeof(float) * (lengths.back() / block + 2) + 1);
+  for (std::size_t i = 0; i < lengths.back(); ++i) {
+    for (std::size_t end = 0; end < 2; ++end) store(bytes.data() + 1, (first + i) / block * 2 + end, ends_of(i)[end]);
+  }
+  const Norms ends{std::span(bytes).subspan(1), block, first};
+  const auto interval = [](std::size_t i) { return element::Interval(ends_of(i)[0], ends_of(i)[1]); };
+  const auto inside = [](float v, std::size_t i) {
+    return std::fmin(std::fmax(v, ends_of(i)[0]), ends_of(i)[1]) + 0.0F;
+  };
+  const auto all_inside = [&](std::span<const float> values) {
+    std::vector<float> all(values.begin(), values.end());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = inside(all[i], i);
+    return all;
+  };
+  check_encode<std::uint8_t>([&](auto values, auto out) { to_uint8(all_inside(values), ends, out); },
+                             [&](float v, std::size_t i) { return element::nearest_level(inside(v, i), interval(i)); });
+  check_encode<std::uint8_t>(
+      [&](auto values, auto out) {
+        to_uint8_stochastic(all_inside(values), ends, {stream, offset, {}}, out);
+      },
+      [&](float v, std::size_t i) {
+        return element::random_level(inside(v, i), interval(i), stream.quick(offset + static_cast<std::uint32_t>(i)));
+      });
+  check_add<std::uint8_t>([&](auto in, float scale, auto out) { add_uint8(in, ends, scale, out); },
+                          [&](std::uint8_t level, std::size_t i) { return interval(i).from(level); });
 }
 
 template <class Format, class Encode, class Add>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/random.h"
@@ -43,6 +44,36 @@ TEST(Targets, FindWhatIsNotFinite) {
       EXPECT_TRUE(valid_int8(eights.span()));
       eights.span()[at] = std::byte{0x80};
       EXPECT_FALSE(valid_int8(eights.span()));
+    }
+  });
+}
+
+TEST(Targets, Intervals) {
+  everywhere([](std::size_t count, std::size_t shift, std::uint64_t seed) {
+    Stretch<float> values(count, shift);
+    const auto drawn = numbers(count, seed);
+    std::copy(drawn.begin(), drawn.end(), values.span().begin());
+    const std::size_t some = (count + block - 1) / block;
+    Stretch<std::byte> ends(8 * some, 3 - shift);
+    ASSERT_TRUE(interval_blocks(values.span(), block, ends.span()));
+    for (std::size_t b = 0; b < some; ++b) {
+      const auto begin = drawn.begin() + static_cast<std::ptrdiff_t>(b * block);
+      const auto end = drawn.begin() + static_cast<std::ptrdiff_t>(std::min(count, (b + 1) * block));
+      for (const auto& [at, value] :
+           {std::pair{2 * b, *std::min_element(begin, end)}, std::pair{2 * b + 1, *std::max_element(begin, end)}}) {
+        const auto found = load<float>(ends.span().data(), at);
+        EXPECT_EQ(found, value);
+        EXPECT_FALSE(found == 0 && std::signbit(found));
+      }
+    }
+    EXPECT_TRUE(ends.guarded());
+    if (count == 0) return;
+    for (const float bad : {infinity, -infinity, std::nanf(""), -std::nanf("")}) {
+      for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+        Stretch<float> worse = values;
+        worse.span()[at] = bad;
+        EXPECT_FALSE(interval_blocks(worse.span(), block, ends.span()));
+      }
     }
   });
 }

@@ -7,7 +7,7 @@ from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
 from .quantise import (quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_fp8, quantise_int4, quantise_int8,
-                       quantise_natural, quantise_qsgd, quantise_sign, quantise_signs, quantise_terngrad)  # fmt: skip
+                       quantise_natural, quantise_qsgd, quantise_sign, quantise_signs, quantise_terngrad, quantise_uint8)  # fmt: skip
 from .select import (beside_dense, select_atomo, select_block, select_randomk, select_sampled, select_threshold,
                      select_topk)  # fmt: skip
 from .transform import Dct, Fft, Hadamard, Projection, Sketch, Svd
@@ -50,6 +50,7 @@ def cases():
         Case("small-sign", "sign(block=0)", sign(0), layout="small"),
         Case("small-signs", "signs", quantise_signs, layout="small"),
         Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
+        Case("small-uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False), layout="small"),
         Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
         Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
         Case("small-fp8", "fp8(format=e4m3, block=256)", fp8("e4m3", 256), layout="small"),
@@ -95,6 +96,9 @@ def cases():
         Case("topk-signs", "topk(ratio=0.3, scope=segment, dense=0) | signs", quantise_signs, topk(0.3, "segment")),
         Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
         Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
+        Case("uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False)),
+        Case("uint8-block", "uint8(block=9, stochastic=false)", quantise_uint8(9, False), values=extreme),
+        Case("uint8-stochastic", "uint8(block=10, stochastic=true)", quantise_uint8(10, True), values=extreme),
         Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),
         Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
         Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),

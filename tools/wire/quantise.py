@@ -144,6 +144,44 @@ def quantise_int8(block_size, stochastic):
     return quantise
 
 
+class Interval:
+    """Values from `low` to `high` onto whole numbers of 0 .. 255."""
+
+    def __init__(self, low, high):
+        far = max(abs(low), abs(high))
+        self.up = f32(2.0**64 if far < 2.0**-64 else 2.0**-64 if far > 2.0**64 else 1)
+        self.begin, self.end = f32(low) * self.up, f32(high) * self.up
+        span = self.end - self.begin
+        self.factor = f32(0) if span == 0 else f32(255) / span
+        self.step = span / f32(255)
+
+    def level(self, v, number=None):
+        y = (f32(v) * self.up - self.begin) * self.factor
+        if number is not None:
+            y += f32(number - 2**32 if number >= 2**31 else number) * f32(2.0**-32)
+            y = max(min(y, f32(255)), f32(0))
+        return int(np.rint(y))
+
+    def value(self, level):
+        return min(self.begin + f32(level) * self.step, self.end) / self.up
+
+
+def quantise_uint8(block_size, stochastic):
+    def quantise(values, number):
+        side, packed, decoded = b"", b"", []
+        for b, block in enumerate(blocks(values, block_size)):
+            low, high = min(block) + f32(0), max(block) + f32(0)
+            side += struct.pack("<ff", low, high)
+            interval = Interval(low, high)
+            for j, v in enumerate(block):
+                level = interval.level(v, number(b * block_size + j) if stochastic else None)
+                packed += struct.pack("<B", level)
+                decoded.append(interval.value(level))
+        return side, packed, decoded
+
+    return quantise
+
+
 def float8(bits, mantissa, bias):
     """The number of seven bits, sign apart."""
     exponent, fraction = bits >> mantissa, bits & ((1 << mantissa) - 1)

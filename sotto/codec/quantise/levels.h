@@ -11,16 +11,18 @@
 
 namespace sotto {
 
-// Values of which every `block` share a norm, a float of the side information.
+// Values of which every `block` share a norm, a float of the side information, or several.
 struct NormBlocks {
   static constexpr std::size_t chunk = 2048;  // values that are looked at twice while they are in the cache
   std::size_t block = 1;
+  std::size_t floats = 1;
 
-  std::size_t side_bytes(std::size_t values) const { return block_count(values, block) * sizeof(float); }
+  std::size_t bytes() const { return floats * sizeof(float); }  // of a block's norm
+  std::size_t side_bytes(std::size_t values) const { return block_count(values, block) * bytes(); }
 
   // The norms of values [begin, end) of a piece.
   kernels::Norms norms(std::span<const std::byte> side, std::size_t begin) const {
-    return {side.subspan(begin / block * sizeof(float)), block, begin % block};
+    return {side.subspan(begin / block * bytes()), block, begin % block};
   }
   // norms(values, block, side) writes those of several whole blocks and tells whether all are finite; run(begin, end)
   // is called for one chunk after the other, when their norms have been written. False when a norm is not finite.
@@ -33,7 +35,7 @@ struct NormBlocks {
       const std::size_t blocks = block_count(end, block);
       if (blocks > written) {
         const auto whole = values.first(std::min(blocks * block, count)).subspan(written * block);
-        if (!write_norms(whole, block, side.subspan(written * sizeof(float)))) return false;
+        if (!write_norms(whole, block, side.subspan(written * bytes()))) return false;
         written = blocks;
       }
       run(begin, end);

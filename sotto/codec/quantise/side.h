@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/error.h"
@@ -50,11 +51,12 @@ inline void check_units(std::span<const std::byte> side, const char* what) {
 // Options of int8 and int4.
 struct RoundingOptions {
   explicit RoundingOptions(std::int64_t size) : block(size) {}
+  static constexpr std::string_view stochastic_help = "round at random, without bias, instead of to the nearest";
   std::int64_t block;
   bool stochastic = false;
   void visit(OptionVisitor& v) {
     v.option("block", block, "values that share a scale", Bounds{1, 1U << 30});
-    v.option("stochastic", stochastic, "round at random, without bias, instead of to the nearest");
+    v.option("stochastic", stochastic, stochastic_help);
   }
 };
 

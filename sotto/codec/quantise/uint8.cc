@@ -1,0 +1,56 @@
+#include "sotto/codec/quantise/uint8.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sotto/core/error.h"
+#include "sotto/kernels/load.h"
+#include "sotto/kernels/reduce.h"
+#include "sotto/kernels/uint8.h"
+
+namespace sotto {
+
+bool UInt8::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
+  return blocks_.for_chunks(values.data, side, kernels::interval_blocks, [&](std::size_t begin, std::size_t end) {
+    const std::size_t count = end - begin;
+    const auto part = values.data.subspan(begin, count);
+    const auto ends = blocks_.norms(side, begin);
+    if (options_.stochastic) {
+      kernels::to_uint8_stochastic(part, ends, values.draws.part(begin, count), packed.subspan(begin, count));
+    } else {
+      kernels::to_uint8(part, ends, packed.subspan(begin, count));
+    }
+  });
+}
+
+void UInt8::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
+  const auto end_of = [&](std::size_t i) {
+    const auto end = kernels::load<float>(side.data(), i);
+    if (!std::isfinite(end) || (end == 0 && std::signbit(end))) {
+      throw WireError("uint8: an end of a block's values is -0 or not finite");
+    }
+    return end;
+  };
+  for (std::size_t i = 0; i < side.size() / sizeof(float); i += 2) {
+    if (end_of(i) > end_of(i + 1)) throw WireError("uint8: the least value of a block is above the largest");
+  }
+}
+
+void UInt8::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
+                        std::span<float> out) const {
+  kernels::add_uint8(packed, blocks_.norms(side, 0), scale, out);
+}
+
+Contract UInt8::contract(std::size_t largest) const {
+  const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
+  // An error of at most half a step in each of n values; two of them are the ends, which are 255 steps apart, and so
+  // their squares are 255^2 / 2 at least. One value alone is its own end.
+  const double half_steps = n > 1 ? n / (2.0 * 255 * 255) : 0;
+  Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = blocks_.block};
+  contract.kind = options_.stochastic ? Contract::Kind::unbiased : Contract::Kind::contraction;
+  contract.omega = options_.stochastic ? half_steps : 0;
+  contract.delta = options_.stochastic ? 0 : 1 - half_steps;
+  return contract;
+}
+
+}  // namespace sotto
