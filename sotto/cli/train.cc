@@ -1,6 +1,9 @@
 #include "sotto/train/trainer.h"
 
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 
@@ -68,7 +71,17 @@ void print_result(const std::string& train_dir) {
              bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir);
 }
 
+// What a step frees the next one takes again. glibc gives large blocks back to the system, and what of a model's
+// activations is then mapped and zeroed anew in every step costs a fifth of it (docs/performance.md).
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 int run_rank(const TrainOptions& options, const World& world) {
+  keep_freed_memory();
   const TrainResult result = train(options, world);
   if (world.rank == 0 && world.starter != "sotto") print_result(result.train_dir);
   return result.signal == 0 ? 0 : 128 + result.signal;
