@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 
@@ -19,6 +22,17 @@ bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks) {
                     options.algorithm));
   }
   return true;
+}
+
+void lend_batch_norm(Model& model, int idle, Communicator& communicator) {
+  if (idle == 0) return;
+  const auto own = model.buffers();
+  std::vector<float> mean(own.begin(), own.end());
+  const bool takes = communicator.rank() < idle;
+  if (takes) std::ranges::fill(mean, 0.0F);
+  communicator.all_reduce(mean);
+  const auto trained = static_cast<float>(communicator.size() - idle);
+  if (takes) std::ranges::transform(mean, own.begin(), [&](float sum) { return sum / trained; });
 }
 
 }  // namespace sotto

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "sotto/comm/communicator.h"
 #include "sotto/model/model.h"
 #include "sotto/train/options.h"
 
@@ -8,5 +9,9 @@ namespace sotto {
 // Whether the ranks average batch-norm statistics in every step. ConfigError where that is asked for, and the model has
 // none, or the algorithm does not have all ranks train the same model, step by step together.
 bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks);
+
+// The first `idle` ranks train nothing and so have no statistics: they take the mean of the others', which that of all
+// is then. Collective.
+void lend_batch_norm(Model& model, int idle, Communicator& communicator);
 
 }  // namespace sotto

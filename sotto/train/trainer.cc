@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
@@ -14,13 +12,13 @@
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
-#include "sotto/core/hash.h"
 #include "sotto/optim/averaged.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/groups.h"
+#include "sotto/train/identity.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
@@ -80,7 +78,7 @@ class Trainer {
                                   replica_.buckets(), *communicator_)) {}
 
   TrainResult run() {
-    agree_on_options();
+    require_same_start(options_, links_, *train_, *test_, model_->parameters(), *communicator_);
     RunFolder folder(options_, *communicator_);
     folder_ = &folder;
     if (folder.start_step() > 0) {
@@ -145,55 +143,8 @@ class Trainer {
     return static_cast<double>(step * accumulate()) / static_cast<double>(loader_.steps_per_epoch());
   }
 
-  // What a checkpoint must have in common with the run that continues it.
   checkpoint::Metadata identity() const {
-    return {{"accumulate", std::to_string(options_.accumulate)},
-            {"aggregator", options_.aggregator},
-            {"algorithm",
-             options_.algorithm +
-                 (options_.topology.empty() ? "" : fmt::format(" on {}, {}", options_.topology, options_.mixing)) +
-                 (options_.peers_per_step.empty() ? "" : ", peers " + options_.peers_per_step)},
-            {"average-iterates", format_double(options_.average_iterates)},
-            {"batch-size", std::to_string(options_.batch_size)},
-            {"buckets", bucket_text(options_)},
-            {"codec", method_},
-            {"data", options_.data.data},
-            {"data-seed", std::to_string(options_.data.data_seed)},
-            {"model", options_.model},
-            {"optimiser", lasting_options(optimiser_)},
-            {"parameter-layout", fmt::format("{:016x}", model_->layout().hash())},
-            {"ranks", std::to_string(communicator_->size())},
-            {"seed", std::to_string(options_.seed)},
-            {"train-size", std::to_string(options_.data.train_size)}};
-  }
-
-  // Ranks that were started by hand with different flags must not train a mixture.
-  void agree_on_options() {
-    TrainOptions shared = options_;
-    shared.interface.clear();
-    shared.address.clear();
-    shared.master.clear();
-    shared.data.data_dir.clear();
-    shared.train_dir.clear();  // rank 0's counts
-    shared.capture.clear();
-    if (!links_.file.empty()) shared.link.clear();  // what it says counts
-    shared.threads = 0;
-    shared.codec_threads = 1;
-    Hash hash;
-    hash.add(to_toml(shared));
-    hash.add(links_.file);
-    hash.add(std::uint64_t{train_->size()});
-    hash.add(std::uint64_t{test_->size()});
-    hash.add(sha256_hex(std::as_bytes(model_->parameters())));
-    compare_over_ranks(hash.value(), "was started with other options, data or initial parameters than rank 0");
-  }
-
-  void compare_over_ranks(std::uint64_t mine, std::string_view otherwise) {
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_->size()));
-    communicator_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank] != all[0]) throw ConfigError(fmt::format("rank {} {}", rank, otherwise));
-    }
+    return run_identity(options_, method_, optimiser_, model_->layout(), communicator_->size());
   }
 
   // Returns whether training ends here.
@@ -265,38 +216,24 @@ class Trainer {
 
   void check_replicas(std::uint64_t done) {
     algorithm_->rest();
-    Hash hash;
-    hash.add(sha256_hex(std::as_bytes(model_->parameters())));
-    compare_over_ranks(hash.value(), fmt::format("has other parameters than rank 0 after step {}", done));
+    require_same_parameters(model_->parameters(), fmt::format("has other parameters than rank 0 after step {}", done),
+                            *communicator_);
   }
 
   void save(std::uint64_t done) {
     recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
     algorithm_->rest();
     algorithm_->enter(done);
-    lend_buffers();
+    lend_batch_norm(*model_, idle_, *communicator_);
     folder_->save(done, replica_, *algorithm_, identity());
   }
 
   void evaluate(std::uint64_t done) {
     algorithm_->rest();
-    lend_buffers();
+    lend_batch_norm(*model_, idle_, *communicator_);
     tested_ = test_together(replica_, replicated_, *test_, size(options_.test_batch_size), *communicator_);
     evaluated_ = done;
     say(fmt::format("step {}  {}", done, tested_.text()));
-  }
-
-  // Ranks that train nothing have no batch-norm statistics: they take the mean of the others', which that of all is
-  // then.
-  void lend_buffers() {
-    if (idle_ == 0) return;
-    const auto own = model_->buffers();
-    std::vector<float> mean(own.begin(), own.end());
-    const bool idle = communicator_->rank() < idle_;
-    if (idle) std::ranges::fill(mean, 0.0F);
-    communicator_->all_reduce(mean);
-    const auto trained = static_cast<float>(communicator_->size() - idle_);
-    if (idle) std::ranges::transform(mean, own.begin(), [&](float sum) { return sum / trained; });
   }
 
   void show(const StepRow& row, std::uint64_t done) {

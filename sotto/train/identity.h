@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/comm/communicator.h"
+#include "sotto/comm/links.h"
+#include "sotto/core/layout.h"
+#include "sotto/data/dataset.h"
+#include "sotto/train/checkpoint.h"
+#include "sotto/train/optimiser.h"
+#include "sotto/train/options.h"
+
+namespace sotto {
+
+// What makes ranks one run, and a run the one that a checkpoint is of.
+
+// What a checkpoint must have in common with the run that continues it. `method` is canonical.
+checkpoint::Metadata run_identity(const TrainOptions& options, const std::string& method,
+                                  const ChosenOptimiser& optimiser, const Layout& parameters, int ranks);
+
+// All below are collective. ConfigError on every rank where a rank has another number than rank 0: "rank 2 OTHERWISE".
+void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);
+void require_same_parameters(std::span<const float> parameters, std::string_view otherwise, Communicator& communicator);
+
+// Ranks that were started by hand with different flags must not train a mixture: these options, these links, as much
+// data and the same parameters to begin with.
+void require_same_start(const TrainOptions& options, const Links& links, const Dataset& train, const Dataset& test,
+                        std::span<const float> parameters, Communicator& communicator);
+
+}  // namespace sotto
