@@ -9,6 +9,7 @@
 #include "python/bindings/tensor_gossiper.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
+#include "sotto/topology/peer_schedule.h"
 
 namespace sotto::python {
 namespace {
@@ -19,8 +20,8 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                                       std::vector<std::pair<std::string, at::Tensor>> parameters,
                                       const std::string& algorithm, const std::string& codec,
                                       const std::string& aggregator, const std::string& topology,
-                                      const std::string& mixing, std::uint64_t seed, std::size_t bucket_bytes,
-                                      int threads, double timeout) {
+                                      const std::string& peers_per_step, const std::string& mixing, std::uint64_t seed,
+                                      std::size_t bucket_bytes, int threads, double timeout) {
   StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
   options.own.codec = codec;
   options.own.aggregator = aggregator;
@@ -30,6 +31,13 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                       "gradient is computed; it is one of `sotto train` alone");
   }
   options.own.topology = topology.empty() ? entry.topology : topology;
+  if (!peers_per_step.empty()) {
+    if (!entry.changes_peers) {
+      throw ConfigError("peers_per_step: " + algorithm + " has no peers whose number may change; push_sum has");
+    }
+    options.own.topologies =
+        peer_phases("peers_per_step", peers_per_step, options.own.topology, group->getSize(), /*steps_per_epoch=*/1);
+  }
   options.own.mixing = mixing;
   options.own.seed = seed;
   options.own.codec_threads = threads;

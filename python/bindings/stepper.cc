@@ -206,6 +206,9 @@ class Stepper::Impl final : public Worker {
                                    options_.bucket_bytes, canonical_method("codec", own.codec), own.aggregator);
     if (algorithm_entry("algorithm", options_.algorithm).uses_topology) {
       text += fmt::format("{}, {}\n", own.topology, own.mixing);
+      for (const TopologyPhase& phase : own.topologies) {
+        text += fmt::format("from step {} {}\n", phase.first_step, phase.topology);
+      }
     }
     for (const Segment& segment : model_.layout().segments()) {
       text += "  " + segment.name;

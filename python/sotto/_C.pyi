@@ -74,6 +74,7 @@ class Stepper:
         codec: str,
         aggregator: str,
         topology: str,
+        peers_per_step: str,
         mixing: str,
         seed: int,
         bucket_bytes: int,

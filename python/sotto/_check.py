@@ -89,3 +89,15 @@ def sentences(rules: Any) -> dict[str, str]:
     if not isinstance(rules, Mapping) or not all(isinstance(pattern, str) for pattern in rules):
         raise ConfigError(f"rules={rules!r}: wants a mapping of patterns to sentences, such as {{\"*.bias\": \"none\"}}")
     return {pattern: sentence(f"rules[{pattern!r}]", rules[pattern]) for pattern in rules}
+
+
+def peers(value: Any) -> str:
+    """As `sotto train --peers-per-step` writes it, of steps."""
+    pairs = [] if value is None else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [None]
+    good = all(isinstance(pair, Sequence) and len(pair) == 2 and all(type(n) is int and 0 <= n <= 1_000_000 for n in pair)
+               and pair[1] > 0 for pair in pairs)
+    steps = [pair[0] for pair in pairs] if good else []
+    if not good or steps and (steps[0] != 0 or steps != sorted(set(steps))):
+        raise ConfigError(f"peers_per_step={value!r}: wants pairs of a step and how many peers a rank has from then on, "
+                          "from step 0 on, such as [(0, 1), (1000, 2)]")
+    return ",".join(f"{step}:{count}" for step, count in pairs)

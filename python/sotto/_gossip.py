@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +35,8 @@ class GossipDataParallel(torch.nn.Module):
         algorithm's own, for choco a ring, else exponential.
     mixing: with what shares: "uniform", "metropolis", ...
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
+    peers_per_step: how many peers a rank has in a round, from which step on: ``[(0, 1), (1000, 2)]`` (SGP's
+        peers_per_itr_schedule), for push_sum on topologies that have `peers`. None: always as many as the topology says.
     optimizer: behind whose steps models are mixed. None: behind those of the first optimizer that takes a step of any of
         the module's parameters; then a second one is an error.
     seed: of stochastic codecs. threads: that encode and decode on this rank; no bit depends on them.
@@ -56,6 +59,7 @@ class GossipDataParallel(torch.nn.Module):
         mixing: str = "uniform",
         codec: str = "none",
         *,
+        peers_per_step: Sequence[tuple[int, int]] | None = None,
         process_group: dist.ProcessGroup | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         seed: int = 1,
@@ -65,7 +69,7 @@ class GossipDataParallel(torch.nn.Module):
         super().__init__()
         self._steps = Steps(
             "sotto.GossipDataParallel", self, module, optimizer, algorithm, on_graphs=True, codec=codec, topology=topology,
-            mixing=mixing, process_group=process_group, seed=seed, threads=threads, timeout=timeout)
+            peers_per_step=peers_per_step, mixing=mixing, process_group=process_group, seed=seed, threads=threads, timeout=timeout)
         self.module = module
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -39,6 +39,7 @@ class Steps:
         codec: str,
         aggregator: str = "auto",
         topology: str = "",
+        peers_per_step: Sequence[tuple[int, int]] | None = None,
         mixing: str = "uniform",
         process_group: dist.ProcessGroup | None,
         seed: int,
@@ -65,7 +66,7 @@ class Steps:
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
             self.stepper = _C.Stepper(
                 group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),
-                _check.text("topology", topology, 'a name, such as "ring"'),
+                _check.text("topology", topology, 'a name, such as "ring"'), _check.peers(peers_per_step),
                 _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.whole("seed", seed),
                 _check.bucket_bytes(bucket_mb), _check.threads(threads), _check.seconds(timeout))
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()

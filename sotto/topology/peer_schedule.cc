@@ -30,7 +30,7 @@ std::string with_peers(std::string_view where, const std::string& topology, std:
   if (found == arguments.end()) {
     throw ConfigError(
         fmt::format("{}: `{}` always has the same peers; exponential, directed_exponential and others "
-                    "that have `peers` in `sotto topology list` may have more from an epoch on",
+                    "that have `peers` in `sotto topology list` may have more later",
                     where, topology));
   }
   std::string changed = topology;

@@ -47,6 +47,16 @@ def test_push_sum_on_a_ring_with_momentum(quartet):
         x = ring() @ (x - LR * velocity)
 
 
+def test_peers_may_become_more(quartet):
+    """The first rounds have one peer of the exponential graph; from step 3 on there are two."""
+    one, two = ({"how": "push_sum", "topology": f"exponential(peers={peers})"} for peers in (1, 2))
+    changes = {"how": "push_sum", "topology": "exponential", "peers_per_step": [(0, 1), (3, 2)]}
+    few, many, both = (trajectory(quartet.values("points", steps=6, **how)) for how in (one, two, changes))
+    assert np.array_equal(both[:4], few[:4])
+    assert not np.array_equal(both[4], few[4]) and not np.array_equal(both[1], many[1])
+    assert both[6] == pytest.approx(many[6], abs=0.5)
+
+
 def test_push_sum_with_overlap(quartet):
     """What was sent behind a step arrives behind the next one, and gradients are taken at x / w."""
     found = trajectory(quartet.values("points", how="push_sum(overlap=true)", topology="ring", steps=6))
