@@ -202,7 +202,7 @@ def slow(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
         for name, flags in contenders.items():
             both = [statistics.mean(line["own_seconds"] for line in measure(
-                        arguments.program, ranks, link, model, 20, "--compute-ms", alone * 1e3, *flags, *more)
+                        arguments.program, ranks, link, model, 5 + steps_for(model, link), "--compute-ms", alone * 1e3, *flags, *more)
                         if line["rank"] != 1) for more in ([], ["--slow-rank", "1", "--slow", "3"])]  # fmt: skip
             print_row(f"{link}, {model}, {ranks}", name, *(f"{time * 1e3:.0f}" for time in both), f"{100 * both[0] / both[1]:.0f} %")
 

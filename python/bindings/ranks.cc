@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "python/bindings/argument_names.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/module.h"
 #include "python/bindings/python_values.h"
@@ -15,6 +16,23 @@ namespace sotto::python {
 namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
+
+// Of "0:1,1000:2", in steps.
+std::vector<TopologyPhase> phases_of_peers(const std::string& peers_per_step, const StepperOptions& options,
+                                           int ranks) {
+  if (!algorithm_entry("algorithm", options.algorithm).changes_peers) {
+    throw ConfigError("peers_per_step: " + options.algorithm + " has no peers whose number may change; push_sum has");
+  }
+  try {
+    auto phases = peer_phases("peers_per_step", peers_per_step, options.own.topology, ranks, /*steps_per_epoch=*/1);
+    for (const TopologyPhase& phase : phases) {
+      check_graph("algorithm", options.algorithm, phase.topology, options.own.mixing, ranks);
+    }
+    return phases;
+  } catch (const ConfigError& error) {
+    throw ConfigError(with_argument_names(error.what()));
+  }
+}
 
 std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<Meeting>& meeting,
                                       std::vector<std::pair<std::string, at::Tensor>> parameters,
@@ -31,14 +49,8 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                       "gradient is computed; it is one of `sotto train` alone");
   }
   options.own.topology = topology.empty() ? entry.topology : topology;
-  if (!peers_per_step.empty()) {
-    if (!entry.changes_peers) {
-      throw ConfigError("peers_per_step: " + algorithm + " has no peers whose number may change; push_sum has");
-    }
-    options.own.topologies =
-        peer_phases("peers_per_step", peers_per_step, options.own.topology, group->getSize(), /*steps_per_epoch=*/1);
-  }
   options.own.mixing = mixing;
+  if (!peers_per_step.empty()) options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize());
   options.own.seed = seed;
   options.own.codec_threads = threads;
   FlatModel model(std::move(parameters));  // what cannot be wrapped is refused before anybody is connected

@@ -93,11 +93,13 @@ def sentences(rules: Any) -> dict[str, str]:
 
 def peers(value: Any) -> str:
     """As `sotto train --peers-per-step` writes it, of steps."""
-    pairs = [] if value is None else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [None]
-    good = all(isinstance(pair, Sequence) and len(pair) == 2 and all(type(n) is int and 0 <= n <= 1_000_000 for n in pair)
-               and pair[1] > 0 for pair in pairs)
+    if value is None:
+        return ""
+    pairs = list(value) if isinstance(value, (list, tuple)) else []
+    good = all(isinstance(pair, (list, tuple)) and len(pair) == 2 and all(type(n) is int and n >= 0 for n in pair)
+               for pair in pairs)
     steps = [pair[0] for pair in pairs] if good else []
-    if not good or steps and (steps[0] != 0 or steps != sorted(set(steps))):
-        raise ConfigError(f"peers_per_step={value!r}: wants pairs of a step and how many peers a rank has from then on, "
-                          "from step 0 on, such as [(0, 1), (1000, 2)]")
+    if not steps or steps[0] != 0 or steps != sorted(set(steps)) or steps[-1] > 10**12 or not all(pair[1] > 0 for pair in pairs):
+        raise ConfigError(f"peers_per_step={value!r}: wants pairs of a step, ascending from 0 to at most 10**12, and how "
+                          "many peers a rank has from then on, such as [(0, 1), (1000, 2)]")
     return ",".join(f"{step}:{count}" for step, count in pairs)

@@ -71,12 +71,12 @@ void print_result(const std::string& train_dir) {
              bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir);
 }
 
-// What a step frees the next one takes again. glibc gives large blocks back to the system, and what of a model's
-// activations is then mapped and zeroed anew in every step costs a fifth of it (docs/performance.md).
+// What a step frees on this thread, which computes, the next one takes again. glibc gives large blocks back to the
+// system, and then mapping and zeroing them anew is a fifth of each step (docs/performance.md).
 void keep_freed_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_MAX, 0);
-  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, -1);  // never
 #endif
 }
 

@@ -135,7 +135,7 @@ constexpr std::array table{
     entry<Int8>("int8", "linear and symmetric, to the nearest of 255 levels", "Dettmers, ICLR 2016",
                 "1 byte a value, 4 bytes a block"),
     entry<UInt8>("uint8", "linear from the least to the largest value, to the nearest of 256 levels",
-                 "Gan et al., PVLDB 15(4), 2021", "1 byte a value, 8 bytes a block"),
+                 "none; near Gan et al., PVLDB 15(4), 2021", "1 byte a value, 8 bytes a block"),
     entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "none; as int8, with fewer levels",
                 "half a byte a value, 4 bytes a block"),
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale", "Wen et al., NeurIPS 2017",

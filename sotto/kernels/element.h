@@ -91,9 +91,9 @@ struct Interval {
         factor(end == begin ? 0.0F : top / (end - begin)),
         step((end - begin) / top) {}
   float at(float value) const { return (value * up - begin) * factor; }
+  // Both ends are exact, and nothing lies beyond them.
   float from(std::int32_t level) const {
-    const float value = begin + static_cast<float>(level) * step;
-    return (value < end ? value : end) * down;
+    return (level == 255 ? end : begin + static_cast<float>(level) * step) * down;
   }
   static constexpr float least = 0, top = 255;
   float up, down, begin, end, factor, step;

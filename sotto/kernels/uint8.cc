@@ -24,8 +24,9 @@ struct AddRun {
     std::size_t i = begin;
     for (; i + lanes <= end; i += lanes) {
       const VF level = hn::ConvertTo(F32(), hn::PromoteTo(I32(), load_bytes(U8(), in + i)));
-      const VF value = hn::Add(set(grid.begin), hn::Mul(level, set(grid.step)));
-      accumulate(hn::Mul(hn::Min(value, set(grid.end)), set(grid.down)), set(scale), out + i);
+      const VF inside = hn::Add(set(grid.begin), hn::Mul(level, set(grid.step)));
+      const VF value = hn::IfThenElse(hn::Eq(level, set(grid.top)), set(grid.end), inside);
+      accumulate(hn::Mul(value, set(grid.down)), set(scale), out + i);
     }
     for (; i < end; ++i) out[i] += scale * grid.from(load<std::uint8_t>(in, i));
   }

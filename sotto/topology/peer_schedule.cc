@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 #include "sotto/core/error.h"
@@ -13,7 +14,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t most = 1'000'000;  // epochs or peers
+constexpr std::uint64_t most = 1'000'000'000'000;  // of epochs, or of steps that count as such, and of peers
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t number = 0;
@@ -57,7 +58,9 @@ std::vector<TopologyPhase> peer_phases(std::string_view where, std::string_view 
                       where, schedule, pair));
     }
     last = epoch;
-    phases.push_back({*epoch * steps_per_epoch, with_peers(where, canonical, *peers)});
+    const std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t step = *epoch > last_step / steps_per_epoch ? last_step : *epoch * steps_per_epoch;
+    phases.push_back({step, with_peers(where, canonical, *peers)});
     const std::size_t all = make_topology(where, phases.back().topology, ranks).peers();
     if (all < *peers) {
       throw ConfigError(fmt::format("{} {}: among {} ranks of `{}` each has {} peers, not {}", where, schedule, ranks,

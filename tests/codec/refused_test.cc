@@ -90,6 +90,7 @@ TEST_F(Refused, Values) {
   expect_refused("uint8", "-0 or not finite", 0, with(nan, 24));
   expect_refused("uint8", "-0 or not finite", 0, with({0, 0, 0, 0, 0, 0, 0, 0x80}, 24));
   expect_refused("uint8", "above the largest", 0, with(three, 24));
+  expect_refused("uint8", "in a block of equal values", 0, with({0, 0, 0x40, 0x40, 0, 0, 0x40, 0x40, 0, 1}, 24));
 }
 
 TEST_F(Refused, Clusters) {

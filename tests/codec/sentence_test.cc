@@ -90,7 +90,7 @@ TEST(Sentence, RefusesBadOptions) {
                           "qsgd(bucket=0)",
                           "sign(block=-1)",
                           "int8(block=0)",
-                          "uint8(block=65537)",
+                          "uint8(block=32769)",
                           "int8(stochastic=perhaps)",
                           "zstd(0)",
                           "zstd(20)",

@@ -150,7 +150,7 @@ class Interval:
     def __init__(self, low, high):
         far = max(abs(low), abs(high))
         self.up = f32(2.0**64 if far < 2.0**-64 else 2.0**-64 if far > 2.0**64 else 1)
-        self.begin, self.end = f32(low) * self.up, f32(high) * self.up
+        self.begin, self.end = f32(low) * self.up, f32(high) * self.up + f32(0)
         span = self.end - self.begin
         self.factor = f32(0) if span == 0 else f32(255) / span
         self.step = span / f32(255)
@@ -163,7 +163,7 @@ class Interval:
         return int(np.rint(y))
 
     def value(self, level):
-        return min(self.begin + f32(level) * self.step, self.end) / self.up
+        return (self.end if level == 255 else self.begin + f32(level) * self.step) / self.up
 
 
 def quantise_uint8(block_size, stochastic):

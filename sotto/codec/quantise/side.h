@@ -48,7 +48,7 @@ inline void check_units(std::span<const std::byte> side, const char* what) {
   }
 }
 
-// Options of int8 and int4.
+// Options of int8 and int4, and of uint8 in part.
 struct RoundingOptions {
   explicit RoundingOptions(std::int64_t size) : block(size) {}
   static constexpr std::string_view stochastic_help = "round at random, without bias, instead of to the nearest";

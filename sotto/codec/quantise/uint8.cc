@@ -23,7 +23,7 @@ bool UInt8::encode(const Values& values, std::span<std::byte> side, std::span<st
   });
 }
 
-void UInt8::check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const {
+void UInt8::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t) const {
   const auto end_of = [&](std::size_t i) {
     const auto end = kernels::load<float>(side.data(), i);
     if (!std::isfinite(end) || (end == 0 && std::signbit(end))) {
@@ -31,8 +31,15 @@ void UInt8::check(std::span<const std::byte> side, std::span<const std::byte>, s
     }
     return end;
   };
-  for (std::size_t i = 0; i < side.size() / sizeof(float); i += 2) {
-    if (end_of(i) > end_of(i + 1)) throw WireError("uint8: the least value of a block is above the largest");
+  for (std::size_t b = 0; b * blocks_.bytes() < side.size(); ++b) {
+    const float low = end_of(2 * b), high = end_of(2 * b + 1);
+    if (low > high) throw WireError("uint8: the least value of a block is above the largest");
+    if (low < high) continue;
+    const auto rest = packed.subspan(b * blocks_.block);
+    if (std::ranges::any_of(rest.first(std::min(blocks_.block, rest.size())),
+                            [](std::byte level) { return level != std::byte{0}; })) {
+      throw WireError("uint8: a level other than 0 in a block of equal values");
+    }
   }
 }
 

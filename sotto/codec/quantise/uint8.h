@@ -10,15 +10,16 @@ struct UInt8Options {
   std::int64_t block = 256;
   bool stochastic = false;
   void visit(OptionVisitor& v) {
-    // Of more values the error could exceed what they are: 0 is not among the levels.
-    v.option("block", block, "values that share their two ends", Bounds{1, 1U << 16});
+    // The error of more values could exceed what they are: 0 is not among the levels.
+    v.option("block", block, "values that share their two ends", Bounds{1, 1U << 15});
     v.option("stochastic", stochastic, RoundingOptions::stochastic_help);
   }
 };
 
-// Linear from the least to the largest value of a block, in 255 steps, as in BAGUA's compression (Gan et al., PVLDB
-// 15(4), 2021). Where int8 keeps zero, this keeps both ends, and where values lie on one side of zero, or far from it,
-// its steps are half as large or smaller.
+// Linear from the least to the largest value of a block, in 255 steps. Where int8 keeps zero, this keeps both ends, and
+// where values lie on one side of zero, or far from it, its steps are half as large or smaller. BAGUA's compression
+// (Gan et al., PVLDB 15(4), 2021) sends as much, but its levels are whole multiples of the step: it keeps zero, not the
+// ends.
 class UInt8 final : public Quantise {
  public:
   using Options = UInt8Options;

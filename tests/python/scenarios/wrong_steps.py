@@ -168,6 +168,8 @@ def step_errors():
     expect("peers too late", gossip(peers_per_step=[(1, 1)]))
     expect("too many peers", gossip(peers_per_step=[(0, 1), (5, 7)]))
     expect("fixed peers", gossip(topology="star", peers_per_step=[(0, 1)]))
+    expect("peers and mixing", gossip(topology="ring", mixing="metropolis", peers_per_step=[(0, 1)]))
+    expect("peers and topology", gossip(topology="rign", peers_per_step=[(0, 1)]))
     expect("peers of d_psgd", gossip("d_psgd", peers_per_step=[(0, 1)]))
     expect("bipartite", gossip(topology="bipartite_exponential"))
     expect("mixing", gossip(mixing="unifrom"))
