@@ -82,7 +82,7 @@ def test_bad_calls(trio):
         "too many peers": "each has 2 peers, not 7",
         "fixed peers": "always has the same peers",
         "peers and mixing": "of neighbours that both send",
-        "peers and topology": "topology: unknown topology",
+        "peers and topology": "topology rign: unknown topology",
         "peers of d_psgd": "has no peers whose number may change; push_sum has",
         "bipartite": "3 ranks are no even number",
         "mixing": "did you mean `uniform`?",
