@@ -3,24 +3,12 @@
 #include <algorithm>
 
 #include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/memory/sent_message.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
-
-class SentMessage final : public Sent {
- public:
-  SentMessage(const Codec& codec, const MessageView& message, Range part)
-      : codec_(codec), message_(message), part_(part) {}
-  void add_to(Bucket& out, float scale) const override { codec_.add_decoded(message_, part_, scale, out); }
-  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(message_, part_, out); }
-
- private:
-  const Codec& codec_;
-  MessageView message_;
-  Range part_;
-};
 
 class Gather final : public Aggregator {
  public:

@@ -184,12 +184,8 @@ TEST(AdPsgd, AlonePassesThroughAResumeToTheSameBits) {
         algorithm->rest();
         std::ranges::copy(worker.parameters(), other.parameters().begin());
         again->enter(step);
-        test::Store store;
-        algorithm->visit_state(store);
-        worker.optimiser().visit_state(store);
-        store.reading = true;
-        again->visit_state(store);
-        other.optimiser().visit_state(store);
+        test::hand_over(*algorithm, *again);
+        test::hand_over(worker.optimiser(), other.optimiser());
       }
       algorithm->step(worker, {step, 0.1, false});
       if (step >= 4) again->step(other, {step, 0.1, false});

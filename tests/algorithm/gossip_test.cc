@@ -160,12 +160,8 @@ TEST(Graphs, ResumeToTheSameBits) {
           algorithm->rest();
           std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
-          test::Store store;
-          algorithm->visit_state(store);
-          worker.optimiser().visit_state(store);
-          store.reading = true;
-          again->visit_state(store);
-          other.optimiser().visit_state(store);
+          test::hand_over(*algorithm, *again);
+          test::hand_over(worker.optimiser(), other.optimiser());
         }
         algorithm->step(worker, {step, 0.02, false});
         if (step < 11) continue;
@@ -220,12 +216,8 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
           algorithm->rest();
           std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
-          test::Store store;
-          algorithm->visit_state(store);
-          worker.optimiser().visit_state(store);
-          store.reading = true;
-          again->visit_state(store);
-          other.optimiser().visit_state(store);
+          test::hand_over(*algorithm, *again);
+          test::hand_over(worker.optimiser(), other.optimiser());
         }
         const std::uint64_t before = communicator.traffic().bytes_sent;
         algorithm->step(worker, {step, 0.02, false});

@@ -331,12 +331,8 @@ TEST(ParameterServer, ResumesToTheSameBits) {
           algorithm->rest();
           std::ranges::copy(worker.parameters(), other.parameters().begin());
           again->enter(step);
-          test::Store store;
-          algorithm->visit_state(store);
-          worker.optimiser().visit_state(store);
-          store.reading = true;
-          again->visit_state(store);
-          other.optimiser().visit_state(store);
+          test::hand_over(*algorithm, *again);
+          test::hand_over(worker.optimiser(), other.optimiser());
         }
         algorithm->step(worker, {step, 0.02, false});
         if (step < 9) continue;

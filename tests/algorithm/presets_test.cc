@@ -24,15 +24,6 @@ constexpr std::uint64_t resumed = 33;  // a step in the middle
 
 class Presets : public testing::TestWithParam<Preset> {};
 
-// As a checkpoint would.
-template <class Component>
-void hand_over(Component& from, Component& to) {
-  test::Store store;
-  from.visit_state(store);
-  store.reading = true;
-  to.visit_state(store);
-}
-
 // The optimiser of a preset, and its rate; a short training wants few steps of warm-up.
 std::string optimiser_of(const Preset& preset) {
   if (preset.optimiser == "auto") {
@@ -67,8 +58,8 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
       if (step == resumed) {
         std::ranges::copy(worker.parameters(), other.parameters().begin());
         again->enter(step);
-        hand_over(worker.optimiser(), other.optimiser());
-        hand_over(*sync, *again);
+        test::hand_over(worker.optimiser(), other.optimiser());
+        test::hand_over(*sync, *again);
       }
       losses[rank].push_back(sync->step(worker, {step, lr, false}).loss);
       if (step < resumed) continue;

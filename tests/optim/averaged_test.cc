@@ -20,10 +20,7 @@ TEST(Averaged, WeighsIterateTByTheSquareOfTAndTau) {
     const std::vector<float> gradient{std::sin(static_cast<float>(t)), p[1]};
     if (t == 11) {
       q = p;
-      test::Store store;
-      averaged.visit_state(store);
-      store.reading = true;
-      resumed.visit_state(store);
+      test::hand_over(averaged, resumed);
     }
     averaged.begin_step(t);
     averaged.apply(p, gradient, 0, lr);

@@ -97,12 +97,9 @@ TEST(Optimisers, ContinueFromTheirState) {
       std::vector<float> p = random_vector(size, 0);
       const auto first = make_optimiser("test", sentence, size);
       for (std::uint64_t t = 0; t < saved; ++t) step(*first, p, random_vector(size, 1 + t), t);
-      test::Store store;
-      first->visit_state(store);
       std::vector<float> q = p;
       const auto second = make_optimiser("test", sentence, size);
-      store.reading = true;
-      second->visit_state(store);
+      test::hand_over(*first, *second);
       for (std::uint64_t t = saved; t < 6; ++t) {
         step(*first, p, random_vector(size, 1 + t), t);
         step(*second, q, random_vector(size, 1 + t), t);

@@ -30,4 +30,13 @@ class Store final : public StateVisitor {
   std::map<std::string, std::uint64_t> numbers;
 };
 
+// What one remembers becomes the other's, as through a checkpoint.
+template <class Component>
+void hand_over(Component& from, Component& to) {
+  Store store;
+  from.visit_state(store);
+  store.reading = true;
+  to.visit_state(store);
+}
+
 }  // namespace sotto::test
