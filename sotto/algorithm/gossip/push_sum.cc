@@ -93,6 +93,7 @@ class PushSum final : public Algorithm {
     visit_model(visitor, "push_sum.x", x_, gossiper_.size());
     visit_weight(visitor, "push_sum.weight", note_.weight);
     visitor.visit("push_sum.rounds", rounds_);
+    shown_ = false;  // it may have been read
     if (!own_.overlap) return;
     arrive();
     arriving_.resize(x_.size());
@@ -106,11 +107,14 @@ class PushSum final : public Algorithm {
   std::size_t steps_of_a_round() const { return own_.overlap ? static_cast<std::size_t>(own_.synch_freq) : 1; }
 
   // z, which gradients are taken at and models are evaluated with.
-  void show(Worker& worker) { divide(x_, note_.weight, worker.parameters()); }
+  void show(Worker& worker) {
+    divide(x_, note_.weight, worker.parameters());
+    shown_ = true;
+  }
   void begin(Worker& worker) {
     if (x_.empty()) x_.assign(worker.parameters().begin(), worker.parameters().end());
     if (own_.overlap && arriving_.empty()) arriving_.resize(x_.size());
-    show(worker);
+    if (!shown_) show(worker);
   }
   static std::span<const float> offered(Worker& worker) { return worker.optimiser().outgoing(worker.gradient(), 0); }
 
@@ -161,6 +165,7 @@ class PushSum final : public Algorithm {
   std::uint64_t patience_;  // steps after which all have heard of a stop
   std::vector<float> x_;
   GossipNote note_;
+  bool shown_ = false;  // the worker has z of this x
   std::uint64_t rounds_ = 0;
   std::size_t phases_begun_ = 0;  // of options_.topologies
   // With overlap: the round that is on its way.
