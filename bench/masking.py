@@ -74,7 +74,7 @@ def train(arguments, results, run):
     command += ["--momentum", momentum, "--codec", f"{memory}threshold({share(percent)}, drop, dense=0)"]
     command += ["--epochs", "1000", "--max-steps", str(steps), "--eval-freq", str(steps), "--checkpoint-every", "250"]
     command += ["--deadline", "3600", "--train-dir", str(folder)]
-    if list(folder.glob("model_step_*")):
+    if (folder / "config.toml").exists():  # perhaps before its first checkpoint
         command.append("--resume")
     if not (folder / "summary.json").exists():
         print(f"{folder.name}: begins", file=sys.stderr, flush=True)
