@@ -33,13 +33,15 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
 }
 
 Gossiper::Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
-                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input)
+                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input,
+                   std::uint16_t bucket)
     : codec_(make_gossip_codec(where, codec, layout, std::move(workers), input)),
       encoder_(codec_),
       topology_(std::move(topology)),
       mixing_(std::move(mixing)),
       layout_(std::move(layout)),
       rank_(rank),
+      index_(bucket),
       room_(codec_->max_bytes(layout_, {0, layout_.size()})) {}
 
 void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
@@ -116,9 +118,10 @@ void Gossiper::exchange(Communicator& communicator, Phases& phases) {
     round_.receive(neighbour.rank, bytes(neighbour.note));
   }
   round_.exchange(communicator);
-  round_.open(communicator, {.generation = key_.generation, .step = key_.step}, [&](const MessageView& message) {
-    codec_->check(message, layout_, {0, layout_.size()});
-  });
+  round_.open(communicator, {.generation = key_.generation, .step = key_.step, .bucket = index_},
+              [&](const MessageView& message) {
+                codec_->check(message, layout_, {0, layout_.size()});
+              });
   for (const Neighbour& neighbour : in_) {
     if (!std::isfinite(neighbour.note.weight) || neighbour.note.weight <= 0) {
       throw WireError("rank " + std::to_string(rank_) + ": the weight that rank " + std::to_string(neighbour.rank) +

@@ -37,10 +37,11 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
 // only codecs that may be used on a model are taken, unless only differences to what receivers know are exchanged.
 class Gossiper {
  public:
-  // `codec` as of make_gossip_codec().
+  // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own,
+  // `bucket` is the index.
   Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
            Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
-           Contract::Input input = Contract::Input::model);
+           Contract::Input input = Contract::Input::model, std::uint16_t bucket = 0);
 
   // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
   // what they were, up to rounding.
@@ -81,7 +82,7 @@ class Gossiper {
   double share_of(const Graph& graph, int peer) const;  // that it sends to this rank
   // Who sends what in this round; the share that this rank keeps.
   double prepare(const GossipNote& note, const Key& key);
-  Bucket bucket(std::span<float> values) const { return {values, &layout_, 0}; }
+  Bucket bucket(std::span<float> values) const { return {values, &layout_, index_}; }
 
   std::shared_ptr<Codec> codec_;
   Encoder encoder_;
@@ -89,8 +90,9 @@ class Gossiper {
   std::unique_ptr<Mixing> mixing_;
   Layout layout_;
   int rank_;
-  std::size_t room_;  // bytes of the largest message
-  Key key_;           // of the round that is on its way
+  std::uint16_t index_;  // of the bucket
+  std::size_t room_;     // bytes of the largest message
+  Key key_;              // of the round that is on its way
   Message own_;
   double sent_ = 0;  // the share that all peers together get
   GossipNote said_;  // what goes along: the weight before it was shared out

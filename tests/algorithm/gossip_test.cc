@@ -1,15 +1,18 @@
 // Algorithms on graphs, on quadratics whose answers are known, and through a resume.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/gossip/whole_layout.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/algorithm/witness.h"
 #include "tests/support/message_of.h"
 #include "tests/support/store.h"
 
@@ -18,8 +21,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::message_of;
+using test::Overheard;
 using test::Perceptron;
 using test::Quadratic;
+using test::Told;
 
 struct Job {
   const char* algorithm;
@@ -88,7 +93,17 @@ TEST_P(Graphs, WithoutLossChocoIsPushSum) {
   }
 }
 
-// p (m + 16), as docs/algorithms.md says.
+// Of a round to one peer, m + 16, as docs/algorithms.md says; push_sum, which does not wait for the whole gradient, has
+// a message for each bucket.
+std::size_t bytes_to_a_peer(std::string_view algorithm, std::string_view codec, Worker& worker) {
+  const auto made = make_codec("test", read_method("test", codec).codec);
+  const auto message = [&](const Layout& layout) { return made->max_bytes(layout, {0, layout.size()}) + 16; };
+  if (algorithm != "push_sum") return message(whole_layout(worker.buckets()));
+  std::size_t sum = 0;
+  for (const BucketPlan& bucket : worker.buckets()) sum += message(bucket.layout);
+  return sum;
+}
+
 TEST(Graphs, SendWhatTheFormulaSays) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const Job& job : {Job{"push_sum", "exponential"},
@@ -100,19 +115,58 @@ TEST(Graphs, SendWhatTheFormulaSays) {
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         Perceptron worker(communicator.rank(), "sgd");
         const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
-        const std::size_t message = make_codec("test", read_method("test", job.codec).codec)
-                                        ->max_bytes(worker.layout(), {0, worker.layout().size()});
+        const std::size_t message = bytes_to_a_peer(job.algorithm, job.codec, worker);
         for (std::size_t step = 0; step < 4; ++step) {
           const std::uint64_t before = communicator.traffic().bytes_sent;
           algorithm->step(worker, {step, 0.01, false});
           algorithm->rest();
           const std::size_t peers = topology.round(step).out(communicator.rank()).size();
-          EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * (message + 16))
+          EXPECT_EQ(communicator.traffic().bytes_sent - before, peers * message)
               << job.algorithm << ", " << job.topology << ", " << ranks;
         }
       });
     }
   }
+}
+
+// Buckets leave while others are computed, or behind the step, or all in one: the bits are the same.
+TEST_P(Graphs, PushTheSameHoweverItIsCut) {
+  for (const char* codec : {"none", "bf16"}) {
+    const auto train = [&](bool overlap, std::size_t bucket_bytes) {
+      std::vector<std::vector<float>> ends(static_cast<std::size_t>(GetParam()));
+      run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+        Perceptron worker(communicator.rank(), "sgd(momentum=0.9)", bucket_bytes);
+        AlgorithmOptions options;
+        options.overlap = overlap;
+        options.codec = codec;
+        const auto algorithm = make_algorithm("test", "push_sum", options, worker.buckets(), communicator);
+        for (std::uint64_t step = 0; step < 8; ++step) algorithm->step(worker, {step, 0.05, false});
+        const auto found = worker.parameters();
+        ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
+      });
+      return ends;
+    };
+    const auto wanted = train(false, 1U << 20U);
+    EXPECT_EQ(train(true, 1U << 20U), wanted) << codec;
+    EXPECT_EQ(train(true, 1024), wanted) << codec;
+    EXPECT_EQ(train(false, 1024), wanted) << codec;
+  }
+}
+
+// Backward goes on behind the first bucket when that has left: it would wait for ever if all left at the end.
+TEST(Graphs, PushBucketsWhileOthersAreComputed) {
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    std::atomic<bool> has_left = false;
+    Overheard overheard(communicator, [&](std::size_t /*bytes*/) {
+      has_left = true;
+      has_left.notify_all();
+    });
+    Told worker(communicator.rank(), {.ready = [&](std::size_t bucket) {
+                  if (bucket == 0) has_left.wait(false);
+                }});
+    const auto push_sum = make_algorithm("test", "push_sum", {}, worker.buckets(), overheard);
+    push_sum->step(worker, {0, 0.1, false});
+  });
 }
 
 TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
@@ -209,8 +263,7 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
       const auto algorithm = make_algorithm("test", sentence, options, worker.buckets(), communicator);
       const auto again = make_algorithm("test", sentence, options, other.buckets(), *clone);
-      const std::size_t message =
-          make_codec("test", "f32")->max_bytes(worker.layout(), {0, worker.layout().size()}) + 16;
+      const std::size_t message = bytes_to_a_peer(sentence, "none", worker);
       for (std::uint64_t step = 0; step < 14; ++step) {
         if (step == 5) {
           algorithm->rest();

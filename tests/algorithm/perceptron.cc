@@ -19,12 +19,12 @@ void fill(std::span<float> out, double spread, std::uint64_t index) {
 
 }  // namespace
 
-Perceptron::Perceptron(int rank, const std::string& optimiser) : rank_(rank) {
+Perceptron::Perceptron(int rank, const std::string& optimiser, std::size_t bucket_bytes) : rank_(rank) {
   layout_.append("fc1.weight", {hidden, inputs});
   layout_.append("fc1.bias", {hidden});
   layout_.append("fc2.weight", {classes, hidden});
   layout_.append("fc2.bias", {classes});
-  buckets_ = plan_buckets(layout_, 2048);
+  buckets_ = plan_buckets(layout_, bucket_bytes);
   parameters_.resize(layout_.size());
   gradient_.resize(layout_.size());
   centres_.resize(classes * inputs);

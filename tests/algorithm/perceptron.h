@@ -12,7 +12,7 @@ namespace sotto::test {
 // in every step. Small, and with matrices and biases in several buckets.
 class Perceptron final : public Worker {
  public:
-  Perceptron(int rank, const std::string& optimiser);
+  Perceptron(int rank, const std::string& optimiser, std::size_t bucket_bytes = 2048);
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }

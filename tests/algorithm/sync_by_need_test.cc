@@ -11,13 +11,16 @@
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/algorithm/witness.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Overheard;
 using test::Perceptron;
 using test::Quadratic;
+using test::Told;
 
 std::vector<std::vector<float>> train(const char* sentence, int ranks, const AlgorithmOptions& options,
                                       const std::string& optimiser = "sgd(momentum=0.9)") {
@@ -74,48 +77,6 @@ TEST(SyncByNeed, HasThemWithoutOverlap) {
   without.overlap = false;
   EXPECT_EQ(train("sync(priority=need)", 3, without), train("sync", 3, with));
 }
-
-// Tells what a worker calls, when the call is over.
-class Told final : public Worker {
- public:
-  Told(int rank, BucketCalls told) : inner_(rank), told_(std::move(told)) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
-  Optimiser& optimiser() override { return inner_.optimiser(); }
-  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    const auto both = [](const auto& call, const auto& tell) {
-      return [&](std::size_t bucket) {
-        call(bucket);
-        tell(bucket);
-      };
-    };
-    return inner_.compute_gradient(
-        step, {.needed = both(calls.needed, told_.needed), .ready = both(calls.ready, told_.ready)});
-  }
-
- private:
-  Quadratic inner_;
-  BucketCalls told_;
-};
-
-// Tells of each message, before it leaves, by its length.
-class Overheard final : public Communicator {
- public:
-  Overheard(Communicator& inner, std::function<void(std::size_t bytes)> hear)
-      : Communicator(inner.rank(), inner.size(), inner.deadline()), inner_(inner), hear_(std::move(hear)) {}
-  std::string_view name() const override { return inner_.name(); }
-
- private:
-  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
-    if (!sends.empty()) hear_(sends.front().data.size());
-    inner_.exchange(sends, recvs);
-  }
-  std::unique_ptr<Communicator> do_clone() override { return inner_.clone(); }
-
-  Communicator& inner_;
-  std::function<void(std::size_t)> hear_;
-};
 
 // The first exchange of a step is held up until all buckets are ready, the last one until the next step's forward has
 // what it needs first: it would wait for ever if it waited for all.

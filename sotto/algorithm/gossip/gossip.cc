@@ -13,18 +13,39 @@
 
 namespace sotto {
 
-Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator, Contract::Input input) {
+namespace {
+
+Gossiper make_one(const AlgorithmOptions& options, Layout layout, const Communicator& communicator,
+                  std::shared_ptr<Workers> workers, Contract::Input input, std::size_t bucket) {
   Topology topology = make_topology("--topology", options.topology, communicator.size());
   auto mixing = make_mixing("--mixing", options.mixing, topology);
   return {"--codec",
           options.codec,
           std::move(topology),
           std::move(mixing),
-          whole_layout(buckets),
+          std::move(layout),
           communicator.rank(),
-          std::make_shared<Workers>(options.codec_threads),
-          input};
+          std::move(workers),
+          input,
+          static_cast<std::uint16_t>(bucket)};
+}
+
+}  // namespace
+
+Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                       const Communicator& communicator, Contract::Input input) {
+  return make_one(options, whole_layout(buckets), communicator, std::make_shared<Workers>(options.codec_threads), input,
+                  0);
+}
+
+std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                     const Communicator& communicator) {
+  const auto workers = std::make_shared<Workers>(options.codec_threads);
+  std::vector<Gossiper> gossipers;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    gossipers.push_back(make_one(options, buckets[b].layout, communicator, workers, Contract::Input::model, b));
+  }
+  return gossipers;
 }
 
 void divide(std::span<const float> x, double weight, std::span<float> quotient) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/algorithm.h"
 
@@ -10,6 +14,9 @@ namespace sotto {
 // For whole vectors, as the options say. ConfigError.
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        const Communicator& communicator, Contract::Input input = Contract::Input::model);
+// One for each bucket.
+std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                                     const Communicator& communicator);
 // x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
 // x = the sum of all ranks' x over that of their weights, on every rank; weight = 1.

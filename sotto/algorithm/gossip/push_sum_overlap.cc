@@ -1,0 +1,135 @@
+#include "sotto/algorithm/gossip/push_sum_overlap.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/gossip/gossip.h"
+#include "sotto/algorithm/gossip/pushed_model.h"
+#include "sotto/comm/comm_thread.h"
+#include "sotto/core/timer.h"
+#include "sotto/optim/stretch.h"
+
+namespace sotto {
+namespace {
+
+class PushSumOverlap final : public Algorithm {
+ public:
+  PushSumOverlap(std::int64_t synch_freq, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+                 Communicator& communicator)
+      : synch_freq_(static_cast<std::uint64_t>(synch_freq)),
+        options_(options),
+        communicator_(communicator),
+        gossiper_(make_gossiper(options, buckets, communicator)),
+        peers_(options, communicator.size()),
+        patience_((peers_.spread(gossiper_.topology()) + 1) * synch_freq_),
+        model_(gossiper_.size()),
+        arriving_(gossiper_.size()) {}
+
+  std::string_view name() const override { return "push_sum"; }
+  std::string_view aggregator() const override { return "gossip"; }
+  std::string remark() const override { return ""; }
+  Rhythm rhythm() const override { return {0, synch_freq_ * gossiper_.topology().period()}; }
+  bool exchanges(std::uint64_t step) const override { return step % synch_freq_ == 0; }
+  void enter(std::uint64_t /*step*/) override {}
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    Timer total, lap;
+    StepReport report;
+    model_.begin(worker);
+    worker.optimiser().begin_step(input.step);
+    report.loss = compute_beside(thread_, worker, input.step);
+    worker.optimiser().apply(model_.x(), worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
+    if (input.stop) model_.note.least = std::min(model_.note.least, input.step + patience_);
+    report.compute = lap.lap();
+    if (on_its_way_ && input.step >= due_) collect(report.phases);
+    if (!on_its_way_) send(input, report.phases);
+    report.wait = lap.lap();
+    model_.show(worker);
+    report.compute += lap.lap();
+    report.stop = input.step >= model_.note.least;
+    report.seconds = total.seconds();
+    return report;
+  }
+
+  void rest() override {
+    if (on_its_way_) thread_.wait();
+  }
+
+  void agree(Worker& worker) override {
+    Phases unused;
+    if (on_its_way_) collect(unused);
+    model_.agree(worker, communicator_);
+  }
+
+  // What is on its way is not added yet: a run goes on with the same bits whether it was looked at or not.
+  void visit_state(StateVisitor& visitor) override {
+    gossiper_.visit_state(visitor);
+    model_.visit_state(visitor);
+    visitor.visit("push_sum.rounds", rounds_);
+    arrive();
+    visit_vector(visitor, "push_sum.arriving", arriving_);
+    visit_weight(visitor, "push_sum.arriving_weight", arriving_note_.weight);
+    visitor.visit("push_sum.due", due_);
+    on_its_way_ = has_arrived_ = due_ != 0;
+  }
+
+ private:
+  void send(const StepInput& input, Phases& phases) {
+    if (auto topology = peers_.begun(input.step)) gossiper_.follow(std::move(*topology));
+    Key key = key_of(options_, communicator_, input);
+    key.step = static_cast<std::uint32_t>(rounds_++);
+    gossiper_.begin(model_.x(), model_.note, key, phases);
+    due_ = input.step + synch_freq_;
+    communicator_.at_step(input.step);
+    on_its_way_ = true;
+    thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
+  }
+  // What came in, as one vector, which a checkpoint can hold.
+  void arrive() {
+    if (!on_its_way_ || has_arrived_) return;
+    std::ranges::fill(arriving_, 0.0F);
+    arriving_note_ = {.weight = 0};
+    gossiper_.finish(arriving_, arriving_note_, on_the_way_);
+    has_arrived_ = true;
+  }
+  void collect(Phases& phases) {
+    if (!has_arrived_) thread_.wait();
+    arrive();
+    std::ranges::transform(model_.x(), arriving_, model_.x().begin(), std::plus<>());
+    model_.note.weight += arriving_note_.weight;
+    model_.note.least = std::min(model_.note.least, arriving_note_.least);
+    const Phases spent = std::exchange(on_the_way_, {});
+    phases.network += spent.network;
+    phases.decode += spent.decode;
+    on_its_way_ = has_arrived_ = false;
+    due_ = 0;
+  }
+
+  std::uint64_t synch_freq_;
+  AlgorithmOptions options_;
+  Communicator& communicator_;
+  Gossiper gossiper_;
+  ChangingPeers peers_;
+  std::uint64_t patience_;  // steps after which all have heard of a stop
+  PushedModel model_;
+  std::uint64_t rounds_ = 0;
+  // The round that is on its way.
+  std::vector<float> arriving_;
+  GossipNote arriving_note_;
+  Phases on_the_way_;
+  std::uint64_t due_ = 0;
+  bool on_its_way_ = false, has_arrived_ = false;
+  CommThread thread_;  // last: it ends before what its work uses
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_push_sum_overlap(std::int64_t synch_freq, const AlgorithmOptions& options,
+                                                 std::span<const BucketPlan> buckets, Communicator& communicator) {
+  return std::make_unique<PushSumOverlap>(synch_freq, options, buckets, communicator);
+}
+
+}  // namespace sotto
