@@ -48,6 +48,27 @@ class Hooked final : public Worker {
   std::function<void(std::uint64_t)> before_;
 };
 
+// Adds a constant to each gradient, and keeps the sum of what its element 3 was.
+class Pushed final : public Worker {
+ public:
+  Pushed(Worker& inner, float push) : inner_(inner), push_(push) {}
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return inner_.optimiser(); }
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
+    const double loss = inner_.compute_gradient(step, calls);
+    for (float& value : gradient()) value += push_;
+    sum += gradient()[3];
+    return loss;
+  }
+  double sum = 0;
+
+ private:
+  Worker& inner_;
+  float push_;
+};
+
 struct Job {
   const char* topology;
   int ranks;
@@ -77,6 +98,38 @@ TEST(AdPsgd, ComesNearTheLeastSum) {
       EXPECT_NEAR(mean, target, 0.1) << job.topology << ", " << job.ranks << ", " << overlap;
       if (overlap) continue;  // how often they exchange depends on time
       for (const double end : ends) EXPECT_NEAR(end, target, 0.4) << job.topology << ", " << job.ranks;
+    }
+  }
+}
+
+// Whoever averages when: all x together move by the sum of all gradients, and where those do not depend on x (curvature
+// 0) by what is known beforehand.
+TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
+  constexpr double lr = 0.01;
+  constexpr std::uint64_t steps = 200;
+  for (const Job& job : {Job{"1", 1}, {"1", 2}, {"1", 4}, {"3", 8}, {"ring", 4, "f16"}, {"star", 7, "bf16"}}) {
+    for (const float curvature : {0.0F, 1.0F}) {
+      std::vector<double> sums(static_cast<std::size_t>(job.ranks)), ends = sums;
+      run_threads(job.ranks, 60s, [&](Communicator& communicator) {
+        const auto rank = static_cast<std::size_t>(communicator.rank());
+        Quadratic quadratic(communicator.rank(), "sgd(momentum=0)", curvature);
+        Pushed worker(quadratic, static_cast<float>(rank + 1));
+        const auto algorithm =
+            make_algorithm("test", "ad_psgd", options_on(job.topology, job.codec), worker.buckets(), communicator);
+        for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, lr, false});
+        algorithm->rest();
+        sums[rank] = worker.sum;
+        ends[rank] = worker.parameters()[3];
+      });
+      double sum = 0, wanted = 0;
+      for (std::size_t r = 0; r < sums.size(); ++r) {
+        sum += ends[r];
+        wanted -= lr * sums[r];
+      }
+      EXPECT_NEAR(sum, wanted, 1e-4 * job.ranks) << job.topology << ", " << job.ranks << ", " << curvature;
+      if (curvature > 0) continue;
+      const double known = -lr * steps * job.ranks * (job.ranks + 1) / 2;
+      EXPECT_NEAR(sum, known, 1e-4 * job.ranks) << job.topology << ", " << job.ranks;
     }
   }
 }
