@@ -231,7 +231,7 @@ def main():
     parser.add_argument("--link", action="append", choices=RATES)
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--ranks", action="append", type=int)
-    parser.add_argument("--only", action="append", choices=EXCHANGES, metavar="EXCHANGE", help=f"of {', '.join(EXCHANGES)}")
+    parser.add_argument("--only", action="append", choices=EXCHANGES, metavar="EXCHANGE", help=f"of {', '.join(EXCHANGES).replace('%', '%%')}")
     parser.add_argument("--rounds", type=int, default=3, help="of `emulated`, of which the medians count")
     arguments = parser.parse_args()
     for name in arguments.table or TABLES:

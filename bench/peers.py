@@ -8,6 +8,7 @@ is taken from the Python that runs this script. hivemind's block-wise int8 is bi
 of 4096, so that alone is installed, not hivemind with its twenty dependencies.
 """
 
+import argparse
 import os
 import pathlib
 import statistics
@@ -148,10 +149,12 @@ def main():
     if sys.argv[1:] == ["--peers-only"]:
         run_peers()
         return
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="bench_codecs")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    arguments = parser.parse_args()
     python = peers_python()
-    subprocess.run([*sys.argv[1:], "--threads", "1"], check=True)
+    subprocess.run([arguments.program, *arguments.arguments, "--threads", "1"], check=True)
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, __file__, "--peers-only"], check=True, env=environment)
 
