@@ -15,6 +15,11 @@ void offer_in_place(Worker& worker, const BucketPlan& bucket) {
   if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
 }
 
+void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr) {
+  Optimiser& optimiser = worker.optimiser();
+  optimiser.apply(x, optimiser.outgoing(worker.gradient().subspan(begin, x.size()), begin), begin, lr);
+}
+
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls) {
   try {
     return worker.compute_gradient(step, calls);

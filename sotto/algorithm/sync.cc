@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/sync_by_need.h"
-#include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 
@@ -28,8 +28,7 @@ class Sync final : public Algorithm {
         communicator_(communicator),
         aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
-        calls_{.ready = [this](std::size_t bucket) { on_ready(bucket); }},
-        ready_at_(buckets_.size()) {}
+        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { average(bucket); }) {}
 
   std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_.name(); }
@@ -42,7 +41,6 @@ class Sync final : public Algorithm {
     enter(input.step);
     report_ = {};
     worker_ = &worker;
-    posted_ = 0;
     key_ = key_of(options_, communicator_, input);
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
@@ -51,12 +49,11 @@ class Sync final : public Algorithm {
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
 
     Timer lap;
-    report_.loss = compute_beside(thread_, worker, input.step, calls_);
-    while (posted_ < buckets_.size()) post(posted_);
+    report_.loss = thread_.compute(worker, input.step);
     report_.compute = lap.lap();
     thread_.wait();
     report_.wait = lap.lap();
-    report_.queue /= static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    report_.queue = thread_.queue();
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
     report_.compute += lap.lap();
     report_.stop = stop_ > 0;
@@ -67,21 +64,9 @@ class Sync final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { aggregator_.visit_state(visitor); }
 
  private:
-  void on_ready(std::size_t bucket) {
-    if (options_.overlap) post(bucket);
-  }
-
-  // REQUIRES: buckets come in index order, the same on every rank.
-  void post(std::size_t index) {
-    offer_in_place(*worker_, buckets_[index]);
-    ready_at_[index] = Clock::now();
-    thread_.post([this, index] { average(index); });
-    posted_ = index + 1;
-  }
-
   void average(std::size_t index) {
     const BucketPlan& plan = buckets_[index];
-    report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
+    offer_in_place(*worker_, plan);
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, communicator_, report_.phases);
@@ -91,14 +76,11 @@ class Sync final : public Algorithm {
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
   Phased aggregator_;
-  BucketCalls calls_;
-  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   Worker* worker_ = nullptr;
   Key key_;
-  StepReport report_;  // phases and queue are written by the communication thread until wait()
+  StepReport report_;  // its phases are written by the communication thread until wait()
   float stop_ = 0;
-  std::size_t posted_ = 0;
-  CommThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it ends before what its work uses
 };
 
 }  // namespace

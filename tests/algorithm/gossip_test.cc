@@ -93,12 +93,12 @@ TEST_P(Graphs, WithoutLossChocoIsPushSum) {
   }
 }
 
-// Of a round to one peer, m + 16, as docs/algorithms.md says; push_sum, which does not wait for the whole gradient, has
-// a message for each bucket.
+// Of a round to one peer, m + 16, as docs/algorithms.md says; who does not wait for the whole gradient has a message
+// for each bucket.
 std::size_t bytes_to_a_peer(std::string_view algorithm, std::string_view codec, Worker& worker) {
   const auto made = make_codec("test", read_method("test", codec).codec);
   const auto message = [&](const Layout& layout) { return made->max_bytes(layout, {0, layout.size()}) + 16; };
-  if (algorithm != "push_sum") return message(whole_layout(worker.buckets()));
+  if (algorithm != "push_sum" && algorithm != "choco") return message(whole_layout(worker.buckets()));
   std::size_t sum = 0;
   for (const BucketPlan& bucket : worker.buckets()) sum += message(bucket.layout);
   return sum;
@@ -130,16 +130,18 @@ TEST(Graphs, SendWhatTheFormulaSays) {
 }
 
 // Buckets leave while others are computed, or behind the step, or all in one: the bits are the same.
-TEST_P(Graphs, PushTheSameHoweverItIsCut) {
-  for (const char* codec : {"none", "bf16"}) {
+TEST_P(Graphs, DoTheSameHoweverItIsCut) {
+  for (const Job& job : {Job{"push_sum", "exponential"},
+                         {"push_sum", "star", "uniform", "bf16"},
+                         {"choco", "ring"},
+                         {"choco", "static_exponential", "uniform", "sign(block=16)"}}) {
     const auto train = [&](bool overlap, std::size_t bucket_bytes) {
       std::vector<std::vector<float>> ends(static_cast<std::size_t>(GetParam()));
       run_threads(GetParam(), 20s, [&](Communicator& communicator) {
         Perceptron worker(communicator.rank(), "sgd(momentum=0.9)", bucket_bytes);
-        AlgorithmOptions options;
+        AlgorithmOptions options = job.options();
         options.overlap = overlap;
-        options.codec = codec;
-        const auto algorithm = make_algorithm("test", "push_sum", options, worker.buckets(), communicator);
+        const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < 8; ++step) algorithm->step(worker, {step, 0.05, false});
         const auto found = worker.parameters();
         ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
@@ -147,26 +149,28 @@ TEST_P(Graphs, PushTheSameHoweverItIsCut) {
       return ends;
     };
     const auto wanted = train(false, 1U << 20U);
-    EXPECT_EQ(train(true, 1U << 20U), wanted) << codec;
-    EXPECT_EQ(train(true, 1024), wanted) << codec;
-    EXPECT_EQ(train(false, 1024), wanted) << codec;
+    EXPECT_EQ(train(true, 1U << 20U), wanted) << job.algorithm << ", " << job.codec;
+    EXPECT_EQ(train(true, 1024), wanted) << job.algorithm << ", " << job.codec;
+    EXPECT_EQ(train(false, 1024), wanted) << job.algorithm << ", " << job.codec;
   }
 }
 
 // Backward goes on behind the first bucket when that has left: it would wait for ever if all left at the end.
-TEST(Graphs, PushBucketsWhileOthersAreComputed) {
-  run_threads(2, 20s, [&](Communicator& communicator) {
-    std::atomic<bool> has_left = false;
-    Overheard overheard(communicator, [&](std::size_t /*bytes*/) {
-      has_left = true;
-      has_left.notify_all();
+TEST(Graphs, SendBucketsWhileOthersAreComputed) {
+  for (const Job& job : {Job{"push_sum", "exponential"}, {"choco", "ring"}}) {
+    run_threads(2, 20s, [&](Communicator& communicator) {
+      std::atomic<bool> has_left = false;
+      Overheard overheard(communicator, [&](std::size_t /*bytes*/) {
+        has_left = true;
+        has_left.notify_all();
+      });
+      Told worker(communicator.rank(), {.ready = [&](std::size_t bucket) {
+                    if (bucket == 0) has_left.wait(false);
+                  }});
+      const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), overheard);
+      algorithm->step(worker, {0, 0.1, false});
     });
-    Told worker(communicator.rank(), {.ready = [&](std::size_t bucket) {
-                  if (bucket == 0) has_left.wait(false);
-                }});
-    const auto push_sum = make_algorithm("test", "push_sum", {}, worker.buckets(), overheard);
-    push_sum->step(worker, {0, 0.1, false});
-  });
+  }
 }
 
 TEST_P(Graphs, StopTogetherWhenOneIsAsked) {

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <utility>
+#include <vector>
 
+#include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/codec/contract.h"
@@ -26,45 +28,48 @@ struct ChocoOptions {
   }
 };
 
+// Buckets leave as backward finishes them.
 class Choco final : public Algorithm {
  public:
-  Choco(double gamma, std::string remark, const AlgorithmOptions& options, Gossiper gossiper,
-        Communicator& communicator)
+  Choco(double gamma, std::string remark, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+        std::vector<Gossiper> gossipers, Communicator& communicator)
       : gamma_(static_cast<float>(gamma)),
         remark_(std::move(remark)),
         options_(options),
+        buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        gossiper_(std::move(gossiper)),
-        patience_(gossiper_.topology().spread()),
-        row_sum_(gossiper_.received_share()) {}
+        gossipers_(std::move(gossipers)),
+        patience_(topology().spread()),
+        row_sum_(gossipers_.front().received_share()),
+        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { mix(bucket); }) {}
 
   std::string_view name() const override { return "choco"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return remark_; }
-  Rhythm rhythm() const override { return {0, gossiper_.topology().period()}; }
+  Rhythm rhythm() const override { return {0, topology().period()}; }
   void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
-    StepReport report;
+    report_ = {};
+    worker_ = &worker;
+    lr_ = input.lr;
+    key_ = key_of(options_, communicator_, input);
     communicator_.at_step(input.step);
     if (x_.empty()) know(worker.parameters());
     worker.optimiser().begin_step(input.step);
-    report.loss = worker.compute_gradient(input.step, {});
-    worker.optimiser().apply(x_, worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
     if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
-    report.compute = lap.lap();
-    std::ranges::transform(x_, known_, difference_.begin(), std::minus<>());
-    gossiper_.begin_difference(difference_, known_, sum_, note_, key_of(options_, communicator_, input), report.phases);
-    gossiper_.exchange(communicator_, report.phases);
-    gossiper_.finish(sum_, note_, report.phases);
-    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] += gamma_ * (sum_[i] - known_[i]);
-    report.wait = lap.lap();
+    report_.loss = thread_.compute(worker, input.step);
+    report_.compute = lap.lap();
+    thread_.wait();
+    report_.wait = lap.lap();
+    report_.queue = thread_.queue();
+    note_ = mixed_;
     divide(x_, note_.weight, worker.parameters());
-    report.compute += lap.lap();
-    report.stop = input.step >= note_.least;
-    report.seconds = total.seconds();
-    return report;
+    report_.compute += lap.lap();
+    report_.stop = input.step >= note_.least;
+    report_.seconds = total.seconds();
+    return report_;
   }
 
   void agree(Worker& worker) override {
@@ -75,8 +80,8 @@ class Choco final : public Algorithm {
   }
 
   void visit_state(StateVisitor& visitor) override {
-    gossiper_.visit_state(visitor);
-    visit_model(visitor, "choco.x", x_, gossiper_.size());
+    visit_gossipers(visitor, gossipers_);
+    visit_model(visitor, "choco.x", x_, buckets_.front().range.end);
     known_.resize(x_.size());
     sum_.resize(x_.size());
     visit_vector(visitor, "choco.known", known_);
@@ -94,18 +99,42 @@ class Choco final : public Algorithm {
     difference_.resize(x_.size());
   }
 
+  const Topology& topology() const { return gossipers_.front().topology(); }
+
+  void mix(std::size_t index) {
+    const Range range = buckets_[index].range;
+    const auto of = [&](std::span<float> all) { return all.subspan(range.begin, range.size()); };
+    const std::span<float> x = of(x_), known = of(known_), sum = of(sum_), difference = of(difference_);
+    step_stretch(*worker_, x, range.begin, lr_);
+    std::ranges::transform(x, known, difference.begin(), std::minus<>());
+    mixed_ = note_;  // the same of each bucket
+    Gossiper& gossiper = gossipers_[index];
+    gossiper.begin_difference(difference, known, sum, mixed_, key_, report_.phases);
+    gossiper.exchange(communicator_, report_.phases);
+    gossiper.finish(sum, mixed_, report_.phases);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
+  }
+
   float gamma_;
   std::string remark_;
   AlgorithmOptions options_;
+  std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
-  Gossiper gossiper_;
-  std::uint64_t patience_;  // steps after which all have heard of a stop
-  double row_sum_;          // sum_j a_ij
+  std::vector<Gossiper> gossipers_;  // of each bucket
+  std::uint64_t patience_;           // steps after which all have heard of a stop
+  double row_sum_;                   // sum_j a_ij
   std::vector<float> x_;
   std::vector<float> known_;  // x^, the same wherever this rank is known
   std::vector<float> sum_;    // of a_ij x^_j
   std::vector<float> difference_;
   GossipNote note_;
+  // Of the step that is under way:
+  Worker* worker_ = nullptr;
+  Key key_;
+  double lr_ = 0;
+  StepReport report_;  // its phases are written by the communication thread until wait()
+  GossipNote mixed_;
+  BucketThread thread_;  // last: it ends before what its work uses
 };
 
 }  // namespace
@@ -114,14 +143,16 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
                                       std::span<const BucketPlan> buckets, Communicator& communicator) {
   ChocoOptions own;
   read_options(sentence, call, own);
-  Gossiper gossiper = make_gossiper(options, buckets, communicator, Contract::Input::delta);
-  if (!gossiper.topology().is_static()) {
+  std::vector<Gossiper> gossipers = make_gossipers(options, buckets, communicator, Contract::Input::delta);
+  const Topology& topology = gossipers.front().topology();
+  if (!topology.is_static()) {
     fail_at(sentence, call, call.position,
             fmt::format("neighbours know each other's models, and `{}` changes them from round to round; take "
                         "--topology ring, torus, complete or static_exponential",
-                        gossiper.topology().sentence()));
+                        topology.sentence()));
   }
-  const double delta = contraction_of(gossiper.contract());
+  double delta = 1;
+  for (const Gossiper& gossiper : gossipers) delta = std::min(delta, contraction_of(gossiper.contract()));
   if (delta == 0) {
     throw ConfigError(
         fmt::format("--codec {}: what it leaves out of a difference may be as large as that; choco wants "
@@ -133,7 +164,7 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
     own.gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
     remark = fmt::format("choco: gamma {:.3g}, as the codec is a contraction of {:.3g}", own.gamma, delta);
   }
-  return std::make_unique<Choco>(own.gamma, std::move(remark), options, std::move(gossiper), communicator);
+  return std::make_unique<Choco>(own.gamma, std::move(remark), options, buckets, std::move(gossipers), communicator);
 }
 
 std::string help_choco() { return help_options(ChocoOptions{}); }

@@ -54,7 +54,7 @@ class DPsgd final : public Algorithm {
     report.wait += lap.lap();
     gossiper_.finish(x_, note_, report.phases);
     report.phases.network += std::exchange(on_the_way_, {}).network;
-    worker.optimiser().apply(x_, worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
+    step_stretch(worker, x_, 0, input.lr);
     std::ranges::copy(x_, worker.parameters().begin());
     report.compute += lap.lap();
     report.stop = input.step >= note_.least;

@@ -33,19 +33,26 @@ Gossiper make_one(const AlgorithmOptions& options, Layout layout, const Communic
 }  // namespace
 
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator, Contract::Input input) {
-  return make_one(options, whole_layout(buckets), communicator, std::make_shared<Workers>(options.codec_threads), input,
-                  0);
+                       const Communicator& communicator) {
+  return make_one(options, whole_layout(buckets), communicator, std::make_shared<Workers>(options.codec_threads),
+                  Contract::Input::model, 0);
 }
 
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                     const Communicator& communicator) {
+                                     const Communicator& communicator, Contract::Input input) {
   const auto workers = std::make_shared<Workers>(options.codec_threads);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    gossipers.push_back(make_one(options, buckets[b].layout, communicator, workers, Contract::Input::model, b));
+    gossipers.push_back(make_one(options, buckets[b].layout, communicator, workers, input, b));
   }
   return gossipers;
+}
+
+void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers) {
+  for (std::size_t b = 0; b < gossipers.size(); ++b) {
+    ScopedState scoped(visitor, fmt::format("bucket {}", b));
+    gossipers[b].visit_state(scoped);
+  }
 }
 
 void divide(std::span<const float> x, double weight, std::span<float> quotient) {

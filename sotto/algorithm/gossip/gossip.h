@@ -13,10 +13,11 @@ namespace sotto {
 
 // For whole vectors, as the options say. ConfigError.
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator, Contract::Input input = Contract::Input::model);
+                       const Communicator& communicator);
 // One for each bucket.
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                     const Communicator& communicator);
+                                     const Communicator& communicator, Contract::Input input = Contract::Input::model);
+void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 // x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
 // x = the sum of all ranks' x over that of their weights, on every rank; weight = 1.

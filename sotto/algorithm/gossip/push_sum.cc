@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/algorithm/gossip/push_sum_overlap.h"
 #include "sotto/algorithm/gossip/pushed_model.h"
-#include "sotto/comm/comm_thread.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 
@@ -36,11 +36,7 @@ class PushSum final : public Algorithm {
         peers_(options, communicator.size()),
         patience_(peers_.spread(topology()) + 1),
         model_(buckets_.front().range.end),
-        calls_{.ready =
-                   [this](std::size_t bucket) {
-                     if (options_.overlap) post(bucket);
-                   }},
-        ready_at_(buckets_.size()) {}
+        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { mix(bucket); }) {}
 
   std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
@@ -52,8 +48,9 @@ class PushSum final : public Algorithm {
     Timer total, lap;
     report_ = {};
     worker_ = &worker;
-    input_ = input;
-    posted_ = 0;
+    lr_ = input.lr;
+    key_ = key_of(options_, communicator_, input);
+    key_.step = static_cast<std::uint32_t>(rounds_);
     model_.begin(worker);
     worker.optimiser().begin_step(input.step);
     communicator_.at_step(input.step);
@@ -61,12 +58,11 @@ class PushSum final : public Algorithm {
       for (Gossiper& gossiper : gossipers_) gossiper.follow(*topology);
     }
     if (input.stop) model_.note.least = std::min(model_.note.least, input.step + patience_);
-    report_.loss = compute_beside(thread_, worker, input.step, calls_);
-    while (posted_ < buckets_.size()) post(posted_);
+    report_.loss = thread_.compute(worker, input.step);
     report_.compute = lap.lap();
     thread_.wait();
     report_.wait = lap.lap();
-    report_.queue /= static_cast<double>(buckets_.size());
+    report_.queue = thread_.queue();
     model_.note = mixed_;
     ++rounds_;
     model_.show(worker);
@@ -79,7 +75,7 @@ class PushSum final : public Algorithm {
   void agree(Worker& worker) override { model_.agree(worker, communicator_); }
 
   void visit_state(StateVisitor& visitor) override {
-    for (Gossiper& gossiper : gossipers_) gossiper.visit_state(visitor);
+    visit_gossipers(visitor, gossipers_);
     model_.visit_state(visitor);
     visitor.visit("push_sum.rounds", rounds_);
   }
@@ -87,24 +83,12 @@ class PushSum final : public Algorithm {
  private:
   const Topology& topology() const { return gossipers_.front().topology(); }
 
-  // REQUIRES: buckets come in index order, the same on every rank.
-  void post(std::size_t index) {
-    ready_at_[index] = Clock::now();
-    thread_.post([this, index] { mix(index); });
-    posted_ = index + 1;
-  }
-
   void mix(std::size_t index) {
-    report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
     const Range range = buckets_[index].range;
     const std::span<float> x = model_.x().subspan(range.begin, range.size());
-    Optimiser& optimiser = worker_->optimiser();
-    const auto gradient = worker_->gradient().subspan(range.begin, range.size());
-    optimiser.apply(x, optimiser.outgoing(gradient, range.begin), range.begin, input_.lr);
-    Key key = key_of(options_, communicator_, input_);
-    key.step = static_cast<std::uint32_t>(rounds_);
+    step_stretch(*worker_, x, range.begin, lr_);
     mixed_ = model_.note;  // the same of each bucket
-    gossipers_[index].mix(x, mixed_, key, communicator_, report_.phases);
+    gossipers_[index].mix(x, mixed_, key_, communicator_, report_.phases);
   }
 
   AlgorithmOptions options_;
@@ -115,15 +99,13 @@ class PushSum final : public Algorithm {
   std::uint64_t patience_;  // steps after which all have heard of a stop
   PushedModel model_;
   std::uint64_t rounds_ = 0;
-  BucketCalls calls_;
-  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   // Of the step that is under way:
   Worker* worker_ = nullptr;
-  StepInput input_;
-  StepReport report_;  // phases and queue are written by the communication thread until wait()
+  Key key_;
+  double lr_ = 0;
+  StepReport report_;  // its phases are written by the communication thread until wait()
   GossipNote mixed_;
-  std::size_t posted_ = 0;
-  CommThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it ends before what its work uses
 };
 
 }  // namespace

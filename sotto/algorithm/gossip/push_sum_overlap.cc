@@ -41,7 +41,7 @@ class PushSumOverlap final : public Algorithm {
     model_.begin(worker);
     worker.optimiser().begin_step(input.step);
     report.loss = compute_beside(thread_, worker, input.step);
-    worker.optimiser().apply(model_.x(), worker.optimiser().outgoing(worker.gradient(), 0), 0, input.lr);
+    step_stretch(worker, model_.x(), 0, input.lr);
     if (input.stop) model_.note.least = std::min(model_.note.least, input.step + patience_);
     report.compute = lap.lap();
     if (on_its_way_ && input.step >= due_) collect(report.phases);

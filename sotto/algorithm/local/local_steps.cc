@@ -141,9 +141,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
 // This rank's own step.
 void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
   const Range range = buckets_[bucket].range;
-  Optimiser& optimiser = worker.optimiser();
-  const auto offered = optimiser.outgoing(worker.gradient().subspan(range.begin, range.size()), range.begin);
-  optimiser.apply(worker.parameters().subspan(range.begin, range.size()), offered, range.begin, lr);
+  step_stretch(worker, worker.parameters().subspan(range.begin, range.size()), range.begin, lr);
 }
 
 void LocalSteps::offer(Worker& worker, std::size_t bucket) {
