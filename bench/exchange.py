@@ -52,8 +52,15 @@ OVERLAPPED = {  # by what each exchanges: name and flags
                    "all_reduce, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["all_reduce"]]},
     "scatter_reduce, qsgd(4)": {"scatter_reduce, qsgd(4)": EXCHANGES["scatter_reduce, qsgd(4)"],
                                 "the same, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["scatter_reduce, qsgd(4)"]]},
-    "push_sum": {"push_sum(overlap=true)": ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]},
+    "push_sum": {"push_sum": EXCHANGES["push_sum"],
+                 "push_sum(overlap=true)": ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]},
 }  # fmt: skip
+SLOWED = {  # of `slow`
+    "all_reduce": EXCHANGES["all_reduce"],
+    "push_sum": EXCHANGES["push_sum"],
+    "parameter_server, asynchronous": ["--algorithm", "parameter_server(mode=async)"],
+    "ad_psgd": ["--algorithm", "ad_psgd", "--topology", "bipartite_exponential"],
+}
 
 
 def measure(program, ranks, link, model, steps, *flags, emulated=False):
@@ -187,20 +194,19 @@ def order(arguments):
     head("link, model, ranks", "computing, ms", "all-reduce, ms", "SGP, ms", "OSGP, ms")
     for link, model, ranks in cells(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
-        times = [slowest(measure(arguments.program, ranks, link, model, 10, "--compute-ms", alone * 1e3, *flags))
+        times = [slowest(measure(arguments.program, ranks, link, model, steps_for(model, link), "--compute-ms", alone * 1e3, *flags))
                  for flags in (EXCHANGES["all_reduce"], EXCHANGES["push_sum"],
                                ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"])]  # fmt: skip
         print_row(f"{link}, {model}, {ranks}", f"{alone * 1e3:.0f}", *(f"{time * 1e3:.0f}" for time in times))
 
 
 def slow(arguments):
-    contenders = {"all-reduce": EXCHANGES["all_reduce"], "push_sum": EXCHANGES["push_sum"],
-                  "parameter_server, asynchronous": ["--algorithm", "parameter_server(mode=async)"],
-                  "ad_psgd": ["--algorithm", "ad_psgd", "--topology", "bipartite_exponential"]}  # fmt: skip
     head("link, model, ranks", "algorithm", "alone, ms a step", "beside a slow rank, ms", "of the steps kept")
     for link, model, ranks in cells(arguments):
         alone = slowest(measure(arguments.program, ranks, link, model, 5, *EXCHANGES["all_reduce"]))
-        for name, flags in contenders.items():
+        for name, flags in SLOWED.items():
+            if arguments.only and name not in arguments.only:
+                continue
             both = [statistics.mean(line["own_seconds"] for line in measure(
                         arguments.program, ranks, link, model, 5 + steps_for(model, link), "--compute-ms", alone * 1e3, *flags, *more)
                         if line["rank"] != 1) for more in ([], ["--slow-rank", "1", "--slow", "3"])]  # fmt: skip
@@ -231,7 +237,9 @@ def main():
     parser.add_argument("--link", action="append", choices=RATES)
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--ranks", action="append", type=int)
-    parser.add_argument("--only", action="append", choices=EXCHANGES, metavar="EXCHANGE", help=f"of {', '.join(EXCHANGES).replace('%', '%%')}")
+    only = [*EXCHANGES, *(name for name in SLOWED if name not in EXCHANGES)]
+    parser.add_argument("--only", action="append", choices=only, metavar="EXCHANGE",
+                        help=f"of `exchange` and `slow`; of {', '.join(only).replace('%', '%%')}")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=3, help="of `emulated`, of which the medians count")
     arguments = parser.parse_args()
     for name in arguments.table or TABLES:

@@ -69,8 +69,9 @@ class GossipDataParallel(torch.nn.Module):
         super().__init__()
         self._steps = Steps(
             "sotto.GossipDataParallel", self, module, optimizer, algorithm, on_graphs=True, codec=codec, topology=topology,
-            peers_per_step=peers_per_step, mixing=mixing, process_group=process_group, seed=seed, threads=threads,
-            timeout=timeout)
+            peers_per_step=peers_per_step, mixing=mixing, process_group=process_group, seed=seed,
+            bucket_mb=2048,  # nothing is computed beside an exchange that bucket by bucket would hide behind
+            threads=threads, timeout=timeout)
         self.module = module
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:

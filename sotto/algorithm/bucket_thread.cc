@@ -6,9 +6,9 @@
 
 namespace sotto {
 
-BucketThread::BucketThread(std::size_t buckets, bool overlap, std::function<void(std::size_t bucket)> handle)
-    : handle_(std::move(handle)), ready_at_(buckets) {
-  if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };
+BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange)
+    : prepare_(std::move(prepare)), exchange_(std::move(exchange)), ready_at_(buckets) {
+  if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // they come in order
 }
 
 double BucketThread::compute(Worker& worker, std::uint64_t step) {
@@ -21,10 +21,11 @@ double BucketThread::compute(Worker& worker, std::uint64_t step) {
 
 void BucketThread::post_next() {
   const std::size_t bucket = posted_++;
+  prepare_(bucket);
   ready_at_[bucket] = Clock::now();
   thread_.post([this, bucket] {
     waited_ += std::chrono::duration<double>(Clock::now() - ready_at_[bucket]).count();
-    handle_(bucket);
+    exchange_(bucket);
   });
 }
 

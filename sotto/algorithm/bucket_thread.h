@@ -12,12 +12,14 @@
 
 namespace sotto {
 
-// A rank's communication thread, on which the buckets of each step are handled one after the other, in the order of
+// A rank's communication thread, on which the buckets of each step are exchanged one after the other, in the order of
 // their index: the same on every rank.
 class BucketThread {
  public:
-  // handle(bucket), on that thread: beside backward, from when it is ready; without `overlap` behind it.
-  BucketThread(std::size_t buckets, bool overlap, std::function<void(std::size_t bucket)> handle);
+  using Work = std::function<void(std::size_t bucket)>;
+  // When a bucket is ready, prepare(bucket) on the thread that computes, and then exchange(bucket) on this one, beside
+  // backward; without `overlap` both behind it.
+  BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;
 
@@ -25,7 +27,7 @@ class BucketThread {
   void post(std::function<void()> work) { thread_.post(std::move(work)); }
   // The gradient of this step, whose loss it returns; buckets may be on their way behind it.
   double compute(Worker& worker, std::uint64_t step);
-  // Until all are handled. Throws what handling them threw.
+  // Until all are exchanged. Throws what an exchange threw.
   void wait() { thread_.wait(); }
   // Seconds for which a bucket of this step that was ready waited for those before it, on average. REQUIRES wait().
   double queue() const { return waited_ / static_cast<double>(std::max<std::size_t>(1, ready_at_.size())); }
@@ -33,7 +35,7 @@ class BucketThread {
  private:
   void post_next();
 
-  std::function<void(std::size_t)> handle_;
+  Work prepare_, exchange_;
   BucketCalls calls_;
   std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
   std::size_t posted_ = 0;

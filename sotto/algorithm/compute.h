@@ -13,8 +13,8 @@ Key key_of(const AlgorithmOptions& options, const Communicator& communicator, co
 // What the optimiser offers of this bucket takes the gradient's place. Once a step and bucket, when it is finished.
 void offer_in_place(Worker& worker, const BucketPlan& bucket);
 
-// x, a stretch of a vector of this rank's own that begins there, takes the optimiser's step by what is offered of this
-// rank's gradient. Once a step and stretch, when that is finished.
+// x, a stretch of a vector of this rank's own that begins at `begin`, takes the optimiser's step by what is offered of
+// this rank's gradient. Once a step and stretch, when that is finished.
 void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr);
 
 // Computes the gradient of a step, and returns its loss, while the thread goes on with what is on its way. When that

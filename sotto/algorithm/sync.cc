@@ -1,8 +1,5 @@
 #include "sotto/algorithm/sync.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/sync_by_need.h"
@@ -28,7 +25,10 @@ class Sync final : public Algorithm {
         communicator_(communicator),
         aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
-        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { average(bucket); }) {}
+        thread_(
+            buckets_.size(), options.overlap,
+            [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
+            [this](std::size_t bucket) { average(bucket); }) {}
 
   std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_.name(); }
@@ -66,7 +66,6 @@ class Sync final : public Algorithm {
  private:
   void average(std::size_t index) {
     const BucketPlan& plan = buckets_[index];
-    offer_in_place(*worker_, plan);
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, communicator_, report_.phases);

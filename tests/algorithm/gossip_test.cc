@@ -135,23 +135,25 @@ TEST_P(Graphs, DoTheSameHoweverItIsCut) {
                          {"push_sum", "star", "uniform", "bf16"},
                          {"choco", "ring"},
                          {"choco", "static_exponential", "uniform", "sign(block=16)"}}) {
-    const auto train = [&](bool overlap, std::size_t bucket_bytes) {
-      std::vector<std::vector<float>> ends(static_cast<std::size_t>(GetParam()));
-      run_threads(GetParam(), 20s, [&](Communicator& communicator) {
-        Perceptron worker(communicator.rank(), "sgd(momentum=0.9)", bucket_bytes);
-        AlgorithmOptions options = job.options();
-        options.overlap = overlap;
-        const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
-        for (std::uint64_t step = 0; step < 8; ++step) algorithm->step(worker, {step, 0.05, false});
-        const auto found = worker.parameters();
-        ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
-      });
-      return ends;
-    };
-    const auto wanted = train(false, 1U << 20U);
-    EXPECT_EQ(train(true, 1U << 20U), wanted) << job.algorithm << ", " << job.codec;
-    EXPECT_EQ(train(true, 1024), wanted) << job.algorithm << ", " << job.codec;
-    EXPECT_EQ(train(false, 1024), wanted) << job.algorithm << ", " << job.codec;
+    for (const char* optimiser : {"sgd(momentum=0.9)", "adam", "signum"}) {
+      const auto run = [&](bool overlap, std::size_t bucket_bytes) {
+        std::vector<std::vector<float>> ends(static_cast<std::size_t>(GetParam()));
+        run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+          Perceptron worker(communicator.rank(), optimiser, bucket_bytes);
+          AlgorithmOptions options = job.options();
+          options.overlap = overlap;
+          const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+          for (std::uint64_t step = 0; step < 8; ++step) algorithm->step(worker, {step, 0.05, false});
+          const auto found = worker.parameters();
+          ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
+        });
+        return ends;
+      };
+      const auto wanted = run(false, 1U << 20U);
+      EXPECT_EQ(run(true, 1U << 20U), wanted) << job.algorithm << ", " << job.codec << ", " << optimiser;
+      EXPECT_EQ(run(true, 1024), wanted) << job.algorithm << ", " << job.codec << ", " << optimiser;
+      EXPECT_EQ(run(false, 1024), wanted) << job.algorithm << ", " << job.codec << ", " << optimiser;
+    }
   }
 }
 
@@ -207,28 +209,52 @@ TEST(Graphs, ResumeToTheSameBits) {
                          {"d_psgd", "ring"},
                          {"choco", "ring", "uniform", "topk(0.05) | qsgd(bits=4)"},
                          {"choco", "star", "uniform", "svd | topk(0.5)"}}) {
-    run_threads(3, 20s, [&](Communicator& communicator) {
-      const auto clone = communicator.clone();
-      Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
-      const AlgorithmOptions options = job.options();
-      const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
-      const auto again = make_algorithm("test", job.algorithm, options, other.buckets(), *clone);
-      for (std::uint64_t step = 0; step < 20; ++step) {
-        if (step == 11) {
-          algorithm->rest();
-          std::ranges::copy(worker.parameters(), other.parameters().begin());
-          again->enter(step);
-          test::hand_over(*algorithm, *again);
-          test::hand_over(worker.optimiser(), other.optimiser());
+    for (const std::uint64_t resumed : {0U, 11U}) {
+      run_threads(3, 20s, [&](Communicator& communicator) {
+        const auto clone = communicator.clone();
+        Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
+        const AlgorithmOptions options = job.options();
+        const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+        const auto again = make_algorithm("test", job.algorithm, options, other.buckets(), *clone);
+        for (std::uint64_t step = 0; step < 20; ++step) {
+          if (step == resumed) {
+            algorithm->rest();
+            std::ranges::copy(worker.parameters(), other.parameters().begin());
+            again->enter(step);
+            test::hand_over(*algorithm, *again);
+            test::hand_over(worker.optimiser(), other.optimiser());
+          }
+          algorithm->step(worker, {step, 0.02, false});
+          if (step < resumed) continue;
+          again->step(other, {step, 0.02, false});
+          ASSERT_EQ(
+              0, std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
+              << job.algorithm << ", " << step;
         }
-        algorithm->step(worker, {step, 0.02, false});
-        if (step < 11) continue;
-        again->step(other, {step, 0.02, false});
-        ASSERT_EQ(0,
-                  std::memcmp(other.parameters().data(), worker.parameters().data(), worker.parameters().size_bytes()))
-            << job.algorithm << ", " << step;
-      }
-    });
+      });
+    }
+  }
+}
+
+// Before anything has left, and when buckets are on their way.
+TEST(Graphs, ReportTheErrorOfTheWorker) {
+  for (const Job& job : {Job{"push_sum", "exponential"},
+                         {"push_sum(overlap=true)", "exponential"},
+                         {"d_psgd", "ring"},
+                         {"choco", "ring"}}) {
+    for (const std::uint64_t failing : {0U, 2U}) {
+      const auto body = [&](Communicator& communicator) {
+        Quadratic worker(communicator.rank());
+        worker.fails_at = failing;
+        const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+        for (std::uint64_t step = 0; step <= failing; ++step) {
+          worker.fails = step == failing && communicator.rank() == 1;
+          algorithm->step(worker, {step, 0.1, false});
+        }
+        algorithm->rest();
+      };
+      EXPECT_THROW(run_threads(2, 20s, body), NumericError) << job.algorithm << ", " << failing;
+    }
   }
 }
 

@@ -94,6 +94,7 @@ TEST_P(Orders, ReportTheErrorOfTheWorker) {
   for (const std::uint64_t failing : {0U, 2U}) {
     const auto body = [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
+      worker.fails_at = failing;  // the last bucket, when others are on their way
       const auto sync = make_algorithm("test", GetParam(), {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step <= failing; ++step) {
         worker.fails = step == failing && communicator.rank() == 1;

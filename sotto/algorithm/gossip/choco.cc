@@ -41,7 +41,9 @@ class Choco final : public Algorithm {
         gossipers_(std::move(gossipers)),
         patience_(topology().spread()),
         row_sum_(gossipers_.front().received_share()),
-        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { mix(bucket); }) {}
+        thread_(
+            buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
+            [this](std::size_t bucket) { mix(bucket); }) {}
 
   std::string_view name() const override { return "choco"; }
   std::string_view aggregator() const override { return "gossip"; }
@@ -87,7 +89,6 @@ class Choco final : public Algorithm {
     visit_vector(visitor, "choco.known", known_);
     visit_vector(visitor, "choco.sum", sum_);
     visit_weight(visitor, "choco.weight", note_.weight);
-    difference_.resize(x_.size());
   }
 
  private:
@@ -96,20 +97,25 @@ class Choco final : public Algorithm {
     x_.assign(x.begin(), x.end());
     known_ = sum_ = x_;
     for (float& value : sum_) value *= static_cast<float>(row_sum_);
-    difference_.resize(x_.size());
   }
 
   const Topology& topology() const { return gossipers_.front().topology(); }
 
+  // This rank's own step.
+  void advance(std::size_t index) {
+    const Range range = buckets_[index].range;
+    step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_);
+  }
+
   void mix(std::size_t index) {
     const Range range = buckets_[index].range;
     const auto of = [&](std::span<float> all) { return all.subspan(range.begin, range.size()); };
-    const std::span<float> x = of(x_), known = of(known_), sum = of(sum_), difference = of(difference_);
-    step_stretch(*worker_, x, range.begin, lr_);
-    std::ranges::transform(x, known, difference.begin(), std::minus<>());
+    const std::span<float> x = of(x_), known = of(known_), sum = of(sum_);
+    difference_.resize(range.size());
+    std::ranges::transform(x, known, difference_.begin(), std::minus<>());
     mixed_ = note_;  // the same of each bucket
     Gossiper& gossiper = gossipers_[index];
-    gossiper.begin_difference(difference, known, sum, mixed_, key_, report_.phases);
+    gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.phases);
     gossiper.exchange(communicator_, report_.phases);
     gossiper.finish(sum, mixed_, report_.phases);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
@@ -124,9 +130,9 @@ class Choco final : public Algorithm {
   std::uint64_t patience_;           // steps after which all have heard of a stop
   double row_sum_;                   // sum_j a_ij
   std::vector<float> x_;
-  std::vector<float> known_;  // x^, the same wherever this rank is known
-  std::vector<float> sum_;    // of a_ij x^_j
-  std::vector<float> difference_;
+  std::vector<float> known_;       // x^, the same wherever this rank is known
+  std::vector<float> sum_;         // of a_ij x^_j
+  std::vector<float> difference_;  // of the bucket at hand
   GossipNote note_;
   // Of the step that is under way:
   Worker* worker_ = nullptr;

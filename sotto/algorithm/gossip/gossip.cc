@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
@@ -12,7 +13,6 @@
 #include "sotto/topology/table.h"
 
 namespace sotto {
-
 namespace {
 
 Gossiper make_one(const AlgorithmOptions& options, Layout layout, const Communicator& communicator,

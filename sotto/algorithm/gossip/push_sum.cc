@@ -1,11 +1,11 @@
 #include "sotto/algorithm/gossip/push_sum.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/gossip/changing_peers.h"
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/algorithm/gossip/push_sum_overlap.h"
 #include "sotto/algorithm/gossip/pushed_model.h"
@@ -36,7 +36,9 @@ class PushSum final : public Algorithm {
         peers_(options, communicator.size()),
         patience_(peers_.spread(topology()) + 1),
         model_(buckets_.front().range.end),
-        thread_(buckets_.size(), options.overlap, [this](std::size_t bucket) { mix(bucket); }) {}
+        thread_(
+            buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
+            [this](std::size_t bucket) { mix(bucket); }) {}
 
   std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
@@ -57,17 +59,17 @@ class PushSum final : public Algorithm {
     if (const auto topology = peers_.begun(input.step)) {
       for (Gossiper& gossiper : gossipers_) gossiper.follow(*topology);
     }
-    if (input.stop) model_.note.least = std::min(model_.note.least, input.step + patience_);
+    if (input.stop) model_.note().least = std::min(model_.note().least, input.step + patience_);
     report_.loss = thread_.compute(worker, input.step);
     report_.compute = lap.lap();
     thread_.wait();
     report_.wait = lap.lap();
     report_.queue = thread_.queue();
-    model_.note = mixed_;
+    model_.note() = mixed_;
     ++rounds_;
     model_.show(worker);
     report_.compute += lap.lap();
-    report_.stop = input.step >= model_.note.least;
+    report_.stop = input.step >= model_.note().least;
     report_.seconds = total.seconds();
     return report_;
   }
@@ -83,12 +85,17 @@ class PushSum final : public Algorithm {
  private:
   const Topology& topology() const { return gossipers_.front().topology(); }
 
-  void mix(std::size_t index) {
+  std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }
+
+  // This rank's own step.
+  void advance(std::size_t index) {
     const Range range = buckets_[index].range;
-    const std::span<float> x = model_.x().subspan(range.begin, range.size());
-    step_stretch(*worker_, x, range.begin, lr_);
-    mixed_ = model_.note;  // the same of each bucket
-    gossipers_[index].mix(x, mixed_, key_, communicator_, report_.phases);
+    step_stretch(*worker_, x_of(range), range.begin, lr_);
+  }
+
+  void mix(std::size_t index) {
+    mixed_ = model_.note();  // the same of each bucket
+    gossipers_[index].mix(x_of(buckets_[index].range), mixed_, key_, communicator_, report_.phases);
   }
 
   AlgorithmOptions options_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/gossip/changing_peers.h"
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/algorithm/gossip/pushed_model.h"
 #include "sotto/comm/comm_thread.h"
@@ -42,14 +43,14 @@ class PushSumOverlap final : public Algorithm {
     worker.optimiser().begin_step(input.step);
     report.loss = compute_beside(thread_, worker, input.step);
     step_stretch(worker, model_.x(), 0, input.lr);
-    if (input.stop) model_.note.least = std::min(model_.note.least, input.step + patience_);
+    if (input.stop) model_.note().least = std::min(model_.note().least, input.step + patience_);
     report.compute = lap.lap();
     if (on_its_way_ && input.step >= due_) collect(report.phases);
     if (!on_its_way_) send(input, report.phases);
     report.wait = lap.lap();
     model_.show(worker);
     report.compute += lap.lap();
-    report.stop = input.step >= model_.note.least;
+    report.stop = input.step >= model_.note().least;
     report.seconds = total.seconds();
     return report;
   }
@@ -81,7 +82,7 @@ class PushSumOverlap final : public Algorithm {
     if (auto topology = peers_.begun(input.step)) gossiper_.follow(std::move(*topology));
     Key key = key_of(options_, communicator_, input);
     key.step = static_cast<std::uint32_t>(rounds_++);
-    gossiper_.begin(model_.x(), model_.note, key, phases);
+    gossiper_.begin(model_.x(), model_.note(), key, phases);
     due_ = input.step + synch_freq_;
     communicator_.at_step(input.step);
     on_its_way_ = true;
@@ -99,8 +100,8 @@ class PushSumOverlap final : public Algorithm {
     if (!has_arrived_) thread_.wait();
     arrive();
     std::ranges::transform(model_.x(), arriving_, model_.x().begin(), std::plus<>());
-    model_.note.weight += arriving_note_.weight;
-    model_.note.least = std::min(model_.note.least, arriving_note_.least);
+    model_.note().weight += arriving_note_.weight;
+    model_.note().least = std::min(model_.note().least, arriving_note_.least);
     const Phases spent = std::exchange(on_the_way_, {});
     phases.network += spent.network;
     phases.decode += spent.decode;

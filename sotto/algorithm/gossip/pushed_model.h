@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -16,7 +15,7 @@ class PushedModel {
   explicit PushedModel(std::size_t size) : size_(size) {}
 
   std::span<float> x() { return x_; }
-  GossipNote note;  // with w
+  GossipNote& note() { return note_; }  // with w
 
   // Before a step: at first x is what the worker has, and behind that the worker has z.
   void begin(Worker& worker);
@@ -30,22 +29,8 @@ class PushedModel {
  private:
   std::size_t size_;
   std::vector<float> x_;
+  GossipNote note_;
   bool shown_ = false;
-};
-
-// Where peers change on the way, as `topologies` of the options say.
-class ChangingPeers {
- public:
-  ChangingPeers(const AlgorithmOptions& options, int ranks);
-  // The topology that begins with this step, if another one does than what the last call found.
-  std::optional<Topology> begun(std::uint64_t step);
-  // Rounds after which every rank has heard of every other one, with that topology or any of these.
-  std::uint64_t spread(const Topology& first) const;
-
- private:
-  std::vector<TopologyPhase> phases_;
-  int ranks_;
-  std::size_t phases_begun_ = 0;
 };
 
 }  // namespace sotto
