@@ -172,6 +172,38 @@ TEST_P(Local, SlowmoAndDilocoFollowTheirEquations) {
   }
 }
 
+TEST(Diloco, TakesLessMomentumWhereAMemorySendsMostLater) {
+  const auto run = [](const char* algorithm, const char* codec, std::string& remark) {
+    std::vector<Path> paths(2);
+    run_threads(2, 20s, [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      const AlgorithmOptions options{.codec = codec};
+      const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step < 12; ++step) {
+        made->step(worker, {step, rate, false});
+        paths[static_cast<std::size_t>(communicator.rank())].emplace_back(worker.parameters().begin(),
+                                                                          worker.parameters().end());
+      }
+      made->rest();
+      if (communicator.rank() == 0) remark = made->remark();
+    });
+    return paths;
+  };
+  for (const char* codec : {"none", "topk(0.1)", "ef | int8"}) {
+    std::string remark;
+    const auto wanted = run("diloco(h=2, momentum=0.9)", codec, remark);
+    EXPECT_EQ(run("diloco(h=2)", codec, remark), wanted) << codec;
+    EXPECT_EQ(remark.find("outer momentum"), std::string::npos) << remark;
+  }
+  for (const char* codec : {"ef | topk(0.1)", "ef | sampled_topk(0.1) | int8", "power(1)"}) {
+    std::string remark;
+    const auto wanted = run("diloco(h=2, momentum=0.5)", codec, remark);
+    EXPECT_EQ(remark.find("outer momentum"), std::string::npos) << remark;
+    EXPECT_EQ(run("diloco(h=2)", codec, remark), wanted) << codec;
+    EXPECT_NE(remark.find("diloco: outer momentum 0.5, as"), std::string::npos) << remark;
+  }
+}
+
 TEST_P(Local, BuffersAreKeptForgottenOrAveraged) {
   const int ranks = GetParam();
   for (const std::string buffers : {"keep", "reset", "average"}) {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "sotto/algorithm/local/local_steps.h"
+#include "sotto/codec/contract.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -10,6 +13,7 @@ namespace {
 
 constexpr Bounds steps_between{1, 1e6};
 constexpr Bounds momenta{0, 1, false, true};
+constexpr double by_memory = -1;  // of DilocoOptions::momentum
 
 struct LocalOptions {
   std::int64_t h = 8;
@@ -37,14 +41,16 @@ struct SlowmoOptions {
 struct DilocoOptions {
   std::int64_t h = 100;
   double lr = 0.7;
-  double momentum = 0.9;
+  double momentum = by_memory;
   std::int64_t shards = 1;
   std::int64_t overlap = 0;
   double alpha = 0.5;
   void visit(OptionVisitor& v) {
     v.option("h", h, "steps of each rank's own between two exchanges of a bucket", steps_between);
     v.option("lr", lr, "of the outer step; 1 goes to the mean of the models", Bounds::positive());
-    v.option("momentum", momentum, "Nesterov's, of the outer step", momenta);
+    v.option("momentum", momentum,
+             "Nesterov's, of the outer step; -1: 0.9, and 0.5 where a memory sends most of it later",
+             {by_memory, 1, false, true});
     v.option("shards", shards, "groups of buckets that are exchanged in turn", {1, 65535});
     v.option("overlap", overlap, "steps during which an exchange is on its way, below h", {0, 1e6});
     v.option("alpha", alpha, "with overlap: the share of a rank's own model that stays", {0, 1, false, true});
@@ -52,6 +58,21 @@ struct DilocoOptions {
 };
 
 std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(option); }
+
+// Whether a memory may have to send more than half of a difference later. That comes with the next ones, and a large
+// momentum on top of it goes too far.
+bool sends_late(const AlgorithmOptions& options, std::span<const BucketPlan> buckets) {
+  for (const Phase& phase : options.all_phases()) {
+    const Method method = read_method("--codec", phase.method);
+    if (method.by_itself) return true;  // power, which has a memory of its own
+    if (method.memory.empty()) continue;
+    const auto codec = make_codec("--codec", method.codec);
+    for (const BucketPlan& bucket : buckets) {
+      if (contraction_of(codec->contract(bucket.layout)) < 0.5) return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -88,12 +109,21 @@ std::unique_ptr<Algorithm> make_diloco(const Sentence& sentence, const Call& cal
   if (own.overlap == 0 && own.alpha != DilocoOptions{}.alpha) {
     fail_at(sentence, call, call.position, "alpha is of overlap above 0: without, the model is replaced");
   }
+  std::string remark;
+  if (own.momentum == by_memory) {
+    const bool late = sends_late(options, buckets);
+    own.momentum = late ? 0.5 : 0.9;
+    if (late) remark = "diloco: outer momentum 0.5, as a memory sends most of a difference later";
+  } else if (own.momentum < 0) {
+    fail_at(sentence, call, call.position, "momentum must be in [0, 1), or -1");
+  }
   const LocalPlan plan{.name = "diloco",
                        .h = whole(own.h),
                        .shards = static_cast<std::size_t>(own.shards),
                        .overlap = whole(own.overlap),
                        .alpha = own.alpha,
-                       .outer = {.lr = own.lr, .momentum = own.momentum, .nesterov = own.momentum > 0}};
+                       .outer = {.lr = own.lr, .momentum = own.momentum, .nesterov = own.momentum > 0},
+                       .remark = std::move(remark)};
   return std::make_unique<LocalSteps>(plan, options, buckets, communicator);
 }
 

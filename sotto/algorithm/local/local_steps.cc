@@ -208,7 +208,10 @@ void LocalSteps::wait() {
 
 void LocalSteps::note() {
   aggregator_name_ = aggregator_.name();
-  remark_ = aggregator_.remark();
+  remark_ = plan_.remark;
+  if (const std::string of_aggregator = aggregator_.remark(); !of_aggregator.empty()) {
+    remark_ += (remark_.empty() ? "" : "; ") + of_aggregator;
+  }
 }
 
 void LocalSteps::enter(std::uint64_t step) {

@@ -25,6 +25,7 @@ struct LocalPlan {
   double alpha = 0;           // share of a rank's own parameters that then stays
   OuterOptions outer;
   Buffers buffers = Buffers::keep;
+  std::string remark{};  // on what was chosen for it
 };
 
 // Ranks take steps of their own, and exchange how far they went, delta = start - x, now and then, through the
