@@ -106,6 +106,7 @@ class Trainer {
     TrainResult result;
     result.train_dir = folder.path().string();
     std::uint64_t step = folder.start_step();
+    counted_ = traffic();
     for (bool stop = false; step < plan_.steps && !stop; ++step) stop = train_step(step);
     result.steps = step;
     algorithm_->rest();
@@ -149,7 +150,6 @@ class Trainer {
 
   // Returns whether training ends here.
   bool train_step(std::uint64_t step) {
-    const Traffic before = traffic();
     StepRow row;
     row.step = step;
     row.epoch = epochs_at(step);
@@ -160,15 +160,18 @@ class Trainer {
     const std::uint64_t done = step + 1;
     const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
     const bool evaluates = options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch;
-    if (row.report.stop || done == plan_.steps || evaluates || averages_batch_norm_ ||
-        due(done, options_.check_replicas) || due(done, options_.checkpoint_every)) {
-      algorithm_->complete(row.report);  // others are about to use the communicator, and rows tell what a step needed
+    const bool completes = row.report.stop || done == plan_.steps || evaluates || averages_batch_norm_ ||
+                           due(done, options_.check_replicas) || due(done, options_.checkpoint_every);
+    if (completes) {  // others are about to use the communicator, and rows tell what a step needed
+      algorithm_->complete(row.report);
+      algorithm_->rest();
     }
     if (averages_batch_norm_) average_batch_norm(row.report);
     row.data_seconds = replica_.data_seconds();
-    const Traffic after = traffic();
-    row.bytes_sent = after.bytes_sent - before.bytes_sent;
-    row.bytes_received = after.bytes_received - before.bytes_received;
+    const Traffic now = traffic();
+    row.bytes_sent = now.bytes_sent - counted_.bytes_sent;
+    row.bytes_received = now.bytes_received - counted_.bytes_received;
+    counted_ = now;
     recorder_->add(row);
     if (captured) capture_.write(step, model_->layout());
     announce_phase(step);
@@ -182,6 +185,7 @@ class Trainer {
     show(row, done);
     if (evaluates) evaluate(done);
     if (due(done, options_.checkpoint_every)) save(done);
+    if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
     return row.report.stop;
   }
 
@@ -321,6 +325,7 @@ class Trainer {
 
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
+  Traffic counted_;     // that is in rows, or in none of them
   std::string remark_;  // what was chosen, once it was said
   std::uint64_t evaluated_ = 0;
   TestResult tested_;
