@@ -84,8 +84,8 @@ class DiLoCo(_LocalSteps):
 
     The published inner optimizer is AdamW; the outer one is SGD with Nesterov's momentum (Douillard et al., 2023).
 
-    outer_momentum: Nesterov's. None: 0.9, as published, and 0.5 where `ef` sends most of a difference later, as in
-        front of topk(0.01): with 0.9 on top of that the outer step goes too far.
+    outer_momentum: Nesterov's. None: 0.9, as published, and 0.5 with power and where `ef` may send most of a difference
+        later, as in front of topk(0.01): with 0.9 on top of that the outer step goes too far.
     shards: groups of parameters that are exchanged in turn, each once in `every` steps. A shard is a group of buckets, so
         there must be as many: bucket_mb says how fine they are.
     overlap: steps during which an exchange is on its way, below `every`; what it brings is applied behind them, and

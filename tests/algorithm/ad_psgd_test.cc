@@ -30,43 +30,27 @@ AlgorithmOptions options_on(const char* topology, const char* codec = "none", bo
   return options;
 }
 
-// Runs `before` in front of each gradient, with the number of the step.
+// Runs `before` in front of each gradient, with the number of the step, and `after` behind it.
 class Hooked final : public Worker {
  public:
-  Hooked(Worker& inner, std::function<void(std::uint64_t)> before) : inner_(inner), before_(std::move(before)) {}
+  Hooked(
+      Worker& inner, std::function<void(std::uint64_t)> before, std::function<void()> after = [] {})
+      : inner_(inner), before_(std::move(before)), after_(std::move(after)) {}
   std::span<float> parameters() override { return inner_.parameters(); }
   std::span<float> gradient() override { return inner_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
   Optimiser& optimiser() override { return inner_.optimiser(); }
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     before_(step);
-    return inner_.compute_gradient(step, calls);
+    const double loss = inner_.compute_gradient(step, calls);
+    after_();
+    return loss;
   }
 
  private:
   Worker& inner_;
   std::function<void(std::uint64_t)> before_;
-};
-
-// Adds a constant to each gradient, and keeps the sum of what its element 3 was.
-class Pushed final : public Worker {
- public:
-  Pushed(Worker& inner, float push) : inner_(inner), push_(push) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
-  Optimiser& optimiser() override { return inner_.optimiser(); }
-  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    const double loss = inner_.compute_gradient(step, calls);
-    for (float& value : gradient()) value += push_;
-    sum += gradient()[3];
-    return loss;
-  }
-  double sum = 0;
-
- private:
-  Worker& inner_;
-  float push_;
+  std::function<void()> after_;
 };
 
 struct Job {
@@ -113,12 +97,16 @@ TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
       run_threads(job.ranks, 60s, [&](Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
         Quadratic quadratic(communicator.rank(), "sgd(momentum=0)", curvature);
-        Pushed worker(quadratic, static_cast<float>(rank + 1));
+        Hooked worker(
+            quadratic, [](std::uint64_t /*step*/) {},
+            [&] {
+              for (float& value : quadratic.gradient()) value += static_cast<float>(rank + 1);
+              sums[rank] += quadratic.gradient()[3];
+            });
         const auto algorithm =
             make_algorithm("test", "ad_psgd", options_on(job.topology, job.codec), worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, lr, false});
         algorithm->rest();
-        sums[rank] = worker.sum;
         ends[rank] = worker.parameters()[3];
       });
       double sum = 0, wanted = 0;
