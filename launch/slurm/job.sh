@@ -45,12 +45,12 @@ over_mpi() {
   step+=("--mpi=${MPI:-pmix}")
 }
 
-# Trains on all tasks of the job. The run folder is TRAIN_DIR, or one that the job has to itself; where it holds a
+# Trains on all tasks of the job, at the rate that grows with the examples of a step. The run folder is TRAIN_DIR, or one that the job has to itself; where it holds a
 # checkpoint the run goes on from there: so does a job that was requeued, for whatever reason.
 train() {
   local run="${TRAIN_DIR:-runs/slurm/$SLURM_JOB_NAME-$SLURM_JOB_ID}" status=0
   mkdir -p "$run" || die "the run folder cannot be made"
-  "${step[@]}" "$sotto" train ${network[@]+"${network[@]}"} "$@" --train-dir "$run" --resume || status=$?
+  "${step[@]}" "$sotto" train --lr-scale ${network[@]+"${network[@]}"} "$@" --train-dir "$run" --resume || status=$?
   if ((status == 128 + 10)); then # SIGUSR1: all ranks have ended
     compgen -G "$run/model_step_*" > /dev/null || die "the time limit is too short: there is no checkpoint to go on from"
     echo "launch/slurm: out of time; job $SLURM_JOB_ID goes back into the queue" >&2

@@ -1,11 +1,13 @@
 #include "python/bindings/averager.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
-#include "python/bindings/agreement.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
@@ -16,6 +18,12 @@ namespace sotto::python {
 namespace {
 
 constexpr std::string_view where = "codec";
+
+// Of a gradient's type.
+double largest(DType type) {
+  if (type == DType::f16) return 65504;
+  return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
+}
 
 void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
   ScopedState scoped(values, std::to_string(lane));
@@ -32,7 +40,6 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
       workers_(std::make_shared<Workers>(options_.codec_threads)),
       lanes_(options_.lanes.size()),
       places_(parameters_.size()) {
-  Hash hash;
   std::exception_ptr refusal;
   try {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -40,11 +47,10 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
       check_memories(lane);
       lanes_[lane].aggregator = make(lane, 0);
     }
-    hash.add(identity() + options_.agreed);  // the room for a message depends on all of this
   } catch (const ConfigError&) {
     refusal = std::current_exception();
   }
-  agree_to_start(*communicator_, hash.value(), refusal, "compresses another model than");
+  agree_to_start(*communicator_, refusal ? Terms() : terms(), refusal, "compresses another model than");
   order_buckets();
   std::uint64_t bytes = 0;
   for (const Parameter& parameter : parameters_) {
@@ -106,20 +112,28 @@ void Averager::enter_phases() {
 }
 
 // All are made before the first takes its place, so that an error changes nothing.
-void Averager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
+void Averager::replace_all(const MakeLane& make_lane) {
   std::vector<std::unique_ptr<Phased>> made;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane));
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].aggregator = std::move(made[lane]);
+}
+
+void Averager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
+  replace_all(make_lane);
   begun_ = step_ = step;
+}
+
+void Averager::collect(StateCollector& into) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    ScopedState scoped(into, std::to_string(lane));
+    lanes_[lane].aggregator->visit_state(scoped);
+  }
 }
 
 StateValues Averager::state() {
   enter_phases();  // a phase that begins with the next step is the one that load() finds there
   StateCollector collector;
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    ScopedState scoped(collector, std::to_string(lane));
-    lanes_[lane].aggregator->visit_state(scoped);
-  }
+  collect(collector);
   return collector.take();
 }
 
@@ -165,16 +179,24 @@ std::span<float> Averager::values(std::size_t parameter) {
   return std::span(lanes_[place.lane].values).subspan(place.range.begin, place.range.size());
 }
 
-void Averager::start_step() {
+void Averager::start_step(double loss_scale) {
+  if (!(loss_scale > 0) || !std::isfinite(loss_scale))
+    throw ConfigError(fmt::format("the scaler has a scale of {}; wanted is one above 0", loss_scale));
+  loss_scale_ = loss_scale;
+  overflowed_ = false;
   enter_phases();
+  if (options_.propagate) collect(before_step_);
   communicator_->at_step(step_);
   Hash mark;
   mark.add(begun_);
   mark.add(step_);
+  mark.add(std::bit_cast<std::uint64_t>(loss_scale));
   communicator_->agree_on(
       mark.value(),
-      "it does not go on from the state of the same step; call sotto.load_state_dict on every rank, "
-      "with the states of one step");
+      loss_scale == 1 ? "it does not go on from the state of the same step; call sotto.load_state_dict on every rank, "
+                        "with the states of one step"
+                      : "it does not go on from the state of the same step, or its scaler has another scale; load the "
+                        "states of one step on every rank (sotto.load_state_dict, scaler.load_state_dict)");
   for (Turn& turn : turns_) turn.missing = turn.parameters.size();
   next_ = 0;
 }
@@ -184,31 +206,71 @@ void Averager::arrived(std::size_t parameter) { --turns_[places_[parameter].buck
 void Averager::run(const std::function<void(std::size_t)>& finished) {
   for (; next_ < turns_.size() && turns_[next_].missing == 0; ++next_) {
     average(turns_[next_]);
-    if (next_ + 1 == turns_.size()) {  // before the last parameter is told: whoever waits for it may ask for the state
-      ++step_;
-      ++steps_;
+    const bool last = next_ + 1 == turns_.size();
+    if (last) end_step();  // before the last parameter is told: whoever waits for it may ask for the state
+    if (options_.propagate && !last) continue;
+    const std::size_t first = options_.propagate ? 0 : next_;
+    for (const Turn& turn : std::span(turns_).subspan(first, next_ + 1 - first)) {
+      for (const std::size_t parameter : turn.parameters) finished(parameter);
     }
-    for (const std::size_t parameter : turns_[next_].parameters) finished(parameter);
   }
 }
 
+// Nothing remains of a step that overflowed, whatever its other buckets sent.
+void Averager::end_step() {
+  if (overflowed_) {
+    StateRestorer restorer(before_step_.values());
+    replace_all([&](std::size_t lane) {
+      auto aggregator = make(lane, step_);
+      restore(*aggregator, lane, restorer);
+      return aggregator;
+    });
+    for (std::size_t i = 0; i < places_.size(); ++i)  // not the padding between them
+      std::ranges::fill(values(i), std::numeric_limits<float>::quiet_NaN());
+  }
+  ++step_;
+  ++steps_;
+}
+
+bool Averager::is_finite_everywhere(const Bucket& bucket) {
+  float bad = kernels::all_finite(bucket.values) ? 0.0F : 1.0F;
+  communicator_->all_reduce(std::span(&bad, 1), ReduceOp::max);
+  return bad == 0;
+}
+
+// Whether the means of a turn can be given back. The same on all ranks, since means and scales are.
+bool Averager::fits(const Turn& turn) const {
+  return std::ranges::all_of(turn.parameters, [&](std::size_t index) {
+    const DType type = parameters_[index].type;
+    if (type == DType::f32 && loss_scale_ == 1) return true;
+    const Place& place = places_[index];
+    const auto mean = std::span(lanes_[place.lane].values).subspan(place.range.begin, place.range.size());
+    const double reached = std::bit_cast<float>(kernels::max_abs_bits(mean)) * loss_scale_;
+    if (reached <= largest(type)) return true;
+    if (options_.propagate) return false;
+    throw NumericError(fmt::format(
+        "rank {}: the mean gradient of {} reaches {:g} at step {}, and {} ends at {:g}: with a memory or an "
+        "unbiased codec a mean may be larger than each gradient; keep gradients in bfloat16 or float32, or "
+        "scale the loss down",
+        communicator_->rank(), parameters_[index].name, reached, step_, name_of(type), largest(type)));
+  });
+}
+
 void Averager::average(const Turn& turn) {
+  if (overflowed_) return;
   LaneState& lane = lanes_[turn.lane];
   const BucketPlan& plan = lane.plans[turn.plan];
   Bucket bucket{std::span(lane.values).subspan(plan.range.begin, plan.range.size()), &plan.layout,
                 static_cast<std::uint16_t>(turn.plan)};
   if (options_.propagate) {
-    float bad = kernels::all_finite(bucket.values) ? 0.0F : 1.0F;
-    communicator_->all_reduce(std::span(&bad, 1), ReduceOp::max);
-    if (bad > 0) {
-      std::ranges::fill(bucket.values, std::numeric_limits<float>::quiet_NaN());
-      return;
-    }
+    overflowed_ = !is_finite_everywhere(bucket);
+    if (overflowed_) return;
   }
   // Lanes number their buckets alike, so each draws with a seed of its own.
   const Key key{options_.seed + turn.lane * 0x9E3779B97F4A7C15ULL, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(step_)};
   lane.aggregator->average(bucket, key, *communicator_, phases_);
+  overflowed_ = !fits(turn);
 }
 
 AveragerStats Averager::stats() const {
@@ -226,6 +288,27 @@ std::string Averager::methods() const {
     text += '\n';
   }
   return text;
+}
+
+// The room for a message depends on all of this.
+Terms Averager::terms() const {
+  Terms terms{{"what is averaged", "gradients"},
+              {"seed", std::to_string(options_.seed)},
+              {"bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20))}};
+  terms.insert(terms.end(), options_.agreed.begin(), options_.agreed.end());
+  std::vector<std::string_view> lane_of(parameters_.size());
+  for (const Lane& lane : options_.lanes) {
+    terms.emplace_back(lane.name, canonical_phases(where, lane.phases));
+    terms.emplace_back("aggregator of " + lane.name, lane.phases.back().aggregator);
+    for (const Phase& phase : lane.phases)
+      terms.emplace_back("a step of " + lane.name, std::to_string(phase.first_step));
+    for (const std::size_t index : lane.parameters) lane_of[index] = lane.name;
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    terms.emplace_back(parameters_[i].name, fmt::format("{} ({}), under {}", name_of(parameters_[i].type),
+                                                        fmt::join(parameters_[i].shape, ", "), lane_of[i]));
+  }
+  return terms;
 }
 
 std::string Averager::identity() const {

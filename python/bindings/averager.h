@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/bindings/agreement.h"
 #include "python/bindings/state_values.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/phased.h"
@@ -23,8 +24,10 @@ struct Parameter {
   DType type = DType::f32;          // f32, f16 or bf16
 };
 
-// The parameters under one rule, and their schedule: phases by ascending first step, the first of them at 0.
+// The parameters under one rule, and their schedule: phases by ascending first step, the first of them at 0. `name` is
+// that of the argument that says so.
 struct Lane {
+  std::string name = "codec";
   std::vector<std::size_t> parameters;  // ascending
   std::vector<Phase> phases;
 };
@@ -33,11 +36,12 @@ struct AveragerOptions {
   std::vector<Lane> lanes;  // each parameter stands in one
   std::uint64_t seed = 1;
   std::size_t bucket_bytes = std::size_t{4} << 20;
-  // A value that is not finite makes the whole mean of its bucket NaN on every rank, as without compression, in place
-  // of a NumericError; no memory is changed by it. Costs one round of 4 bytes a bucket.
+  // A step in which a value is not finite on any rank, or a mean does not fit the type of its gradient, is NaN as a
+  // whole on every rank, in place of a NumericError; it changes no memory. So means are there only when the step is
+  // over. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
-  std::string agreed;     // whatever else must be the same on all ranks, but does not belong to the state
+  Terms agreed;           // whatever else must be the same on all ranks, but does not belong to the state
 };
 
 struct AveragerStats {
@@ -66,12 +70,14 @@ class Averager {
   Communicator& communicator() { return *communicator_; }
 
   // A new step begins. A phase that begins with it takes over the memory of the one before. Ranks that do not go on
-  // from the same step of the same start or load() fail in their first exchange.
-  void start_step();
+  // from the same step of the same start or load(), or have another loss scale, fail in their first exchange. Means
+  // must fit the types of their gradients times `loss_scale`, by which the caller divided and will multiply them.
+  void start_step(double loss_scale);
+  double loss_scale() const { return loss_scale_; }
   // All of the gradient of this parameter is in values().
   void arrived(std::size_t parameter);
-  // Averages the buckets whose turn it is and that are complete; calls finished(parameter) for each of their
-  // parameters. The step is over after the last.
+  // Averages the buckets whose turn it is and that are complete; calls finished(parameter) for each parameter whose
+  // mean is there. The step is over after the last.
   void run(const std::function<void(std::size_t parameter)>& finished);
 
   std::uint64_t step() const { return step_; }
@@ -115,7 +121,13 @@ class Averager {
   std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step) const;
   using MakeLane = std::function<std::unique_ptr<Phased>(std::size_t lane)>;
   void begin_at(std::uint64_t step, const MakeLane& make_lane);
+  void replace_all(const MakeLane& make_lane);
+  void collect(StateCollector& into);
   void average(const Turn& turn);
+  bool is_finite_everywhere(const Bucket& bucket);
+  bool fits(const Turn& turn) const;
+  void end_step();
+  Terms terms() const;
 
   std::vector<Parameter> parameters_;
   AveragerOptions options_;
@@ -127,6 +139,9 @@ class Averager {
   std::size_t next_ = 0;     // turn
   std::uint64_t begun_ = 0;  // step of the start or of the last load()
   std::uint64_t step_ = 0;
+  double loss_scale_ = 1;          // of this step
+  bool overflowed_ = false;        // this step; then nothing of it is to remain
+  StateCollector before_step_;     // with `propagate`, to be put back then
   std::uint64_t dense_bytes_ = 0;  // a step
   std::uint64_t steps_ = 0;
   Traffic before_;  // what setting up took

@@ -10,28 +10,30 @@
 #include <limits>
 
 #include "sotto/kernels/cast.h"
+#include "sotto/kernels/vector.h"
 
 namespace sotto::python {
 
-void widen(std::span<const std::byte> from, DType type, std::span<float> to) {
+void widen(std::span<const std::byte> from, DType type, float factor, std::span<float> to) {
   if (type == DType::f32) {
     std::memcpy(to.data(), from.data(), from.size());
+    if (factor != 1) kernels::scale(factor, to);
     return;
   }
   std::ranges::fill(to, 0.0F);
-  if (type == DType::f16) kernels::add_f16(from, 1.0F, 1.0F, to);
-  if (type == DType::bf16) kernels::add_bf16(from, 1.0F, to);
+  if (type == DType::f16) kernels::add_f16(from, 1.0F, factor, to);
+  if (type == DType::bf16) kernels::add_bf16(from, factor, to);
 }
 
-void narrow(std::span<const float> from, DType type, std::span<std::byte> to) {
+void narrow(std::span<const float> from, DType type, float factor, std::span<std::byte> to) {
   if (type == DType::f32) {
-    std::memcpy(to.data(), from.data(), to.size());
+    kernels::to_f32(from, factor, to);
   } else if (!from.empty() && !std::isfinite(from.front())) {
     std::ranges::fill(to, std::byte{0xFF});  // NaN in either
   } else if (type == DType::f16) {
-    kernels::to_f16(from, 1.0F, 1.0F, to);
+    kernels::to_f16(from, factor, 1.0F, to);
   } else {
-    kernels::to_bf16(from, 1.0F, to);
+    kernels::to_bf16(from, factor, to);
   }
 }
 

@@ -14,10 +14,10 @@
 
 namespace sotto::python {
 
-// Bytes of 32- or 16-bit floats to floats, and back. A mean that is not finite is so in all elements
+// Bytes of 32- or 16-bit floats to floats times a factor, and back. A mean that is not finite is so in all elements
 // (AveragerOptions::propagate).
-void widen(std::span<const std::byte> from, DType type, std::span<float> to);
-void narrow(std::span<const float> from, DType type, std::span<std::byte> to);
+void widen(std::span<const std::byte> from, DType type, float factor, std::span<float> to);
+void narrow(std::span<const float> from, DType type, float factor, std::span<std::byte> to);
 
 // How a tensor of this shape lies where it lies densely, with its dimensions in the same order.
 std::vector<std::int64_t> dense_strides(const at::Tensor& tensor);
@@ -29,7 +29,8 @@ struct GradientJob {
     Range bytes;  // of the buffer
   };
   std::size_t index = 0;
-  bool last = false;  // in this backward
+  bool last = false;      // in this backward
+  double loss_scale = 1;  // of this backward; with index 0
   at::Tensor buffer;
   at::Tensor host;                   // the buffer itself, or `copy`
   at::Tensor copy;                   // a dense one; of a device's buffer, in page-locked memory

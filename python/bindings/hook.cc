@@ -55,7 +55,7 @@ class Hook::Impl {
   // On the thread of backward.
   c10::intrusive_ptr<Future> take(c10d::GradBucket& bucket) {
     Job* job = job_at(bucket.getIndex());
-    fill(*job, bucket);
+    telling_others([&] { fill(*job, bucket); });
     auto future = job->future;
     thread_.post([this, job] { work(*job); });
     return future;
@@ -64,13 +64,8 @@ class Hook::Impl {
   // Likewise. What is refused ends the step on all ranks.
   void offer(std::size_t parameter, const at::Tensor& gradient) {
     Job* job = job_at(offered_);
-    try {
-      fill(*job, parameter, gradient);
-    } catch (const ConfigError&) {
-      thread_.post([this, error = std::current_exception()] { fail(error); });
-      throw;
-    }
     job->index = offered_;
+    telling_others([&] { fill(*job, parameter, gradient); });
     offered_ = (offered_ + 1) % parameters_.size();
     job->last = offered_ == 0;
     thread_.post([this, job] { work(*job); });
@@ -94,8 +89,21 @@ class Hook::Impl {
 
  private:
   static AveragerOptions agreed(HookOptions& options) {
-    options.averager.agreed = fmt::format("check_replicas {}", options.check_replicas);
+    options.averager.agreed = {{"check_replicas", std::to_string(options.check_replicas)},
+                               {"scaler", options.loss_scale ? "one" : "none"},
+                               {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
     return std::move(options.averager);
+  }
+
+  // What fails on the thread of backward is told to the other ranks, which wait for this one.
+  template <class Work>
+  void telling_others(Work work) {
+    try {
+      work();
+    } catch (const std::exception&) {
+      thread_.post([this, error = std::current_exception()] { fail(error); });
+      throw;
+    }
   }
 
   static std::vector<Parameter> describe(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
@@ -120,6 +128,7 @@ class Hook::Impl {
                       "when it was wrapped; wrap the module anew",
                       name));
     }
+    if (job.index == 0) job.loss_scale = loss_scale();
     job.buffer = gradient;
     job.pieces = {{parameter, {0, gradient.nbytes()}}};
     job.missing = 1;
@@ -130,6 +139,7 @@ class Hook::Impl {
   void fill(Job& job, c10d::GradBucket& bucket) {
     job.index = bucket.getIndex();
     job.last = bucket.isLast();
+    if (job.index == 0) job.loss_scale = loss_scale();
     job.buffer = bucket.getBufferRef();
     if (job.buffer.layout() != at::kStrided)
       throw ConfigError("sparse gradients cannot be compressed; make them dense");
@@ -157,6 +167,8 @@ class Hook::Impl {
         c10::TensorType::get(), device.is_cpu() ? std::vector<c10::Device>{} : std::vector<c10::Device>{device});
   }
 
+  double loss_scale() const { return options_.loss_scale ? options_.loss_scale() : 1; }
+
   // All below: on our thread.
   void work(Job& job) {
     if (job.index == 0 && !error_) active_.clear();
@@ -164,10 +176,10 @@ class Hook::Impl {
     const bool last = job.last;  // once its means are there, the job is no longer ours
     if (!error_) {
       try {
-        if (job.index == 0) start_step();
+        if (job.index == 0) start_step(job.loss_scale);
         if (job.copied) job.copied->synchronize();
         for (const Job::Piece& piece : job.pieces) receive(job, piece);
-        averager_.run(finished_);
+        run();
         if (last) check_complete();
         return;
       } catch (const std::exception&) {
@@ -197,9 +209,18 @@ class Hook::Impl {
     active_.clear();
   }
 
-  void start_step() {
+  void run() {
+    try {
+      averager_.run(finished_);
+    } catch (const NumericError& error) {
+      if (!options_.advice) throw;
+      throw NumericError(error.what() + options_.advice());
+    }
+  }
+
+  void start_step(double loss_scale) {
     std::ranges::fill(job_of_, nullptr);
-    averager_.start_step();
+    averager_.start_step(loss_scale);
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
   }
 
@@ -219,7 +240,7 @@ class Hook::Impl {
   void receive(Job& job, const Job::Piece& piece) {
     job_of_[piece.parameter] = &job;
     widen(job.bytes().subspan(piece.bytes.begin, piece.bytes.size()), averager_.parameter(piece.parameter).type,
-          averager_.values(piece.parameter));
+          static_cast<float>(1 / averager_.loss_scale()), averager_.values(piece.parameter));
     averager_.arrived(piece.parameter);
   }
 
@@ -227,7 +248,7 @@ class Hook::Impl {
   void give_back(std::size_t parameter) {
     Job& job = *job_of_[parameter];
     const auto piece = std::ranges::find(job.pieces, parameter, &Job::Piece::parameter);
-    narrow(averager_.values(parameter), averager_.parameter(parameter).type,
+    narrow(averager_.values(parameter), averager_.parameter(parameter).type, static_cast<float>(averager_.loss_scale()),
            job.bytes().subspan(piece->bytes.begin, piece->bytes.size()));
     if (--job.missing > 0) return;
     job.take_back();
@@ -303,6 +324,10 @@ std::string Hook::identity() const { return impl_->idle().identity(); }
 int Hook::rank() const { return impl_->idle().communicator().rank(); }
 int Hook::ranks() const { return impl_->idle().communicator().size(); }
 std::uint64_t Hook::step() const { return impl_->idle().step(); }
+
+std::vector<std::string> Hook::gather(const std::string& own) const {
+  return sotto::python::gather(impl_->idle().communicator(), own);
+}
 
 StateValues Hook::state() const { return impl_->idle().state(); }
 void Hook::load(std::uint64_t step, const StateValues& values) { impl_->idle().load(step, values); }

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ namespace sotto::python {
 struct HookOptions {
   AveragerOptions averager;
   std::uint64_t check_replicas = 0;  // every so many steps; 0: never
+  // What the loss of a backward was multiplied by, asked at its first gradient, on its thread; null: nothing. Gradients
+  // are divided by it when they come and means multiplied when they go, so that memories hold what they would without.
+  std::function<double()> loss_scale;
+  std::function<std::string()> advice;  // behind a NumericError: what the user may do; null: nothing is said
 };
 
 // The averaging of one module's gradients: of one in DistributedDataParallel, or in a wrapper of our own. DDP hands
@@ -29,8 +34,8 @@ struct HookOptions {
 // network overlap, and what DDP does with its buckets (it rebuilds them after the first step) changes nothing but the
 // time.
 //
-// An error of that thread ends the step on this rank as an exception of backward(), and on the others through the
-// closed connections; every later backward() fails with it at once.
+// An error of that thread, or of what is done for it within backward(), ends the step on this rank as an exception of
+// backward(), and on the others through the closed connections; every later backward() fails with it at once.
 class Hook {
  public:
   using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
@@ -56,6 +61,8 @@ class Hook {
   // Between steps.
   StateValues state() const;
   std::uint64_t step() const;
+  // Collective: as gather() of agreement.h.
+  std::vector<std::string> gather(const std::string& own) const;
   // As Averager has them. The next step finds out whether all ranks did the same.
   void load(std::uint64_t step, const StateValues& values);
   void spread(std::uint64_t step, std::span<const StateValues> states);

@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "sotto/core/thread.h"
+
 namespace sotto::python {
 
-LoopThread::LoopThread(std::function<void()> work) : work_(std::move(work)), thread_([this] { serve(); }) {}
+LoopThread::LoopThread(std::function<void()> work)
+    : work_(std::move(work)), thread_(start_thread("an algorithm", [this] { serve(); })) {}
 
 void LoopThread::end() {
   if (!thread_.joinable()) return;

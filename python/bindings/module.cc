@@ -1,8 +1,10 @@
 // The extension module sotto._C: what the Python package is made of. It takes and gives plain values, and lets other
 // Python threads run during everything that takes long.
 #include <ATen/ops/empty.h>
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
+#include <functional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "python/bindings/connected.h"
@@ -83,14 +85,19 @@ py::dict contract(const TensorCodec& codec, const std::vector<std::int64_t>& sha
 
 // --- the hook ------------------------------------------------------------------------------------------------------
 
-// (parameters, [(first step, sentence, aggregator)]) for each rule.
-using LaneTuple = std::pair<std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
+// (argument, parameters, [(first step, sentence, aggregator)]) for each rule.
+using LaneTuple =
+    std::tuple<std::string, std::vector<std::size_t>, std::vector<std::tuple<std::uint64_t, std::string, std::string>>>;
+// Python functions, or None.
+using Scale = std::function<double()>;
+using Advice = std::function<std::string()>;
 
 HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                         bool propagate, std::uint64_t check_replicas, int threads) {
+                         bool propagate, Scale scale, Advice advice, std::uint64_t check_replicas, int threads) {
   HookOptions options;
-  for (const auto& [parameters, phases] : lanes) {
+  for (const auto& [name, parameters, phases] : lanes) {
     Lane& lane = options.averager.lanes.emplace_back();
+    lane.name = name;
     lane.parameters = parameters;
     for (const auto& [first, method, aggregator] : phases) lane.phases.push_back({first, method, aggregator});
   }
@@ -99,6 +106,8 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
   options.averager.propagate = propagate;
   options.averager.codec_threads = threads;
   options.check_replicas = check_replicas;
+  options.loss_scale = std::move(scale);
+  options.advice = std::move(advice);
   return options;
 }
 
@@ -106,13 +115,15 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
 std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
-                             bool propagate, std::uint64_t check_replicas, int threads, double timeout) {
+                             bool propagate, Scale scale, Advice advice, std::uint64_t check_replicas, int threads,
+                             double timeout) {
   Hook::check(parameters);
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    std::shared_ptr<Hook> hook(
-        new Hook(std::move(parameters), hook_options(lanes, seed, bucket_bytes, propagate, check_replicas, threads),
-                 communicator),
-        EndReleased());
+    std::shared_ptr<Hook> hook(new Hook(std::move(parameters),
+                                        hook_options(lanes, seed, bucket_bytes, propagate, std::move(scale),
+                                                     std::move(advice), check_replicas, threads),
+                                        communicator),
+                               EndReleased());
     if (reducer != nullptr) Hook::attach(hook, *reducer);
     return hook;
   });
@@ -202,6 +213,7 @@ PYBIND11_MODULE(_C, module) {
       .def("step", &Hook::step, Released())
       .def("stats", &stats)
       .def("state", &state)
+      .def("gather", &gather<Hook>)
       .def("load", &load)
       .def("spread", &spread)
       .def("offer", &Hook::offer, Released())

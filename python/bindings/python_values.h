@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <string>
+#include <vector>
 
 #include "python/bindings/averager.h"
 #include "python/bindings/state_values.h"
@@ -11,6 +12,16 @@ namespace sotto::python {
 
 py::dict to_python(const AveragerStats& stats, const std::string& methods);
 py::dict to_python(const StateValues& values);
+// What engine.gather() gives on this rank.
+template <class Engine>
+std::vector<py::bytes> gather(Engine& engine, const std::string& own) {
+  std::vector<std::string> all;
+  {
+    const py::gil_scoped_release released;
+    all = engine.gather(own);
+  }
+  return {all.begin(), all.end()};
+}
 // FileError for what is no state.
 StateValues from_python(const py::dict& state);
 

@@ -11,6 +11,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/peer_schedule.h"
+#include "sotto/topology/topology_file.h"
 
 namespace sotto::python {
 namespace {
@@ -48,7 +49,7 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
     throw ConfigError("algorithm " + algorithm + ": its ranks go at their own speed, and a model changes while its " +
                       "gradient is computed; it is one of `sotto train` alone");
   }
-  options.own.topology = topology.empty() ? entry.topology : topology;
+  options.own.topology = topology.empty() ? entry.topology : topology_sentence("topology", topology);
   options.own.mixing = mixing;
   if (!peers_per_step.empty()) options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize());
   options.own.seed = seed;
@@ -64,8 +65,8 @@ std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::sha
                                               const std::string& codec, std::uint64_t seed, int threads,
                                               double timeout) {
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    return std::make_shared<TensorGossiper>(TensorGossiperOptions{topology, mixing, codec, seed, threads},
-                                            communicator);
+    return std::make_shared<TensorGossiper>(
+        TensorGossiperOptions{topology_sentence("topology", topology), mixing, codec, seed, threads}, communicator);
   });
 }
 
@@ -123,6 +124,7 @@ void bind_ranks(py::module_& module) {
       .def("step", &Stepper::step)
       .def("stats", &stats)
       .def("state", &state)
+      .def("gather", &gather<Stepper>)
       .def("load", &load)
       .def("refuse_load", &Stepper::refuse_load, Released());
   py::class_<TensorGossiper, std::shared_ptr<TensorGossiper>>(module, "Gossiper")

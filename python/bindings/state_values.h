@@ -23,9 +23,19 @@ class StateCollector final : public StateVisitor {
   void visit(std::string_view name, std::uint64_t& value) override { keep(name, value); }
 
   StateValues take() { return std::move(values_); }
+  const StateValues& values() const { return values_; }
 
  private:
-  void keep(std::string_view name, StateValue value) { values_.insert_or_assign(std::string(name), std::move(value)); }
+  // One that is collected again goes where it was.
+  template <class Value>
+  void keep(std::string_view name, const Value& value) {
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      values_.emplace(name, value);
+    } else {
+      found->second = value;
+    }
+  }
 
   StateValues values_;
 };

@@ -1,6 +1,7 @@
 #include "python/bindings/stepper.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
@@ -17,7 +18,6 @@
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
-#include "sotto/core/hash.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/optim/stretch.h"
 
@@ -44,17 +44,15 @@ class Stepper::Impl final : public Worker {
         communicator_(std::move(communicator)),
         shown_(model_.layout().size()),
         moved_(model_.layout().size()),
-        followed_(shown_),
+        followed_(shown_.size()),
         thread_([this] { step_of_algorithm(); }) {
-    Hash hash;
     std::exception_ptr refusal;
     try {
       algorithm_ = make();
-      hash.add(identity());  // the room for a message depends on all of this
     } catch (const ConfigError&) {
       refusal = std::current_exception();
     }
-    agree_to_start(*communicator_, hash.value(), refusal, "wraps another model than");
+    agree_to_start(*communicator_, refusal ? Terms() : terms(), refusal, "wraps another model than");
     before_ = traffic();
   }
 
@@ -153,6 +151,13 @@ class Stepper::Impl final : public Worker {
     return collector.take();
   }
 
+  std::vector<std::string> gather(const std::string& own) {
+    idle();
+    std::vector<std::string> all;
+    guarded([&] { all = sotto::python::gather(*communicator_, own); });
+    return all;
+  }
+
   void load(std::uint64_t step, const StateValues& values) {
     idle();
     std::unique_ptr<Algorithm> made;
@@ -216,6 +221,26 @@ class Stepper::Impl final : public Worker {
       text += '\n';
     }
     return text;
+  }
+
+  // The room for a message depends on all of this.
+  Terms terms() const {
+    const AlgorithmOptions& own = options_.own;
+    Terms terms{{"what is averaged", "models"},
+                {"algorithm", options_.algorithm},
+                {"codec", canonical_method("codec", own.codec)},
+                {"aggregator", own.aggregator},
+                {"topology", own.topology},
+                {"mixing", own.mixing}};
+    for (const TopologyPhase& phase : own.topologies) {
+      terms.emplace_back("peers_per_step", fmt::format("from step {} {}", phase.first_step, phase.topology));
+    }
+    terms.emplace_back("seed", std::to_string(own.seed));
+    terms.emplace_back("bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20)));
+    for (const Segment& segment : model_.layout().segments()) {
+      terms.emplace_back(segment.name, fmt::format("({})", fmt::join(segment.shape, ", ")));
+    }
+    return terms;
   }
 
   bool starts_early() const { return algorithm_->starts_early(); }
@@ -362,6 +387,7 @@ int Stepper::rank() const { return impl_->communicator().rank(); }
 int Stepper::ranks() const { return impl_->communicator().size(); }
 std::uint64_t Stepper::step() const { return impl_->step(); }
 StateValues Stepper::state() { return impl_->state(); }
+std::vector<std::string> Stepper::gather(const std::string& own) { return impl_->gather(own); }
 void Stepper::refuse_load() { impl_->refuse_load(); }
 void Stepper::load(std::uint64_t step, const StateValues& values) { impl_->load(step, values); }
 

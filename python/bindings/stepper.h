@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "python/bindings/averager.h"
 #include "python/bindings/flat_model.h"
@@ -61,6 +62,8 @@ class Stepper {
   std::uint64_t step() const;
 
   StateValues state();
+  // Collective: as gather() of agreement.h.
+  std::vector<std::string> gather(const std::string& own);
   // Collective: goes on from state() before this step, with its parameters. FileError, on this rank, leaves everything
   // as it was; then, and when they load states of different steps, CommError on the others.
   void load(std::uint64_t step, const StateValues& values);

@@ -12,7 +12,6 @@
 #include "python/bindings/tensor_types.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/error.h"
-#include "sotto/core/hash.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/kernels/vector.h"
 
@@ -80,18 +79,16 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
 }
 
 // What one rank refuses, before any message whose room depends on it, is an error of all.
-void agree(Communicator& communicator, std::uint64_t hash, const std::exception_ptr& refusal) {
-  const auto all = of_all_ranks(communicator, refusal ? refused : hash);
+void agree(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal) {
+  const auto all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));
   if (refusal) std::rethrow_exception(refusal);
   if (const auto one = std::ranges::find(all, refused); one != all.end()) {
     throw ConfigError(
         fmt::format("rank {} refuses what it was given to aggregate; its own error says why", one - all.begin()));
   }
   if (const int other = first_to_differ(all); other >= 0) {
-    throw ConfigError(
-        fmt::format("rank {} aggregates another tensor than rank 0, or in another way: shape, type, op, "
-                    "codec, aggregator, denominator and seed must be the same on all ranks",
-                    other));
+    throw ConfigError(fmt::format("rank {} aggregates another tensor than rank 0, or in another way: {}", other,
+                                  difference(communicator, terms, other)));
   }
 }
 
@@ -101,17 +98,21 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   const PlainFloats floats;
   const Key key{how.seed, static_cast<std::uint16_t>(communicator.rank()), 0, 0};
   Part part;
-  Hash hash;
+  Terms terms;
   std::exception_ptr refusal;
   try {
     part = part_of(tensor, how, key, communicator);
-    hash.add(fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(tensor.scalar_type()),
-                         fmt::join(tensor.sizes(), ","), how.op, how.codec, how.aggregator, how.seed,
-                         static_cast<int>(tensor.layout()), how.denominator));
+    terms = {{"op", how.op},
+             {"codec", how.codec},
+             {"aggregator", how.aggregator},
+             {"denominator", how.denominator == 0 ? "None" : fmt::format("{}", how.denominator)},
+             {"seed", std::to_string(how.seed)},
+             {"the type", c10::toString(tensor.scalar_type())},
+             {"the shape", fmt::format("({})", fmt::join(tensor.sizes(), ", "))}};
   } catch (...) {
     refusal = std::current_exception();
   }
-  agree(communicator, hash.value(), refusal);
+  agree(communicator, terms, refusal);
   if (!part.aggregator) {
     const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
     communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);

@@ -30,17 +30,21 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
     : options_(std::move(options)),
       communicator_(std::move(communicator)),
       workers_(std::make_shared<Workers>(options_.codec_threads)) {
-  Hash hash;
+  Terms terms;
   std::exception_ptr refusal;
   try {
     const Topology graph = make_graph();
     consensus_ = sotto::consensus(graph, *make_mixing("mixing", options_.mixing, graph));
     gossiper_of(at::Tensor());  // what cannot be had is refused now
-    hash.add(fmt::format("{}\n{}\n{}\n{}", graph.sentence(), options_.mixing, options_.codec, options_.seed));
+    terms = {{"what is averaged", "tensors"},
+             {"topology", graph.sentence()},
+             {"mixing", options_.mixing},
+             {"codec", options_.codec},
+             {"seed", std::to_string(options_.seed)}};
   } catch (const ConfigError& error) {
     refusal = std::make_exception_ptr(ConfigError(with_argument_names(error.what())));
   }
-  agree_to_start(*communicator_, hash.value(), refusal, "gossips with others than");
+  agree_to_start(*communicator_, terms, refusal, "gossips with others than");
 }
 
 Topology TensorGossiper::make_graph() const {

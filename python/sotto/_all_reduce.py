@@ -50,6 +50,7 @@ class AllReduceDataParallel(torch.nn.Module):
         seed: int = 1,
         bucket_mb: float = 4.0,
         nonfinite: str = "raise",
+        scaler: torch.amp.GradScaler | None = None,
         check_replicas: int = 0,
         threads: int = 1,
         timeout: float | timedelta | None = None,
@@ -57,14 +58,12 @@ class AllReduceDataParallel(torch.nn.Module):
         super().__init__()
         wanted = group_of("sotto.AllReduceDataParallel", process_group)
         with meeting(wanted) as (group, place):
-            if not isinstance(module, torch.nn.Module):
-                raise ConfigError(f"module: wants a torch.nn.Module, not {type(module).__name__}")
             self._parameters_of_ranks = trained_parameters(module)
             if not self._parameters_of_ranks:
                 raise ConfigError("the module has no parameter that is trained")
             self._hook = averaging(
-                None, group, place, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
-                start_after, rules, aggregator, seed, bucket_mb, nonfinite, check_replicas, threads, timeout)
+                None, group, place, module, self._parameters_of_ranks, None if schedule is not None else codec, schedule,
+                start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
         self.module = module
         self._synchronised = True
         self._missing: set[int] | None = None  # parameters whose gradient did not come yet, in a backward
@@ -87,9 +86,9 @@ class AllReduceDataParallel(torch.nn.Module):
         finally:
             self._synchronised = before
 
-    def stats(self) -> Stats:
+    def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""
-        return stats(self)
+        return stats(self, reset=reset)
 
     def _take(self, index: int, parameter: torch.Tensor) -> None:
         if not self._synchronised:

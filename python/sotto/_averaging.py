@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import gc
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ def averaging(
     reducer: Any,
     group: dist.ProcessGroup | None,
     place: _C.Meeting | None,
+    module: torch.nn.Module,
     parameters: list[tuple[str, torch.Tensor]],
     codec: str | None,
     schedule: Sequence[tuple[int, str]] | None,
@@ -29,6 +31,7 @@ def averaging(
     seed: int,
     bucket_mb: float,
     nonfinite: str,
+    scaler: torch.amp.GradScaler | None,
     check_replicas: int,
     threads: int,
     timeout: float | timedelta | None,
@@ -37,19 +40,41 @@ def averaging(
     if nonfinite not in ("raise", "propagate"):
         raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
     phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
-    lanes = _lanes([name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
-    for sentence in dict.fromkeys(sentence for _, phases in lanes for _, sentence, _ in phases):
+    lanes = _lanes(module, [name for name, _ in parameters], phases, _check.sentences({} if rules is None else rules))
+    scale = _check.scaler(scaler)
+    for sentence in dict.fromkeys(sentence for _, _, phases in lanes for _, sentence, _ in phases):
         if optimiser := _C.tied_optimiser(sentence):
             warnings.warn(f"{sentence} is tied to the optimiser {optimiser} of `sotto train`, and here the optimiser is "
-                          "yours: help(sotto.compress) says what it must be", stacklevel=_outside())
+                          f"yours: {_IN_TORCH[optimiser]}", stacklevel=_outside())
     doubts = (_C.doubt_about(sentence, [parameters[i][1].shape for i in members])
-              for members, phases in lanes for _, sentence, _ in phases)
+              for _, members, phases in lanes for _, sentence, _ in phases)
     for doubt in dict.fromkeys(filter(None, doubts)):
         warnings.warn(doubt, stacklevel=_outside())
     return _C.attach(
         reducer, group, place, parameters, lanes, _check.whole("seed", seed), _check.bucket_bytes(bucket_mb),
-        nonfinite == "propagate", _check.whole("check_replicas", check_replicas), _check.threads(threads),
-        _check.seconds(timeout))
+        nonfinite == "propagate" or scale is not None, scale, _advice, _check.whole("check_replicas", check_replicas),
+        _check.threads(threads), _check.seconds(timeout))
+
+
+# In place of an optimiser of `sotto train`.
+_IN_TORCH = {
+    "dgc": "take sotto.optim.DGCSGD, or torch.optim.SGD(momentum=0, weight_decay=0)",
+    "sgd(momentum=0)": "take torch.optim.SGD(momentum=0)",
+    "signum(momentum=0)": "take torch.optim.SGD(momentum=0), at a rate near Adam's",
+    "sign": "take torch.optim.SGD(momentum=0), at a rate near Adam's, and p.grad.sign_() before its step",
+    "signum": "what is exchanged here are signs of gradients, not of momenta; take the preset signsgd and "
+              "torch.optim.SGD(momentum=0)",
+    "onebit-adam": "what is exchanged here are gradients, not momenta, and no optimiser of torch makes Adam of them; take "
+                   "`int8` and torch.optim.Adam, or the preset efsignsgd and torch.optim.SGD",
+}
+
+
+def _advice() -> str:
+    """Behind an error about a gradient that is not finite."""
+    kinds = (type(one) for one in gc.get_objects())  # no scaler is lost: objects of such classes are all tracked
+    if not any(issubclass(kind, torch.amp.GradScaler) for kind in kinds):
+        return ""
+    return "; with a GradScaler say scaler=, so that this step is skipped"
 
 
 def _outside() -> int:
@@ -63,7 +88,7 @@ def _outside() -> int:
 def trained_parameters(module: torch.nn.Module, ignored: Iterable[str] = ()) -> list[tuple[str, torch.Tensor]]:
     """Names and parameters whose gradients are to be averaged."""
     ignored = set(ignored)
-    for name, part in module.named_modules():
+    for name, part in _check.plain_module(module).named_modules():
         if getattr(part, "sparse", False) and isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
             raise ConfigError(f"{name or 'the module'} makes sparse gradients, which cannot be compressed; give it sparse=False")
     parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in ignored]
@@ -94,8 +119,8 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     return phases
 
 
-def _lanes(names: list[str], phases: list[tuple[int, str, str]],
-           rules: Mapping[str, str]) -> list[tuple[list[int], list[tuple[int, str, str]]]]:
+def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, str, str]],
+           rules: Mapping[str, str]) -> list[tuple[str, list[int], list[tuple[int, str, str]]]]:
     patterns = list(rules)
     members: list[list[int]] = [[] for _ in range(len(patterns) + 1)]
     for index, name in enumerate(names):
@@ -103,8 +128,19 @@ def _lanes(names: list[str], phases: list[tuple[int, str, str]],
         members[rule].append(index)
     for pattern, found in zip(patterns, members):
         if not found:
-            raise ConfigError(f"rules: {pattern!r} applies to no parameter; there are {', '.join(names[:8])}, ...")
+            raise ConfigError(f"rules: {pattern!r} applies to no parameter; " + (
+                _tied(module, pattern, names) or f"there are {', '.join(names[:8])}, ..."))
     if not members[-1]:
         raise ConfigError("rules apply to all parameters, so that none is left for the codec")
-    lanes = [(found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
-    return [*lanes, (members[-1], phases)]
+    lanes = [(f"rules[{pattern!r}]", found, [(0, rules[pattern], "auto")]) for pattern, found in zip(patterns, members)]
+    return [*lanes, ("codec", members[-1], phases)]
+
+
+def _tied(module: torch.nn.Module, pattern: str, names: list[str]) -> str:
+    """Of a pattern for other names of parameters that go under the first of them."""
+    first = {id(parameter): name for name, parameter in module.named_parameters()}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        twin = first[id(parameter)]
+        if twin in names and fnmatch.fnmatchcase(name, pattern):
+            return f"{name} is tied to {twin}, whose name counts"
+    return ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -46,6 +47,12 @@ def number(name: str, value: Any, above: float, most: float) -> float:
     return value
 
 
+def not_negative(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ConfigError(f"{name}={value!r}: wants a number from 0")
+    return value
+
+
 def share(name: str, value: Any) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
         raise ConfigError(f"{name}={value!r}: wants a number from 0, below 1")
@@ -68,7 +75,43 @@ def tensor(value: Any) -> torch.Tensor:
     if not isinstance(value, torch.Tensor) or value.is_meta:
         what = "a tensor without data" if isinstance(value, torch.Tensor) else f"{type(value).__name__} {value!r:.80}"
         raise ConfigError(f"tensor: wants a torch.Tensor that has values, not {what}")
+    if is_dtensor(value):
+        raise ConfigError("tensor: is a DTensor, whose values are spread over ranks; give a plain one: tensor.to_local() is "
+                          "this rank's part, tensor.full_tensor() the whole")
     return value
+
+
+def is_dtensor(value: torch.Tensor) -> bool:
+    module = sys.modules.get("torch.distributed.tensor")  # whose import takes long; where nobody did it, there is none
+    return module is not None and isinstance(value, module.DTensor)
+
+
+def plain_module(value: Any) -> torch.nn.Module:
+    """One whose parameters are whole on this rank, and that nobody else keeps alike over ranks."""
+    if not isinstance(value, torch.nn.Module):
+        raise ConfigError(f"module: wants a torch.nn.Module, not {type(value).__name__}")
+    for name, part in value.named_modules():
+        kinds = {kind.__name__ for kind in type(part).__mro__ if kind.__module__.split(".")[0] in ("torch", "sotto")}
+        if found := kinds & _WRAPPERS:
+            raise ConfigError(f"module: {name or 'it'} is a {found.pop()}, which exchanges with other ranks itself; wrap the "
+                              "plain module" + (", module.module" if not name else ""))
+    for name, parameter in value.named_parameters():
+        if is_dtensor(parameter):
+            raise ConfigError(f"parameter {name} is a DTensor (FSDP2, tensor parallel), of which each rank holds a part; sotto "
+                              "wants parameters that are whole on every rank")
+    return value
+
+
+_WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "AllReduceDataParallel", "GossipDataParallel"}
+
+
+def scaler(value: Any) -> Callable[[], float] | None:
+    """What asks the GradScaler for its scale; None where it scales nothing."""
+    if value is None:
+        return None
+    if not isinstance(value, torch.amp.GradScaler):
+        raise ConfigError(f"scaler: wants a torch.amp.GradScaler, not {type(value).__name__}")
+    return value.get_scale if value.is_enabled() else None
 
 
 def shape(value: Any) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
@@ -25,6 +26,7 @@ def compress(
     seed: int = 1,
     bucket_mb: float = 4.0,
     nonfinite: str = "raise",
+    scaler: torch.amp.GradScaler | None = None,
     check_replicas: int = 0,
     threads: int = 1,
     timeout: float | timedelta | None = None,
@@ -34,10 +36,11 @@ def compress(
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
     averaging runs beside backward, on a thread of its own, and no Python runs for it.
 
-    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk"). The optimiser is yours, and a warning says so of
-        presets that are tied to one. dgc, fetchsgd and signsgd are whole with torch.optim.SGD(momentum=0), signsgd at a rate
-        near Adam's; demo too, once the gradients' signs have taken their place (p.grad.sign_() after backward). signum
-        and onebit-adam exchange momenta, which a hook does not see: here they are the codec alone, signs of gradients.
+    codec: a sentence ("ef | topk(0.01) | qsgd(4)") or a preset ("topk"). The optimiser is yours, and of presets that are
+        tied to one a warning says which it must be: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for fetchsgd
+        and signsgd, signsgd at a rate near Adam's; for demo too, once the gradients' signs have taken their place
+        (p.grad.sign_() after backward). signum and onebit-adam exchange momenta, which a hook does not see: here they are
+        the codec alone, signs of gradients.
     schedule: in place of `codec`, what to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"), (500, "ef |
         topk(0.01)")]``. Memories go over into the next phase; one that would drop what a memory holds is refused.
     start_after: so many steps without the codec first; a memory that makes the momentum makes it in them, too.
@@ -48,8 +51,11 @@ def compress(
     seed: of stochastic codecs.
     bucket_mb: what is exchanged at a time; at least one parameter, in float32. Not DDP's buckets, which only carry
         gradients to and fro.
-    nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": it becomes
-        NaN on every rank, as in DDP, and changes no memory: for torch.amp.GradScaler.
+    nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": all
+        gradients of that step become NaN, on every rank, and it changes no memory.
+    scaler: the torch.amp.GradScaler that scales the loss, the same on all ranks. What is sent and remembered are gradients
+        without that scale, and given back are means with it. A step that overflows on any rank propagates, as above, so
+        that the scaler skips it on all. Costs a copy of the memories in each step, and means are there only when all are.
     check_replicas: every so many steps compare the parameters of all ranks by hash; NumericError when they differ.
     threads: that encode and decode on this rank; no bit depends on them.
     timeout: of each exchange, and for all ranks to come here (30 minutes).
@@ -70,10 +76,23 @@ def compress(
             raise ConfigError(f"sotto.compress wants a DistributedDataParallel module, not {type(ddp).__name__}")
         if is_known(ddp):
             raise ConfigError("this module is compressed already")
-        if getattr(ddp, "_comm_hooks", None):
-            raise ConfigError("this module has a communication hook already; DDP takes one only")
+        _require_plain(ddp)
         parameters = trained_parameters(ddp.module, getattr(ddp, "parameters_to_ignore", ()))
         remember(ddp, averaging(
-            ddp.reducer, group, place, parameters, codec, schedule, start_after, rules, aggregator, seed, bucket_mb,
-            nonfinite, check_replicas, threads, timeout))
+            ddp.reducer, group, place, ddp.module, parameters, codec, schedule, start_after, rules, aggregator, seed,
+            bucket_mb, nonfinite, scaler, check_replicas, threads, timeout))
     return ddp
+
+
+def _require_plain(ddp: DistributedDataParallel) -> None:
+    """DDP takes one communication hook, and has one of its own for some of its features."""
+    if getattr(ddp, "mixed_precision", None) is not None:
+        raise ConfigError("this module was made with mixed_precision=, for which DDP reduces 16-bit copies of its parameters; "
+                          "take torch.autocast, or a module of 16-bit parameters")
+    hooks = getattr(ddp, "_comm_hooks", None) or []
+    in_backward = [name for name, p in ddp.module.named_parameters() if hasattr(p, "_in_backward_optimizers")]
+    if in_backward or any("optim" in getattr(hook, "__qualname__", "") for hook, _ in hooks):
+        raise ConfigError("this module has an optimizer that takes its steps inside backward, in a communication hook of "
+                          "DDP's; let optimizer.step() do it after backward")
+    if hooks:
+        raise ConfigError("this module has a communication hook already; DDP takes one only")

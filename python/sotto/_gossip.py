@@ -15,6 +15,7 @@ from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
 from sotto._state import Stats, stats
 from sotto._steps import Steps
+from sotto._topology import Topology, sentence_of
 
 
 class GossipDataParallel(torch.nn.Module):
@@ -32,8 +33,10 @@ class GossipDataParallel(torch.nn.Module):
         "d_psgd" (on its way while this step computes) or "choco" (for codecs of any kind), with the options that
         `sotto train --algorithm` has. docs/algorithms.md has the steps of each.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
-        algorithm's own, for choco a ring, else exponential.
-    mixing: with what shares: "uniform", "metropolis", ...
+        algorithm's own, for choco a ring, else exponential. Your own: for each rank a list of the ranks that it sends to,
+        ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns; or a matrix, as tensor or array, whose
+        entry (i, j) is the share of rank j's model that rank i has after the round; or the path of a .toml file.
+    mixing: with what shares: "uniform", "metropolis", ... Empty: those of the matrix, else uniform.
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
     peers_per_step: how many peers a rank has in a round, from which step on: ``[(0, 1), (1000, 2)]`` (SGP's
         peers_per_itr_schedule), for push_sum on topologies that have `peers`. None: always as many as the topology says.
@@ -55,8 +58,8 @@ class GossipDataParallel(torch.nn.Module):
         self,
         module: torch.nn.Module,
         algorithm: str = "push_sum",
-        topology: str = "",
-        mixing: str = "uniform",
+        topology: Topology = "",
+        mixing: str = "",
         codec: str = "none",
         *,
         peers_per_step: Sequence[tuple[int, int]] | None = None,
@@ -88,9 +91,9 @@ class GossipDataParallel(torch.nn.Module):
         """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
         self._steps.agree()
 
-    def stats(self) -> Stats:
+    def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""
-        return stats(self)
+        return stats(self, reset=reset)
 
 
 class Gossiper:
@@ -107,8 +110,8 @@ class Gossiper:
     def __init__(
         self,
         process_group: dist.ProcessGroup | None = None,
-        topology: str = "exponential",
-        mixing: str = "uniform",
+        topology: Topology = "exponential",
+        mixing: str = "",
         codec: str = "none",
         *,
         seed: int = 1,
@@ -117,7 +120,7 @@ class Gossiper:
     ) -> None:
         with meeting(group_of("sotto.Gossiper", process_group)) as (group, place):
             self._gossiper = _C.Gossiper(
-                group, place, _check.text("topology", topology, 'a name, such as "ring"'),
+                group, place, sentence_of(topology),
                 _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.sentence("codec", codec),
                 _check.whole("seed", seed), _check.threads(threads), _check.seconds(timeout))
 

@@ -26,17 +26,17 @@ class _LocalSteps:
         """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
         self._steps.agree()
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self, *, gather: bool = False) -> dict[str, object] | list[dict[str, object]]:
         """sotto.state_dict(self)."""
-        return state_dict(self)
+        return state_dict(self, gather=gather)
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
+    def load_state_dict(self, state: dict[str, object] | list[dict[str, object]]) -> None:
         """sotto.load_state_dict(self, state)."""
         load_state_dict(self, state)
 
-    def stats(self) -> Stats:
+    def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""
-        return stats(self)
+        return stats(self, reset=reset)
 
 
 class LocalSGD(_LocalSteps):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from sotto import _C
 from sotto._errors import ConfigError, FileError
@@ -13,6 +16,9 @@ from sotto._errors import ConfigError, FileError
 FORMAT = 1
 
 _engines: weakref.WeakKeyDictionary[Any, _C.Hook | _C.Stepper] = weakref.WeakKeyDictionary()
+
+
+_counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
 def remember(owner: Any, engine: _C.Hook | _C.Stepper) -> None:
@@ -35,7 +41,7 @@ def _engine(owner: Any) -> _C.Hook | _C.Stepper:
 
 @dataclass(frozen=True)
 class Stats:
-    """What a compressed or wrapped module has done since then, on this rank."""
+    """What a compressed or wrapped module has done since then, or since the last reset, on this rank."""
 
     steps: int
     """Averaged gradients, or steps of the optimizer."""
@@ -56,30 +62,61 @@ class Stats:
         """dense_bytes / bytes_sent; 1 when nothing had to be sent."""
         return self.dense_bytes / self.bytes_sent if self.bytes_sent else 1.0
 
+    def since(self, earlier: Stats) -> Stats:
+        """What was done between two Stats of one module; the methods are those of the later."""
+        return Stats(self.steps - earlier.steps, self.bytes_sent - earlier.bytes_sent,
+                     self.bytes_received - earlier.bytes_received, self.dense_bytes - earlier.dense_bytes,
+                     self.encode_seconds - earlier.encode_seconds, self.wire_seconds - earlier.wire_seconds,
+                     self.decode_seconds - earlier.decode_seconds, self.methods)
 
-def stats(module: Any) -> Stats:
-    """What was sent, and what it took. Not during a backward."""
+
+def total_stats(module: Any) -> Stats:
+    """Whatever was reset."""
     return Stats(**_engine(module).stats())
 
 
-def state_dict(module: Any) -> dict[str, Any]:
+def rank_of(module: Any) -> int:
+    return _engine(module).rank()
+
+
+def stats(module: Any, *, reset: bool = False) -> Stats:
+    """What was sent, and what it took, since the module was compressed or wrapped. Not during a backward.
+
+    reset: count anew from now on, so that the next call tells what was sent since this one.
+    """
+    total = total_stats(module)
+    counted_from = _counted_from.get(module)
+    if reset:
+        _counted_from[module] = total
+    return total if counted_from is None else total.since(counted_from)
+
+
+def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
     """What this rank remembers, of a compressed DistributedDataParallel module, of a GossipDataParallel or
     AllReduceDataParallel, of a LocalSGD or DiLoCo: memories and codec state, and what ranks that are not alike need of
     their models, as tensors and plain values.
 
     For a checkpoint beside the state of model and optimizer, one for each rank, since it differs. Loads with
     torch.load(..., weights_only=True). Between optimizer.step() and the next forward.
+
+    gather: for a checkpoint in one file. Collective: rank 0 of the group gets the list of all ranks' states, which
+    load_state_dict() takes on every rank; the others get an empty list. Over the module's own connections.
     """
     engine = _engine(module)
-    return {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
-            "step": engine.step(), "values": engine.state()}
+    state = {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
+             "step": engine.step(), "values": engine.state()}
+    if not gather:
+        return state
+    file = io.BytesIO()
+    torch.save(state, file)
+    return [torch.load(io.BytesIO(data), weights_only=True) for data in engine.gather(file.getvalue())]
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
     """Goes on from a state_dict(), bit by bit as if there had been no interruption.
 
-    It must be this rank's of a job with the same parameters, options, seed and number of ranks; ConfigError says what
-    differs. Every rank calls it, between the same steps, with the state of the same step. A state that is refused changes
+    It must be this rank's of a job with the same parameters, options, seed and number of ranks, or the list of those of
+    all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls it, between the same steps, with the state of the same step. A state that is refused changes
     nothing.
 
     Where gradients are averaged (sotto.compress, AllReduceDataParallel) ranks that do not load alike are found out in the
@@ -100,7 +137,11 @@ def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str
 
 def _load_stepper(stepper: _C.Stepper, state: Any) -> None:
     try:
-        _check_state(stepper, state)
+        if isinstance(state, Mapping):
+            _check_state(stepper, state)
+        else:
+            states = _states_of_ranks(stepper, state)
+            state = states[min(stepper.rank(), len(states) - 1)]
         _check_rank(stepper, state, "begin anew with the mean model, which average() shows")
         step, values = state["step"], dict(state["values"])
     except Exception:
@@ -115,19 +156,25 @@ def _load_hook(hook: _C.Hook, state: Any) -> None:
         _check_rank(hook, state, "to spread what the memories hold over them, give a list of the states of all old ranks")
         hook.load(state["step"], dict(state["values"]))
         return
+    states = _states_of_ranks(hook, state)
+    if len(states) == hook.ranks():
+        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
+    else:
+        hook.spread(states[0]["step"], [dict(one["values"]) for one in states])
+
+
+def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[str, Any]]:
+    """Of a list that must be of all ranks of a job, in their order."""
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
     for one in state:
-        _check_state(hook, one)
+        _check_state(engine, one)
     states = sorted(state, key=lambda one: one["rank"])
     said = [(one["rank"], one["ranks"], one["step"]) for one in states]
     if not states or said != [(rank, len(states), states[0]["step"]) for rank in range(len(states))]:
         raise ConfigError(f"these are the states of ranks {[rank for rank, _, _ in said]}; wanted are those of all ranks of "
                           "a job, of one step")
-    if len(states) == hook.ranks():
-        hook.load(states[0]["step"], dict(states[hook.rank()]["values"]))
-    else:
-        hook.spread(states[0]["step"], [dict(one["values"]) for one in states])
+    return states
 
 
 def _check_rank(engine: _C.Hook | _C.Stepper, state: Mapping[str, Any], otherwise: str) -> None:

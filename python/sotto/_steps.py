@@ -18,6 +18,7 @@ from sotto import _C, _check
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting, start_alike
 from sotto._state import remember
+from sotto._topology import Topology, sentence_of
 
 
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
@@ -38,9 +39,9 @@ class Steps:
         on_graphs: bool = False,
         codec: str,
         aggregator: str = "auto",
-        topology: str = "",
+        topology: Topology = "",
         peers_per_step: Sequence[tuple[int, int]] | None = None,
-        mixing: str = "uniform",
+        mixing: str = "",
         process_group: dist.ProcessGroup | None,
         seed: int,
         bucket_mb: float = 4.0,
@@ -49,8 +50,7 @@ class Steps:
     ) -> None:
         wanted = group_of(what, process_group)
         with meeting(wanted) as (group, place):
-            if not isinstance(module, torch.nn.Module):
-                raise ConfigError(f"module: wants a torch.nn.Module, not {type(module).__name__}")
+            _check.plain_module(module)
             if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
                 raise ConfigError(f"optimizer: wants a torch.optim.Optimizer, not {type(optimizer).__name__}")
             parameters = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
@@ -66,12 +66,12 @@ class Steps:
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
             self.stepper = _C.Stepper(
                 group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),
-                _check.text("topology", topology, 'a name, such as "ring"'), _check.peers(peers_per_step),
+                sentence_of(topology), _check.peers(peers_per_step),
                 _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.whole("seed", seed),
                 _check.bucket_bytes(bucket_mb), _check.threads(threads), _check.seconds(timeout))
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
-        self._module = module
+        self.module = module
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
         self._stepping: FrameType | None = None  # the call of optimizer.step() whose step it is
@@ -194,7 +194,7 @@ class Steps:
                 raise ConfigError(f"parameter {name} is no longer the one that was wrapped; wrap the module anew")
 
     def _statistics(self) -> list[torch.Tensor]:
-        return [buffer for buffer in self._module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]
+        return [buffer for buffer in self.module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]
 
     def _average_statistics(self) -> None:
         """Float buffers, such as those of batch norm, become their mean over ranks."""

@@ -57,7 +57,8 @@ class Fetch final : public Aggregator {
     phases.decode += timer.lap();
     parts_.codec->to_linear(bucket, 1, fixed, std::as_writable_bytes(sketch));
     kernels::axpy(-1, sketch, e);
-    for (std::size_t i = 0; options_.masking && i < count; ++i) u[i] = sketch[i] == 0 ? u[i] : 0;
+    const bool masks = options_.masking && options_.ratio < 1;
+    for (std::size_t i = 0; masks && i < count; ++i) u[i] = sketch[i] == 0 ? u[i] : 0;
     phases.encode += timer.lap();
   }
 

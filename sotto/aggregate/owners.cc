@@ -8,18 +8,14 @@
 #include "sotto/core/timer.h"
 
 namespace sotto {
-namespace {
 
-// A rank encodes twice in a step: with other random numbers.
-Key mean_key(Key key) {
+Key key_of_mean(Key key) {
   Hash hash;
   hash.add("mean");
   hash.add(key.seed);
   key.seed = hash.value();
   return key;
 }
-
-}  // namespace
 
 void Owners::SentChunks::add_to(Bucket& out, float scale) const {
   for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.add_decoded(messages_[i].view(), chunks_[i], scale, out);
@@ -102,7 +98,7 @@ std::exception_ptr Owners::encode_mean(const Bucket& mean, const Key& key, const
   const Range whole{0, mean.values.size()};
   if (whole.size() == 0) return nullptr;
   try {
-    mean_encoder_.encode_alone(mean, mean_key(key), {&whole, 1}, {&own_mean_, 1});
+    mean_encoder_.encode_alone(mean, key_of_mean(key), {&whole, 1}, {&own_mean_, 1});
     return nullptr;
   } catch (const NumericError& error) {
     const Header header{.generation = key.generation, .origin = key.rank, .step = key.step, .bucket = mean.index};

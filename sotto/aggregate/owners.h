@@ -23,6 +23,9 @@ struct Cut {
   Range chunk() const { return chunks[own]; }
 };
 
+// A rank encodes twice in a step: a mean with other random numbers than its own vector.
+Key key_of_mean(Key key);
+
 // Two rounds of messages through the owners of chunks: each rank sends what it has of a chunk to its owner, who sums
 // that in rank order, and sends what becomes of the sum, encoded again, to all. Replicas stay bit-identical, since each
 // rank decodes its own messages, too.

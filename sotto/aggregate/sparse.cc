@@ -16,8 +16,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t period = 32;  // exchanges of a bucket from one agreement to the next
-constexpr std::size_t most = 2;       // times its share of what a rank chooses is kept by an owner
+constexpr std::size_t most = 2;  // times its share of what a rank chooses is kept by an owner
 
 std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
 
@@ -97,7 +96,7 @@ class Sparse final : public Aggregator {
     owners_.spread(mean, bucket, key, regions.cut, communicator, phases);
     timer.lap();
     settle(regions, prepared, chosen, mean);
-    agreed.left = agrees ? period - 1 : agreed.left - 1;
+    agreed.left = agrees ? sparse_period - 1 : agreed.left - 1;
     phases.decode += timer.lap();
   }
 
@@ -219,7 +218,7 @@ class Sparse final : public Aggregator {
       scope.visit("border/" + std::to_string(j), agreed.borders[j]);
     agreed.threshold = threshold.at(0);
     const std::size_t size = parts_.buckets[bucket].layout.size();
-    if (agreed.left >= period || !(agreed.threshold >= 0) || !std::isfinite(agreed.threshold) ||
+    if (agreed.left >= sparse_period || !(agreed.threshold >= 0) || !std::isfinite(agreed.threshold) ||
         (agreed.left > 0 && agreed.kept == 0) || agreed.kept > std::max<std::size_t>(1, size) ||
         !std::ranges::is_sorted(agreed.borders) || (!agreed.borders.empty() && agreed.borders.back() > size)) {
       throw FileError("a checkpoint with sparse/" + std::to_string(bucket) +
@@ -251,7 +250,7 @@ double sparse_bytes(const AggregatorParts& parts, std::span<const double> bytes)
   double sent = 0;
   for (const double message : bytes) {
     sent += 2 * (others * sizeof(Header) + (message - sizeof(Header)) * others / parts.ranks);
-    sent += others * 4 * (3 * RegionVotes::bins + 1) / static_cast<double>(period);
+    sent += others * 4 * (3 * RegionVotes::bins + 1) / static_cast<double>(sparse_period);
   }
   return sent;
 }

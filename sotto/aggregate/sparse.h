@@ -14,6 +14,7 @@ namespace sotto {
 // Ranks agree on regions and on the threshold of sums in the first exchange of a bucket, and in every 32nd behind it;
 // between them the threshold follows the number of sums that were kept. Only where regions change does it allocate.
 std::string sparse_suits(const Codec& codec, std::span<const BucketPlan> buckets);
+constexpr int sparse_period = 32;  // exchanges of a bucket from one agreement to the next
 std::unique_ptr<Aggregator> make_sparse(AggregatorParts parts);
 
 // About what it sends from a rank, when the message of bucket b has bytes[b] bytes.

@@ -126,8 +126,8 @@ class Methods {
 
 }  // namespace
 
-std::vector<Phase> warmup_phases(std::string_view where, std::string_view warmup, std::string_view method,
-                                 std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps) {
+Warmup make_warmup(std::string_view where, std::string_view warmup, std::string_view method,
+                   std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps) {
   const Sentence sentence = parse_sentence(where, warmup);
   const Call& call = sentence.calls.front();
   const Shape& shape = require_entry(std::span<const Shape>(shapes), "warm-up", sentence, call);
@@ -139,18 +139,25 @@ std::vector<Phase> warmup_phases(std::string_view where, std::string_view warmup
             fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", method,
                         format_double(methods.ratio())));
   }
-  if (ratios.size() > steps / steps_per_epoch || ratios.size() * steps_per_epoch >= steps) {
-    fail_at(sentence, call, call.position,
-            fmt::format("{} epochs of warm-up do not fit into a training of {} steps, {} an epoch", ratios.size(),
-                        steps, steps_per_epoch));
-  }
   const Method whole = read_method(where, method);
   std::string chosen = choose_aggregator("--aggregator", whole, aggregator);
   if (whole.by_itself) chosen = "auto";  // that of each phase's own sentence
-  std::vector<Phase> phases;
-  for (const double ratio : ratios) phases.push_back({phases.size() * steps_per_epoch, methods.with(ratio), chosen});
-  phases.push_back({phases.size() * steps_per_epoch, methods.with(methods.ratio()), chosen});
-  return phases;
+  Warmup made;
+  const bool fits = ratios.size() <= steps / steps_per_epoch && ratios.size() * steps_per_epoch < steps;
+  const std::uint64_t each = steps / (ratios.size() + 1);  // where all have the same share of the run
+  if (!fits) {
+    made.remark = fmt::format(
+        "{} {}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps", where,
+        warmup, ratios.size(), steps, steps_per_epoch, each);
+  }
+  const auto add = [&](std::size_t number, double ratio) {
+    const std::uint64_t first = fits ? number * steps_per_epoch : number * steps / (ratios.size() + 1);
+    if (!made.phases.empty() && made.phases.back().first_step == first) made.phases.pop_back();
+    made.phases.push_back({first, methods.with(ratio), chosen});
+  };
+  for (std::size_t i = 0; i < ratios.size(); ++i) add(i, ratios[i]);
+  add(ratios.size(), methods.ratio());
+  return made;
 }
 
 }  // namespace sotto

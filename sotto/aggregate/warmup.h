@@ -15,11 +15,16 @@ namespace sotto {
 //                              where of r = 0.1 % come 25, 6.25, 1.5625, 0.390625 and then 0.1 %
 //   coefficient(c)             c^(e+1)
 //   list(25%/6%/1%)            number e of the list
-// as long as that is above r, or the list lasts. What changes is the first option `ratio` of the method.
-//
-// The phases of `method` and `aggregator`, as make_aggregator() takes them. ConfigError, which begins with `where`,
-// when it says something else, when the method has no ratio, and when the ratio is not reached within `steps`.
-std::vector<Phase> warmup_phases(std::string_view where, std::string_view warmup, std::string_view method,
-                                 std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps);
+// as long as that is above r, or the list lasts. What changes is the first option `ratio` of the method. Where so many
+// epochs are not less than the training, all ratios, the codec's as the last of them, have an equal share of its steps.
+struct Warmup {
+  std::vector<Phase> phases;  // as make_aggregator() takes them
+  std::string remark;         // that it was shortened; empty: it was not
+};
+
+// Of `method` and `aggregator`, in a training of so many steps. ConfigError, which begins with `where`, when it says
+// something else, and when the method has no ratio.
+Warmup make_warmup(std::string_view where, std::string_view warmup, std::string_view method,
+                   std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps);
 
 }  // namespace sotto

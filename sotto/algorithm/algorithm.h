@@ -89,6 +89,10 @@ class Algorithm {
   // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
   // behind the same of their steps.
   virtual void rest() {}
+  // Behind a step that stopped, and rest(), where all ranks go on after all: the wish to stop is forgotten, whoever had
+  // it. REQUIRES can_go_on().
+  virtual void go_on() {}
+  virtual bool can_go_on() const { return true; }
   // Gives all ranks the same parameters: the exact mean of the ranks' models, with what is on its way. Collective.
   virtual void agree(Worker& /*worker*/) {}
   // What a resumed run needs, beside the worker's parameters. REQUIRES rest().
@@ -101,7 +105,7 @@ struct AlgorithmOptions {
   std::string codec = "none";  // a whole method: "ef | topk(0.01)"
   std::string aggregator = "auto";
   std::string topology = "exponential";  // of gossip: who exchanges with whom
-  std::string mixing = "uniform";        // and with what shares
+  std::string mixing = "";               // and with what shares; empty: the topology's own, or uniform
   bool overlap = true;                   // what is sent travels while this rank computes
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;

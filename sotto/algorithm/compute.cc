@@ -15,9 +15,22 @@ void offer_in_place(Worker& worker, const BucketPlan& bucket) {
   if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
 }
 
-void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr) {
+void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr, std::vector<float>& scratch) {
   Optimiser& optimiser = worker.optimiser();
-  optimiser.apply(x, optimiser.outgoing(worker.gradient().subspan(begin, x.size()), begin), begin, lr);
+  const auto offered = optimiser.outgoing(worker.gradient().subspan(begin, x.size()), begin);
+  const auto shown = worker.parameters().subspan(begin, x.size());
+  if (x.data() == shown.data()) return optimiser.apply(x, offered, begin, lr);
+  scratch.assign(shown.begin(), shown.end());  // backward may still read the parameters
+  optimiser.apply(scratch, offered, begin, lr);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = x[i] == shown[i] ? scratch[i] : x[i] + (scratch[i] - shown[i]);
+  }
+}
+
+void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>& scratch) {
+  for (const BucketPlan& bucket : worker.buckets()) {
+    step_stretch(worker, x.subspan(bucket.range.begin, bucket.range.size()), bucket.range.begin, lr, scratch);
+  }
 }
 
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls) {

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::string_view examples = R"text(
 Every flag of `sotto train` but --codec and --algorithm applies to all of them; --topology and --mixing to the algorithms
-that use them. The table shows medians of rank 0 (means where ranks have models of their own); compute overlaps with the
-exchange unless --no-overlap is given, so the parts of a step may add up to more than the step.
+that use them. The table shows means of rank 0; compute overlaps with the exchange unless --no-overlap is given, so the
+parts of a step may add up to more than the step.
 
 Examples:
   sotto compare --codecs none "qsgd(bits=4)" "ef | topk(0.01)" --ranks 4 --link 100mbit --max-steps 200

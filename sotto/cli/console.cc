@@ -5,6 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "sotto/core/output.h"
 
 namespace sotto {
 namespace {
@@ -16,22 +21,27 @@ std::size_t terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-// A whole line in one call, so that lines of different processes do not mix.
-void write_line(std::FILE* file, std::string_view line) {
-  fmt::print(file, "{}\n", line);
-  std::fflush(file);
-}
-
 }  // namespace
 
-Console::Console() : terminal_(isatty(STDERR_FILENO) == 1) {}
+Console::Console() : terminal_(isatty(STDERR_FILENO) == 1), on_broken_pipe_(std::signal(SIGPIPE, SIG_IGN)) {}
 
-Console::~Console() { clear(); }
+Console::~Console() {
+  clear();
+  if (on_broken_pipe_ != SIG_ERR) std::signal(SIGPIPE, on_broken_pipe_);
+}
+
+// A whole line in one call, so that lines of different processes do not mix.
+void Console::write(std::FILE* file, std::string_view text) {
+  const int error = write_text(file, text);
+  if (error == 0 || file != stdout || std::exchange(out_failed_, true)) return;
+  write_text(stderr,
+             fmt::format("sotto: standard output cannot be written to ({}); the job goes on\n", std::strerror(error)));
+}
 
 void Console::line(std::FILE* file, std::string_view text) {
   const std::string progress = shown_;
   clear();
-  write_line(file, text);
+  write(file, std::string(text) + "\n");
   shown_ = progress;
   redraw();
 }
@@ -43,21 +53,19 @@ void Console::progress(std::string_view text) {
     redraw();
   } else if (printed_ == Clock::time_point{} || Clock::now() - printed_ >= plain_interval) {
     printed_ = Clock::now();
-    write_line(stderr, line);
+    write(stderr, line + "\n");
   }
 }
 
 void Console::clear() {
   if (shown_.empty()) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  write(stderr, "\r\x1b[K");
   shown_.clear();
 }
 
 void Console::redraw() {
   if (shown_.empty()) return;
-  fmt::print(stderr, "\r{}\x1b[K", std::string_view(shown_).substr(0, terminal_width() - 1));
-  std::fflush(stderr);
+  write(stderr, fmt::format("\r{}\x1b[K", std::string_view(shown_).substr(0, terminal_width() - 1)));
 }
 
 }  // namespace sotto

@@ -10,7 +10,8 @@ namespace sotto {
 
 // What several processes print, on one screen: ordinary lines, and one progress line. When stderr is a terminal the
 // progress line is redrawn in place, cut to its width; otherwise it is printed as an ordinary line, once every few
-// seconds.
+// seconds. What cannot be written (the disk is full, nobody reads the pipe any more) is said once, and is no reason to
+// end: a job goes on without its lines. SIGPIPE is ignored while this lives.
 class Console {
  public:
   Console();
@@ -26,8 +27,11 @@ class Console {
 
  private:
   void redraw();
+  void write(std::FILE* file, std::string_view text);
 
   bool terminal_;
+  bool out_failed_ = false;
+  void (*on_broken_pipe_)(int);
   std::string label_;
   std::string shown_;  // the progress line on the screen
   Clock::time_point printed_{};

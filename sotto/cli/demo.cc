@@ -19,7 +19,7 @@ Examples:
   sotto demo --codecs none "ef | topk(0.001)" --ranks 2)text";
 
 constexpr std::string_view explanation = R"text(
-Ratio: bytes of a dense all-reduce over those really handed to the network. Times are medians of rank 0 in ms; compute
+Ratio: bytes of a dense all-reduce over those really handed to the network. Times are means of rank 0 in ms; compute
 overlaps with the exchange, so the parts of a step may add up to more than the step. Over a slow link a step is as long
 as its messages: what is not sent is not waited for. qsgd rounds at random, and atomo (ATOMO) sends singular triplets of
 each tensor at random, the likelier the larger: both are right on average. Error feedback sends the rest later, so that

@@ -13,6 +13,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -164,7 +165,12 @@ void check_gloo(Report& report, const std::string& interface) {
     if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
     return seconds;
   };
-  auto other = std::async(std::launch::async, rank, 1);
+  std::future<double> other;
+  try {
+    other = std::async(std::launch::async, rank, 1);
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("no thread could be started for the second rank ({})", error.what()));
+  }
   const double seconds = rank(0);
   other.get();
   report.say(Verdict::ok, "gloo",

@@ -35,7 +35,7 @@ constexpr std::size_t longest_line = 1 << 16;
 constexpr std::size_t held_lines = 20;
 constexpr const char* report_variable = "SOTTO_REPORT";
 
-// SIGINT, SIGTERM, SIGUSR1 and SIGCHLD as a descriptor, while it lives.
+// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD as a descriptor, while it lives.
 class Signals {
  public:
   Signals() {
@@ -45,6 +45,9 @@ class Signals {
     sigset_t set;
     sigemptyset(&set);
     for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&set, number);
+    struct sigaction hang_up {};
+    sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // nohup wants it ignored
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!descriptor_.open()) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
@@ -94,7 +97,7 @@ class Job {
     while (running() > 0) {
       wait_for_news();
       for (int number = signals_.next(); number != 0; number = signals_.next()) {
-        if (number != SIGCHLD) pass_on(number);
+        if (number != SIGCHLD) pass_on(number == SIGHUP ? SIGTERM : number);  // the terminal is gone
       }
       read_all();
       reap();

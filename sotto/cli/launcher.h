@@ -28,7 +28,8 @@ struct LaunchResult {
 // lines as
 // "[2] text" (a single rank's as they are), and text that ends in '\r' as progress. The first failure ends all of them
 // within two seconds: those that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks
-// once; the second one kills them. So is SIGUSR1, which asks for the same, and is no first one of them. The ranks die
+// once; the second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is handed over, too,
+// asks for the same, and is no first one of them. The ranks die
 // with this process. ConfigError for a malformed master, CommError when its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <exception>
@@ -8,6 +9,7 @@
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/launcher.h"
+#include "sotto/comm/stop.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
 
@@ -53,7 +55,15 @@ int run(std::span<const std::string> arguments) {
   return command->run(arguments.subspan(1));
 }
 
-int fail(int status, const std::string& message, bool lost_peer = false) {
+// What somebody said may be megabytes long, and an error repeats it.
+std::string shortened(const std::string& message) {
+  constexpr std::size_t begin = 1500, end = 700;
+  if (message.size() <= begin + end) return message;
+  return message.substr(0, begin) + " ... " + message.substr(message.size() - end);
+}
+
+int fail(int status, const std::string& whole, bool lost_peer = false) {
+  const std::string message = shortened(whole);
   if (!report_to_launcher(message, lost_peer)) fmt::print(stderr, "sotto: {}\n", message);
   return status;
 }
@@ -62,11 +72,14 @@ int fail(int status, const std::string& message, bool lost_peer = false) {
 }  // namespace sotto
 
 int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "sotto");  // a rank is started as /proc/self/exe, and would be called `exe`
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
     return sotto::run(arguments);
   } catch (const sotto::ConfigError& error) {
     return sotto::fail(2, error.what());
+  } catch (const sotto::Stopped& error) {
+    return sotto::fail(128 + error.signal(), error.what(), true);
   } catch (const sotto::CommError& error) {
     return sotto::fail(1, error.what(), true);
   } catch (const sotto::Error& error) {

@@ -44,9 +44,7 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   if (options.elements % options.rows != 0) {
     throw ConfigError(fmt::format("--rows {}: {} elements are no whole rows", options.rows, options.elements));
   }
-  std::vector<std::int64_t> shape{options.elements};
-  if (options.rows > 1) shape = {options.rows, options.elements / options.rows};
-  input.layout = Layout({{"values", 0, std::move(shape)}}, input.values.size());
+  input.layout = Layout({{"values", 0, {options.rows, options.elements / options.rows}}}, input.values.size());
   return input;
 }
 

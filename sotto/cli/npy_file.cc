@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/cli/beyond_float.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"
@@ -60,7 +61,13 @@ std::vector<float> values_of(std::span<const std::byte> bytes, std::size_t size)
   if (size == 2) kernels::add_f16(bytes, 1, 1, values);
   if (size == sizeof(double)) {
     ByteReader reader(bytes);
-    for (float& value : values) value = static_cast<float>(reader.get<double>("value"));
+    for (float& value : values) {
+      const auto wide = reader.get<double>("value");
+      if (const auto beyond = beyond_float({&wide, 1})) {
+        throw WireError(fmt::format("holds {}, which no float32 can hold; scale the values", *beyond));
+      }
+      value = static_cast<float>(wide);
+    }
   }
   return values;
 }

@@ -11,6 +11,7 @@
 #include "sotto/core/file.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
+#include "sotto/topology/topology_file.h"
 
 namespace sotto {
 namespace {
@@ -18,22 +19,25 @@ namespace {
 constexpr std::string_view help = R"text(Lists and shows topologies: who exchanges with whom in each round of gossip.
 
 Usage: sotto topology list
-       sotto topology show NAME-OR-ID --ranks N [--mixing NAME] [--svg FILE.svg] [--json]
+       sotto topology show NAME-OR-ID-OR-FILE --ranks N [--mixing NAME] [--svg FILE.svg] [--json]
 
 Examples:
   sotto topology show exponential --ranks 8
   sotto topology show "directed_exponential(peers=2)" --ranks 8 --svg topology.svg
   sotto topology show 4 --ranks 6 --mixing metropolis --json
+  sotto topology show "graph(1 2; 0; 0)" --ranks 3
 )text";
 
 struct ShowOptions {
   std::int64_t ranks = 8;
-  std::string mixing = "uniform";
+  std::string mixing;
   std::string svg;
   bool json = false;
   void visit(OptionVisitor& v) {
     v.option("ranks", ranks, "number of ranks", {1, 1024});
-    v.option("mixing", mixing, "shares that are kept and sent: uniform, metropolis, self_weighted(share)");
+    v.option("mixing", mixing,
+             "shares that are kept and sent: uniform, metropolis, self_weighted(share); empty: the topology's own, "
+             "else uniform");
     v.option("svg", svg, "draw the rounds into this .svg file");
     v.option("json", json, "print JSON");
   }
@@ -138,14 +142,15 @@ int show_topology(std::span<const std::string> arguments) {
   ShowOptions options;
   Flags flags("topology show", "Shows a topology: its rounds, shares, spectral gap, and rounds to the exact average.",
               "Examples:\n  sotto topology show 5 --ranks 8\n  sotto topology show torus --ranks 12 --svg torus.svg");
-  flags.add_positional("topology", name, "a name, with options in brackets, or an id", true);
+  flags.add_positional("topology", name, "a name, with options in brackets, an id, or a .toml file", true);
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
   if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }
-  const Topology topology = make_topology("topology", name, static_cast<int>(options.ranks));
+  const Topology topology =
+      make_topology("topology", topology_sentence("topology", name), static_cast<int>(options.ranks));
   const auto mixing = make_mixing("--mixing", options.mixing, topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));

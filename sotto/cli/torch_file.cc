@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sotto/cli/beyond_float.h"
+#include "sotto/cli/pickle_scan.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -30,29 +32,30 @@ struct Archive {
   std::unordered_map<const void*, std::size_t> sizes;
 };
 
-class SpanReader final : public caffe2::serialize::ReadAdapterInterface {
+// The file is not in memory beside what it holds.
+class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
  public:
-  explicit SpanReader(std::span<const std::byte> file) : file_(file) {}
+  explicit FileAdapter(const FileReader& file) : file_(file) {}
   std::size_t size() const override { return file_.size(); }
   std::size_t read(std::uint64_t begin, void* to, std::size_t most, const char* /*what*/) const override {
-    const auto part = file_.subspan(std::min<std::size_t>(begin, file_.size()));
-    const std::size_t count = std::min(most, part.size());
-    if (count > 0) std::memcpy(to, part.data(), count);
+    const std::size_t count = std::min<std::size_t>(most, file_.size() - std::min(begin, file_.size()));
+    file_.read(begin, {static_cast<std::byte*>(to), count});
     return count;
   }
 
  private:
-  std::span<const std::byte> file_;
+  const FileReader& file_;
 };
 
 // As torch::jit::pickle_load() does it, which keeps no sizes.
-Archive read_archive(std::span<const std::byte> file) {
-  caffe2::serialize::PyTorchStreamReader reader(std::make_shared<SpanReader>(file));
+Archive read_archive(const FileReader& file) {
+  caffe2::serialize::PyTorchStreamReader reader(std::make_shared<FileAdapter>(file));
   const auto record = [&](const std::string& name) {
     if (reader.getRecordSize(name) > file.size()) throw WireError(fmt::format("{} is larger than the file", name));
     return reader.getRecord(name);
   };
   const auto [pickle, size] = record("data.pkl");
+  check_pickle({static_cast<const std::byte*>(pickle.get()), size});  // LibTorch believes its numbers
   std::string_view rest(static_cast<const char*>(pickle.get()), size);
   const auto read = [&rest](char* to, std::size_t most) {
     const std::size_t count = rest.copy(to, most);
@@ -110,10 +113,29 @@ void collect(const c10::IValue& value, const std::string& name, std::vector<Name
   }
 }
 
+// As floats. WireError where that makes an infinity of a number.
+at::Tensor floats_of(const NamedTensor& item) {
+  at::Tensor floats = item.tensor.to(at::kFloat).contiguous();
+  if (item.tensor.scalar_type() == at::kDouble) {
+    const at::Tensor wide = item.tensor.contiguous();
+    const std::span<const double> values(wide.const_data_ptr<double>(), static_cast<std::size_t>(wide.numel()));
+    if (const auto beyond = beyond_float(values)) {
+      throw WireError(fmt::format("`{}` holds {}, which no float32 can hold; scale the values", item.name, *beyond));
+    }
+  }
+  return floats;
+}
+
 // The values of all, one after the other.
 GradientFile joined(std::span<const NamedTensor> tensors, const Archive& archive) {
   GradientFile file;
   std::vector<Segment> segments;
+  std::size_t all = 0;
+  for (const NamedTensor& item : tensors) {
+    const bool is_here = item.tensor.layout() == at::kStrided && lies_within_storage(item.tensor, archive);
+    all += is_here ? static_cast<std::size_t>(item.tensor.numel()) : 0;
+  }
+  file.values.reserve(all);
   for (const NamedTensor& item : tensors) {
     const at::Tensor& tensor = item.tensor;
     if (tensor.layout() != at::kStrided || !tensor.device().is_cpu() || !at::isFloatingType(tensor.scalar_type())) {
@@ -127,7 +149,7 @@ GradientFile joined(std::span<const NamedTensor> tensors, const Archive& archive
                       "save tensor.clone()",
                       item.name));
     }
-    const at::Tensor floats = tensor.to(at::kFloat).contiguous();
+    const at::Tensor floats = floats_of(item);
     segments.push_back(
         {item.name, file.values.size(), tensor.dim() == 0 ? std::vector<std::int64_t>{1} : tensor.sizes().vec()});
     const float* data = floats.const_data_ptr<float>();
@@ -139,11 +161,11 @@ GradientFile joined(std::span<const NamedTensor> tensors, const Archive& archive
 
 }  // namespace
 
-bool is_torch_file(std::span<const std::byte> file) {
-  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+bool is_torch_file(std::span<const std::byte> begin) {
+  return begin.size() >= magic.size() && std::memcmp(begin.data(), magic.data(), magic.size()) == 0;
 }
 
-GradientFile read_torch_file(std::span<const std::byte> file) {
+GradientFile read_torch_file(const FileReader& file) {
   std::vector<NamedTensor> tensors;
   try {
     const Archive archive = read_archive(file);

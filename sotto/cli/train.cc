@@ -6,6 +6,8 @@
 #endif
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
@@ -37,7 +39,12 @@ Examples:
 
 struct OwnOptions {
   bool dry_run = false;
-  void visit(OptionVisitor& v) { v.option("dry-run", dry_run, "only say what a step would send"); }
+  std::int64_t restarts = 0;
+  void visit(OptionVisitor& v) {
+    v.option("dry-run", dry_run, "only say what a step would send");
+    v.option("restarts", restarts, "how often to start the ranks again from the newest checkpoint when one failed",
+             {0, 1e6});
+  }
 };
 
 int print_dry_run(const TrainOptions& options) {
@@ -51,6 +58,7 @@ int print_dry_run(const TrainOptions& options) {
                run.only_dense ? ": the run ends before, and never sends so" : "");
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
+  if (!run.phases_remark.empty()) fmt::print("remark        {}\n", run.phases_remark);
   if (!run.doubt.empty()) fmt::print("warning       {}\n", run.doubt);
   const bool often = run.exchanges == run.period;
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
@@ -64,11 +72,12 @@ int print_dry_run(const TrainOptions& options) {
   return 0;
 }
 
-void print_result(const std::string& train_dir) {
+void print_result(const std::string& train_dir, Console& console) {
   const RunSummary summary = read_summary(train_dir);
-  fmt::print("test accuracy {:.2f} % after {} steps; {} sent a rank ({} a step, dense {}); {}\n",
-             100 * summary.test_accuracy, summary.steps, bytes_text(summary.bytes_sent),
-             bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir);
+  console.line(stdout,
+               fmt::format("test accuracy {:.2f} % after {} steps; {} sent a rank ({} a step, dense {}); {}",
+                           100 * summary.test_accuracy, summary.steps, bytes_text(summary.bytes_sent),
+                           bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir));
 }
 
 // What a step frees on this thread, which computes, the next one takes again. glibc gives large blocks back to the
@@ -83,23 +92,36 @@ void keep_freed_memory() {
 int run_rank(const TrainOptions& options, const World& world) {
   keep_freed_memory();
   const TrainResult result = train(options, world);
-  if (world.rank == 0 && world.starter != "sotto") print_result(result.train_dir);
+  if (world.rank == 0 && world.starter != "sotto") {
+    Console console;
+    print_result(result.train_dir, console);
+  }
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-int run_job(TrainOptions options) {
-  if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
+LaunchResult launch_ranks(TrainOptions options, Console& console) {
   LaunchSpec spec{.arguments = {"train"}, .ranks = options.ranks, .master = options.master, .threads = options.threads};
   options.master.clear();  // the ranks learn it from their variables
   for (std::string& flag : to_flags(options)) spec.arguments.push_back(std::move(flag));
+  LaunchResult result = launch(spec, console);
+  if (result.status != 0) checkpoint::remove_abandoned(options.train_dir);
+  return result;
+}
+
+int run_job(TrainOptions options, std::int64_t restarts) {
+  if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
-  const LaunchResult result = launch(spec, console);
-  if (result.status == 0) {
-    print_result(options.train_dir);
-    return 0;
+  LaunchResult result = launch_ranks(options, console);
+  // What cannot be asked for, and who was asked to stop, is not asked again.
+  const auto failed = [&] { return result.status != 0 && result.status != 2 && !is_stop_status(result.status); };
+  for (std::int64_t i = 1; i <= restarts && failed(); ++i) {
+    console.line(stderr, fmt::format("sotto: {}; starting again, {} of {}", result.error, i, restarts));
+    std::error_code missing;
+    options.resume = std::filesystem::is_directory(options.train_dir, missing);
+    result = launch_ranks(options, console);
   }
-  checkpoint::remove_abandoned(options.train_dir);
-  if (!result.error.empty()) fmt::print(stderr, "sotto: {}\n", result.error);
+  if (result.status == 0) print_result(options.train_dir, console);
+  if (!result.error.empty()) console.line(stderr, "sotto: " + result.error);
   return result.status;
 }
 
@@ -125,11 +147,15 @@ int run_train(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   resolve(options);
+  if (own.restarts > 0 && started) {
+    throw ConfigError(
+        fmt::format("--restarts: {} started this rank; let it start all of them again, with --resume", world.starter));
+  }
   if (own.dry_run) return print_dry_run(options);
   if (options.backend == "mpi") require_mpi(world.starter, options.ranks);
   if (options.backend == "nccl") require_nccl(started ? world.local_size : static_cast<int>(options.ranks));
   // One rank is launched, too: OpenMP reads its variables before main().
-  return started ? run_rank(options, world) : run_job(options);
+  return started ? run_rank(options, world) : run_job(options, own.restarts);
 }
 
 }  // namespace sotto

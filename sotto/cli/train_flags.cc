@@ -15,10 +15,11 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "final-average", "overlap", "buckets", "codec-threads"}},
-      {"Ranks and network", {"ranks", "backend", "master", "interface", "address", "deadline", "link", "threads"}},
+      {"Ranks and network",
+       {"ranks", "backend", "master", "interface", "address", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
-       {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "momentum", "nesterov",
-        "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
+       {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "lr-scale", "momentum",
+        "nesterov", "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
       {"Run folder", {}},
   }};
   flags.alias("model", "network");

@@ -45,13 +45,15 @@ GradientFile read_raw(const std::filesystem::path& path, std::span<const std::by
 }  // namespace
 
 GradientFile read_vector(const std::filesystem::path& path) {
-  const std::vector<std::byte> file = read_file(path);
-  if (is_gradient_file(file)) return read_gradient_file(path);
+  const FileReader file(path);
+  std::vector<std::byte> begin(std::min<std::uint64_t>(file.size(), 1 << 12));
+  file.read(0, begin);
+  if (is_gradient_file(begin)) return read_gradient_file(path);
   try {
-    if (is_npz(file)) throw WireError("a .npz; save one array with numpy.save");
-    GradientFile vector = is_npy(file)          ? read_npy(file)
-                          : is_torch_file(file) ? read_torch_file(file)
-                                                : read_raw(path, file);
+    if (is_npz(begin)) throw WireError("a .npz; save one array with numpy.save");
+    GradientFile vector = is_npy(begin)          ? read_npy(read_file(path))
+                          : is_torch_file(begin) ? read_torch_file(file)
+                                                 : read_raw(path, read_file(path));
     if (vector.values.empty()) throw WireError("holds no values");
     return vector;
   } catch (const WireError& error) {

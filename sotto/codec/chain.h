@@ -141,7 +141,8 @@ class Chain final : public Codec {
   std::span<std::uint32_t> room_for_blocks(const Plan& plan) const;
   void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) const;
   void require_finite(const Select& select, const Layout& layout, const Key& key) const;
-  void gather_rows(const Bucket& bucket);
+  void write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows);
+  void gather_rows(const Bucket& bucket, const Streams& streams);
   std::span<const std::uint32_t> apply_select_within(const Bucket& bucket, const Streams& streams);
   static std::optional<std::uint64_t> place_of(const Slot& slot, const Streams& streams);
   Values values_of(const Unit& unit, const Bucket& bucket, const Streams& streams);
@@ -168,6 +169,7 @@ class Chain final : public Codec {
   void decode_units(const Sections& sections, float scale) const;
   static double bound_of_sums(const Slot& slot, std::span<const float> rows);
   const Slot* too_large() const;
+  std::span<const std::uint32_t> atoms_of(const Slot& slot) const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
   void clear_selected(Bucket& out) const;
 

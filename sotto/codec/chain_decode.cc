@@ -156,7 +156,7 @@ void Chain::add_decoded(const MessageView& message, Range part, float scale, Buc
 
 void Chain::clear_chosen(const MessageView& message, Range part, Bucket& out) const {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::clear_chosen: bucket and layout differ");
-  if (stages_.transform || !stages_.select) return;  // only rows of a transform are selected from twice
+  if (stages_.transform || !stages_.select.chooses()) return;  // only rows of a transform are selected from twice
   open(message, *out.layout, part);
   clear_selected(out);
 }
@@ -222,13 +222,20 @@ void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
     });
     return;
   }
+  stages_.transform->add_inverse(*out.layout, slot.piece, atoms_of(slot), values, scale, target);
+}
+
+// The numbers within their piece of the atoms that go.
+std::span<const std::uint32_t> Chain::atoms_of(const Slot& slot) const {
   const auto numbers = atoms_.room(slot.selected);
   if (stages_.select) {
+    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto first = static_cast<std::uint32_t>(slot.first);
     std::ranges::transform(indices, numbers.begin(), [first](std::uint32_t i) { return i - first; });
   } else {
     std::iota(numbers.begin(), numbers.end(), 0U);
   }
-  stages_.transform->add_inverse(*out.layout, slot.piece, numbers, values, scale, target);
+  return numbers;
 }
 
 }  // namespace sotto

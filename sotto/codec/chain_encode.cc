@@ -68,7 +68,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (stages_.transform) apply_transform(bucket, streams, plan);
   if (stages_.select) {
     indices = apply_select(bucket, streams, plan);
-    gather_rows(bucket);
+    gather_rows(bucket, streams);
   }
   if (selection_is_known()) {
     writer.put(key.seed);
@@ -138,17 +138,29 @@ void Chain::require_readable(const Sections& sections, const Bucket& bucket, con
 void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   const auto rows = rows_.room(plan.rows);
   const auto energies = energies_.room(plan.rows > plan.atoms ? plan.atoms : 0);
+  const bool factors = stages_.transform->factors();
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
     const auto its_rows = rows.subspan(slot.row, slot.atoms.values());
     stages_.transform->forward(*bucket.layout, slot.piece, streams, bucket.values.subspan(range.begin, range.size()),
                                slot.atoms.width == 1 ? its_rows : energies.subspan(slot.first, slot.atoms.count),
-                               its_rows);
+                               factors ? std::span<float>() : its_rows);
+  }
+  for (const Slot& slot : slots_) {
+    if (!factors || stages_.select) break;
+    write_factors(slot, bucket, streams, rows.subspan(slot.row, slot.atoms.values()));
   }
 }
 
+// Of all that was selected of a slot, or of all its atoms.
+void Chain::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows) {
+  const Range range = slot.piece.range;
+  stages_.transform->write_factors(*bucket.layout, slot.piece, streams,
+                                   bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
+}
+
 // The rows of the selected atoms, one after the other, scaled, and the number within its segment of each float.
-void Chain::gather_rows(const Bucket& bucket) {
+void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
   const std::size_t block = stages_.select->block();
   const std::size_t count = values_in_slots();
   const auto all_values = values_.room(count);
@@ -161,6 +173,8 @@ void Chain::gather_rows(const Bucket& bucket) {
     const auto values = all_values.subspan(slot.value, slot.values());
     const auto numbers = all_numbers.subspan(slot.value, slot.values());
     const auto first = static_cast<std::uint32_t>(slot.first);
+    const bool factors = stages_.transform && stages_.transform->factors();
+    if (factors) write_factors(slot, bucket, streams, values);
     const bool scaled = stages_.select->scales();
     const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
@@ -169,7 +183,7 @@ void Chain::gather_rows(const Bucket& bucket) {
         const std::size_t atom = indices[j] - first;
         for (std::size_t c = 0; c < width; ++c) {
           numbers[j * width + c] = static_cast<std::uint32_t>((slot.atoms.first + atom) * width + c);
-          values[j * width + c] = rows[atom * width + c];
+          if (!factors) values[j * width + c] = rows[atom * width + c];
         }
       }
       for (std::size_t j = begin; scaled && j < end; ++j) {

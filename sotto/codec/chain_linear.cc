@@ -58,7 +58,7 @@ std::span<const float> Chain::linear_values(const Bucket& bucket, const Key& key
   if (stages_.transform) apply_transform(bucket, streams, plan);
   if (!stages_.select) return rows_.room(plan.rows);
   apply_select(bucket, streams, plan);
-  gather_rows(bucket);
+  gather_rows(bucket, streams);
   const auto values = values_.room(plan.values);
   std::ranges::fill(values.subspan(values_in_slots()), 0.0F);  // as many numbers with blocks that are shorter
   return values;
@@ -89,7 +89,7 @@ void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& k
 
 void Chain::clear_chosen(const Key& key, Bucket& out) const {
   if (linear() == nullptr) throw std::logic_error("Codec::clear_chosen: " + sentence_ + " is not linear");
-  if (stages_.transform || !stages_.select) return;
+  if (stages_.transform || !stages_.select.chooses()) return;
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
   reserve_decoding(plan);
   select_known(*out.layout, {key, out.index}, plan);

@@ -5,7 +5,6 @@
 #include <zstd.h>
 
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "sotto/core/bytes.h"
@@ -19,6 +18,7 @@ constexpr std::string_view magic = "SOTTOGRD";
 constexpr std::uint32_t version = 1;
 constexpr std::size_t guarded_from = magic.size() + 2 * sizeof(std::uint32_t);
 constexpr int level = 3;
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // whose bytes can be counted
 
 std::uint32_t checksum(std::span<const std::byte> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
@@ -37,7 +37,7 @@ Segment read_segment(ByteReader& reader) {
   std::uint64_t numel = 1;
   for (std::uint32_t d = 0; d < dimensions; ++d) {
     const auto size = reader.get<std::uint64_t>("dimension");
-    if (size > std::numeric_limits<std::uint32_t>::max() || numel > std::numeric_limits<std::uint32_t>::max()) {
+    if (size > most_elements || (size > 0 && numel > most_elements / size)) {
       throw WireError(fmt::format("segment {} is too large", segment.name));
     }
     numel *= size;
@@ -70,7 +70,7 @@ GradientFile parse(std::span<const std::byte> file) {
   GradientFile gradient;
   gradient.step = reader.get<std::uint64_t>("step");
   const auto elements = reader.get<std::uint64_t>("number of elements");
-  if (elements > std::numeric_limits<std::uint32_t>::max()) throw WireError(fmt::format("{} elements", elements));
+  if (elements > most_elements) throw WireError(fmt::format("{} elements", elements));
   std::vector<Segment> segments;
   const auto count = reader.get<std::uint32_t>("number of segments");
   for (std::uint32_t i = 0; i < count; ++i) segments.push_back(read_segment(reader));

@@ -20,6 +20,7 @@ struct Measurement {
 };
 
 // Encodes and decodes `input`, a vector of this layout, as one message; the random numbers of each repeat are others.
+// Takes as much memory as the input, for what is decoded, beside what the codec takes and its message.
 Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats);
 // Of several codecs that take turns, so that all have the same share of whatever else the machine does.
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,

@@ -27,22 +27,23 @@ constexpr std::array table{
     Preset{"signum", "", "signs", "vote", "signum", "Bernstein et al., ICML 2018; ICLR 2019",
            "the majority of the signs of the ranks' momenta, one bit a value each way",
            "as signsgd; each rank's momentum is its own, so a resume wants the same ranks"},
-    Preset{"topk", "ef", "topk(0.01)", "auto", "auto", "Stich et al., NeurIPS 2018",
+    Preset{"topk", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
            "ranks"},
-    Preset{"dgc", "momentum", "sampled_topk(0.1%)", "auto", "dgc", "Deep Gradient Compression: Lin et al., ICLR 2018",
+    Preset{"dgc", "momentum", "sampled_topk(0.1%, dense=all)", "auto", "dgc",
+           "Deep Gradient Compression: Lin et al., ICLR 2018",
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
     Preset{
-        "memsgd", "memsgd", "randomk(0.01)", "auto", "sgd(momentum=0)",
+        "memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
         "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
         "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
         "of its step",
         "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
         "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, --average-iterates 100"},
-    Preset{"masking", "ef", "threshold(99%, drop)", "auto", "auto", "Strom, Interspeech 2015",
+    Preset{"masking", "ef", "threshold(99%, drop, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
     Preset{"demo", "demo", "dct(64) | topk(0.01, dense=0)", "auto", "sign", "DeMo: Peng, Quesnelle, Kingma, 2024",
@@ -53,23 +54,23 @@ constexpr std::array table{
            "each value becomes one of the powers of two beside it, unbiased, with an eighth of its square as variance",
            "a byte a value is all that it saves; what is summed afterwards is no power of two any more"},
     Preset{
-        "sketchml", "ef", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
+        "sketchml", "", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
         "bins of equally many values, and for each value its bin or one nearer to zero",
-        "three values of four shrink, by some per cent; those below the middle of their bin may grow to it, by half a "
-        "bin; `ef` sends the difference later; made for sparse gradients: put a selection "
-        "before it where they are"},
+        "three values of four shrink, which is a bias that nothing sends later: `ef` in front of it would give all of "
+        "that back at once, and loses more where the learning rate is high (docs/results/presets.md); made for sparse "
+        "gradients: put a selection before it where they are"},
     Preset{
         "lss", "ef", "clusters", "auto", "auto", "none known; LSS-SGD, in a fork of ATOMO's code",
         "each value becomes the mean of those that fell into one bucket of its cluster",
         "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
         "steps be dense first: --codec-start-after 500"},
-    Preset{"atomo", "", "svd | atomo(s=3)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+    Preset{"atomo", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
-    Preset{"atomo-entry", "", "atomo(s=5%)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+    Preset{"atomo-entry", "", "atomo(s=5%, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "5 % of the elements of each tensor, drawn for the least variance, unbiased",
            "without error feedback its noise wants a smaller learning rate than dense; s=1% has five times as much"},
-    Preset{"atomo-fourier", "", "dct(64) | atomo(s=5%)", "auto", "auto",
+    Preset{"atomo-fourier", "", "dct(64) | atomo(s=5%, dense=all)", "auto", "auto",
            "ATOMO: Wang et al., NeurIPS 2018; its future work",
            "5 % of the cosine coefficients of chunks of 64, drawn for the least variance, unbiased",
            "pays only where the coefficients are sparser than the elements: `sotto codec advise-basis` says where"},

@@ -28,6 +28,8 @@ class Selection {
   Select* operator->() const { return stage_.get(); }
   Select& operator*() const { return *stage_; }
   bool is_dense(const Segment& segment) const;
+  // Whether what it selects may be called chosen: it leaves something behind.
+  bool chooses() const { return stage_ != nullptr && !stage_->sends_all(); }
 
   // As those of Select, for groups of which some are dense.
   std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each) const;

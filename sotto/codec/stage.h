@@ -70,7 +70,8 @@ class Transform : public Stage {
  public:
   virtual Atoms atoms(const Layout& layout, const Piece& piece) const = 0;  // the same on every rank
   // energies: atoms.count numbers, by whose magnitude atoms are selected. rows: atoms.values(), row by row; the very
-  // same floats as `energies` when the width is 1. Where values are not finite, nor is some energy.
+  // same floats as `energies` when the width is 1; empty where factors() is true. Where values are not finite, nor is
+  // some energy.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
   // out += scale * what these rows stand for. `selected` are the ascending numbers of their atoms within the piece; the
@@ -79,6 +80,11 @@ class Transform : public Stage {
                            std::span<const float> rows, float scale, std::span<float> out) const = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
   virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
+  // Where factors() is true, for a piece that forward() was called for, after all pieces: the rows of these atoms,
+  // whose ascending numbers within the piece `selected` are, one after the other. Few are sent as a rule: so few are
+  // made.
+  virtual void write_factors(const Layout&, const Piece&, const Streams&, std::span<const float> /*values*/,
+                             std::span<const std::uint32_t> /*selected*/, std::span<float> /*rows*/) {}
   // Whether a sum of rows of several ranks stands for the sum of their values: the map is the same on every rank.
   virtual bool linear() const { return false; }
   // Whether add_inverse() makes of such a sum the sum of what it makes of each: a sketch's largest elements are not.
@@ -112,6 +118,8 @@ class Select : public Stage {
   // Segments of one dimension with at most so many values, such as biases, go whole in every step: they
   // are not among the groups above.
   virtual std::size_t dense() const { return 0; }
+  // Every atom goes in every step, as with a ratio of 1: then none of them was chosen.
+  virtual bool sends_all() const { return false; }
   virtual bool pools() const { return false; }   // all groups of a message share what is selected
   virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
   // Looks at no energies: the chain sees to it that they are finite.

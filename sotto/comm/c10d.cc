@@ -2,13 +2,17 @@
 // kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits as on every
 // other backend, their bytes are counted one by one, an error names the peer, and they are faster than Gloo's (but for
 // an all-reduce of tens of megabytes at memory speed: 1.3 times slower).
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <cstring>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/bounded.h"
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/comm/gloo_mailbox.h"
@@ -41,7 +46,8 @@ int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int
 class C10dCommunicator final : public Communicator {
  public:
   // On connections of its own.
-  C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size)
+  C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size,
+                   const Stop& stop = {})
       : Communicator(rank, size, settings->timeout),
         meeting_(std::move(meeting)),
         settings_(std::move(settings)),
@@ -49,7 +55,7 @@ class C10dCommunicator final : public Communicator {
         name_("gloo"),
         tensor_(1),
         peers_(static_cast<std::size_t>(size)) {
-    group_ = connect(group_name_);
+    group_ = connect(group_name_, stop);
   }
 
   // On somebody else's, who closes it.
@@ -83,6 +89,7 @@ class C10dCommunicator final : public Communicator {
     c10::intrusive_ptr<c10d::Work> work;
     int peer = 0;
     Recv* recv = nullptr;  // what a receive fills; null: a mark
+    at::Tensor memory{};   // of the message, where that is not the caller's
   };
   struct Peer {
     std::unique_ptr<CommThread> waiter;  // made when first needed
@@ -97,8 +104,9 @@ class C10dCommunicator final : public Communicator {
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
     until_ = Clock::now() + deadline();
-    for (Recv& recv : recvs) start_receive(recv);
     const bool several = recvs.size() > 1 && !polled_;
+    if (several) make_waiters(recvs);  // a receive that was posted cannot be left
+    for (Recv& recv : recvs) start_receive(recv);
     if (several) wait_on_threads();
     for (const Send& send : sends) start_send(send);
     if (several) {
@@ -107,6 +115,7 @@ class C10dCommunicator final : public Communicator {
       for (const Pending& recv : incoming_) receive(recv);
     }
     for (const Pending& send : outgoing_) finish(send);
+    if (failure_) leave_behind();
     incoming_.clear();
     outgoing_.clear();
     if (failure_) fail_because(operation(), failure_->peer, failure_->reason);
@@ -122,12 +131,28 @@ class C10dCommunicator final : public Communicator {
     return make_gloo_mailbox(connect(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
   }
 
-  c10::intrusive_ptr<c10d::Backend> connect(const std::string& group) {
+  // Gloo waits for each peer in turn, and asks the store; nothing of that can be called off.
+  c10::intrusive_ptr<c10d::Backend> connect(const std::string& group, const Stop& stop = {}) {
+    std::string reason = "timed out";
     try {
-      return c10::make_intrusive<c10d::ProcessGroupGloo>(meeting_->section(group), rank(), size(), settings_);
+      const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own deadline says more
+      const auto made = bounded(until, stop,
+                                [store = meeting_->section(group), rank = rank(), size = size(),
+                                 settings = settings_]() -> c10::intrusive_ptr<c10d::Backend> {
+                                  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, settings);
+                                });
+      if (made) return *made;
+      if (const int signal = stop ? stop() : 0; signal != 0) {
+        const std::string error = failure("connect", -1, "stopped by a signal");
+        meeting_->give_up(error);
+        throw Stopped(error, signal);
+      }
+    } catch (const Stopped&) {
+      throw;
     } catch (const std::exception& error) {
-      fail_because("connect", -1, plain_reason(error.what(), deadline()));
+      reason = plain_reason(error.what(), deadline());
     }
+    fail_because("connect", -1, plain_reason(reason, deadline()));
   }
 
   // Gloo takes tensors; this one points at the caller's memory.
@@ -135,6 +160,38 @@ class C10dCommunicator final : public Communicator {
     tensor_[0] =
         at::from_blob(const_cast<std::byte*>(data.data()), {static_cast<std::int64_t>(data.size())}, at::kByte);
     return tensor_;
+  }
+
+  // Where a message is filled in, or stands to be sent: the caller's memory, but for groups that cannot give a message
+  // up, whose messages need memory that may stay behind.
+  std::vector<at::Tensor>& memory_for(std::span<std::byte> room) {
+    if (!polled_) return tensor_of(room);
+    tensor_[0] = at::empty({static_cast<std::int64_t>(room.size())}, at::kByte);
+    return tensor_;
+  }
+  std::vector<at::Tensor>& memory_with(std::span<const std::byte> data) {
+    if (!polled_) return tensor_of(data);
+    tensor_[0] = at::empty({static_cast<std::int64_t>(data.size())}, at::kByte);
+    if (!data.empty()) std::memcpy(tensor_[0].mutable_data_ptr(), data.data(), data.size());
+    return tensor_;
+  }
+  // Of the last of these, if it is ours.
+  at::Tensor memory() const { return polled_ ? tensor_[0] : at::Tensor(); }
+  static void take(const Pending& pending, std::span<std::byte> room) {
+    if (pending.memory.defined() && !room.empty())
+      std::memcpy(room.data(), pending.memory.const_data_ptr(), room.size());
+  }
+
+  // What is not complete stays with its memory until the process ends: MPI goes on to read and write that, and its
+  // works end the process when they are destroyed before they are complete.
+  void leave_behind() {
+    if (!polled_) return;
+    auto left = std::make_unique<std::vector<Pending>>();
+    for (auto* all : {&incoming_, &outgoing_}) {
+      std::ranges::copy_if(*all, std::back_inserter(*left),
+                           [](const Pending& pending) { return !pending.work->isCompleted(); });
+    }
+    static_cast<void>(left.release());
   }
 
   Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
@@ -145,10 +202,10 @@ class C10dCommunicator final : public Communicator {
     try {
       if (!std::exchange(of(recv.peer).asked, true)) {
         const auto room = std::as_writable_bytes(std::span(&of(recv.peer).mark, 1));
-        incoming_.push_back({group_->recv(tensor_of(room), recv.peer, mark_tag), recv.peer, nullptr});
+        incoming_.push_back({group_->recv(memory_for(room), recv.peer, mark_tag), recv.peer, nullptr, memory()});
         traffic_.bytes_received += room.size();
       }
-      incoming_.push_back({group_->recv(tensor_of(recv.buffer), recv.peer, tag_), recv.peer, &recv});
+      incoming_.push_back({group_->recv(memory_for(recv.buffer), recv.peer, tag_), recv.peer, &recv, memory()});
     } catch (const std::exception& error) {
       note(recv.peer, error.what());
     }
@@ -164,11 +221,11 @@ class C10dCommunicator final : public Communicator {
     try {
       if (!std::exchange(of(send.peer).told, true)) {
         const auto mark = std::as_bytes(std::span(&mark_, 1));
-        outgoing_.push_back({group_->send(tensor_of(mark), send.peer, mark_tag), send.peer});
+        outgoing_.push_back({group_->send(memory_with(mark), send.peer, mark_tag), send.peer, nullptr, memory()});
         traffic_.bytes_sent += mark.size();
         ++traffic_.messages_sent;
       }
-      outgoing_.push_back({group_->send(tensor_of(send.data), send.peer, tag_), send.peer});
+      outgoing_.push_back({group_->send(memory_with(send.data), send.peer, tag_), send.peer, nullptr, memory()});
     } catch (const std::exception& error) {
       note(send.peer, error.what());
     }
@@ -176,12 +233,22 @@ class C10dCommunicator final : public Communicator {
 
   // Gloo's messages complete only when waited for, and a wait cannot be tried. So receives from several peers are
   // waited for by a thread a peer: then each notes its own time of arrival, and the first peer that is lost ends all.
+  void make_waiters(std::span<const Recv> recvs) {
+    try {
+      for (const Recv& recv : recvs) {
+        auto& waiter = of(recv.peer).waiter;
+        if (!waiter) waiter = std::make_unique<CommThread>();
+      }
+    } catch (const Error& error) {
+      note(-1, error.what());
+      fail_because(operation(), -1, failure_->reason);
+    }
+  }
+
   void wait_on_threads() {
     left_ = incoming_.size();
     for (const Pending& recv : incoming_) {
-      auto& waiter = of(recv.peer).waiter;
-      if (!waiter) waiter = std::make_unique<CommThread>();
-      waiter->post([this, &recv] {
+      of(recv.peer).waiter->post([this, &recv] {
         receive(recv);
         const std::lock_guard lock(mutex_);
         if (--left_ == 0) changed_.notify_all();
@@ -202,10 +269,12 @@ class C10dCommunicator final : public Communicator {
   void receive(const Pending& pending) {
     if (!finish(pending)) return;
     if (pending.recv != nullptr) {
+      take(pending, pending.recv->buffer);
       pending.recv->arrived = Clock::now();
-    } else if (of(pending.peer).mark != mark_) {
-      note(pending.peer, otherwise_);
+      return;
     }
+    take(pending, std::as_writable_bytes(std::span(&of(pending.peer).mark, 1)));
+    if (of(pending.peer).mark != mark_) note(pending.peer, otherwise_);
   }
 
   bool finish(const Pending& pending) {
@@ -250,7 +319,7 @@ class C10dCommunicator final : public Communicator {
   [[noreturn]] void fail_because(std::string_view operation, int peer, const std::string& reason) {
     const std::string cause = meeting_ ? meeting_->report(peer, failure(operation, peer, reason)) : "";
     hang_up();
-    fail(operation, peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
+    fail(operation, peer, reason_with(reason, cause));
   }
 
   std::shared_ptr<Meeting> meeting_;  // with settings and name, of connections of our own; null: of somebody else's
@@ -283,6 +352,16 @@ void ignore_broken_pipes() {
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
+// Looking up a name may take longer than anybody wants to wait.
+std::string near_address(const World& world, const GlooOptions& options) {
+  const auto address =
+      bounded(Clock::now() + options.connect_deadline, options.stop, [world] { return address_towards(world); });
+  if (address) return *address;
+  const int signal = options.stop ? options.stop() : 0;
+  if (signal != 0) throw Stopped(fmt::format("rank {}: stopped by a signal", world.rank), signal);
+  throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options) {
@@ -294,18 +373,19 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions
       require_interface(options.interface);
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
     } else {
-      const std::string address = options.address.empty() ? address_towards(world) : options.address;
+      const std::string address = options.address.empty() ? near_address(world, options) : options.address;
       settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     }
-  } catch (const ConfigError&) {
+  } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     throw ConfigError(fmt::format("Gloo cannot use {} {}: {}", options.interface.empty() ? "address" : "interface",
                                   options.interface.empty() ? options.address : options.interface,
                                   plain_reason(error.what(), options.deadline)));
   }
-  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline);
-  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size);
+  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size,
+                                            options.stop);
 }
 
 std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline) {

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "sotto/core/plain_floats.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 
 class CommThread::Impl {
  public:
-  Impl() : thread_([this] { run(); }) {}
+  Impl() : thread_(start_thread("communication", [this] { run(); })) {}
 
   ~Impl() {
     {

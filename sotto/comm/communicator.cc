@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <stdexcept>
@@ -14,10 +15,30 @@
 namespace sotto {
 namespace {
 
-// Up to this many bytes a vector is summed in one round of whole messages, W-1 of them; above, in a ring of 2(W-1)
-// rounds that sends only 2(W-1)/W times the vector. Small vectors are bound by the number of rounds, large ones by the
-// bytes.
+// Up to this many bytes a vector is summed in whole messages; above, in a ring of 2(W-1) rounds that sends only
+// 2(W-1)/W times the vector. Small vectors are bound by the number of rounds, large ones by the bytes.
 constexpr std::size_t direct_bytes = 16384;
+// From this many ranks on short vectors are summed by recursive doubling: log2 W rounds and messages a rank, for W-1.
+constexpr int doubling_ranks = 8;
+
+// Recursive doubling: in round k a rank and the one 2^k away, of a power of two of them, give each other what they
+// have, so that each sum is of twice as many. The ranks that are too many for a power of two, `extra`, add theirs to
+// that of a neighbour first, and get the result last: of the first 2 extra ranks the odd ones.
+struct Doubling {
+  explicit Doubling(int size)
+      : members(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), extra(size - members) {}
+
+  bool paired(int rank) const { return rank < 2 * extra; }
+  bool is_member(int rank) const { return !paired(rank) || rank % 2 == 0; }
+  int place_of(int rank) const { return paired(rank) ? rank / 2 : rank - extra; }
+  int rank_at(int place) const { return place < extra ? 2 * place : place + extra; }
+  // That a rank sends.
+  int messages(int rank) const {
+    return is_member(rank) ? std::countr_zero(static_cast<unsigned>(members)) + (paired(rank) ? 1 : 0) : 1;
+  }
+
+  int members, extra;
+};
 
 // Part `index` of `elements` in the ring. All parts differ by one element at most.
 std::pair<std::size_t, std::size_t> ring_part(std::size_t elements, int index, int size) {
@@ -163,7 +184,10 @@ void Communicator::agree_on(std::uint64_t /*mark*/, std::string_view /*otherwise
 
 std::uint64_t Communicator::all_reduce_bytes(std::size_t elements, DType type) const {
   const std::size_t bytes = elements * size_of(type);
-  if (bytes <= direct_bytes) return bytes * static_cast<std::size_t>(size_ - 1);
+  if (bytes <= direct_bytes) {
+    const int messages = size_ < doubling_ranks ? size_ - 1 : Doubling(size_).messages(rank_);
+    return bytes * static_cast<std::size_t>(messages);
+  }
   // Each half of the ring sends every part but one.
   const std::size_t kept = ring_part_size(elements, rank_ + 1, size_) + ring_part_size(elements, rank_ + 2, size_);
   return (2 * elements - kept) * size_of(type);
@@ -177,9 +201,44 @@ void Communicator::do_all_reduce(std::span<std::byte> data, DType type, ReduceOp
   }
 }
 
-// Every rank sends all to all others and computes x_0 + x_1 + ... + x_(W-1), in this order.
+// Of a few ranks every one sends all to all others and computes x_0 + x_1 + ... + x_(W-1), in this order. Of many, sums
+// are those of a balanced tree over the ranks: (x_0 + x_1) + (x_2 + x_3) ..., the sum of lower ranks always first.
 void Communicator::reduce_directly(std::span<std::byte> data, DType type, ReduceOp op) {
   const std::size_t length = data.size();
+  if (size_ >= doubling_ranks) {
+    const Doubling doubling(size_);
+    scratch_.resize(std::max(scratch_.size(), length));
+    const std::span<std::byte> other(scratch_.data(), length);
+    const auto send_to = [&](int peer) {
+      const Send send{peer, data};
+      counted_exchange({&send, 1}, {});
+    };
+    const auto receive_from = [&](int peer, std::span<std::byte> room) {
+      Recv recv{peer, room};
+      counted_exchange({}, {&recv, 1});
+    };
+    if (!doubling.is_member(rank_)) {
+      send_to(rank_ - 1);
+      return receive_from(rank_ - 1, data);
+    }
+    if (doubling.paired(rank_)) {
+      receive_from(rank_ + 1, other);
+      reduce_into(data, other, type, op);
+    }
+    const int place = doubling.place_of(rank_);
+    for (int distance = 1; distance < doubling.members; distance *= 2) {
+      const int peer = doubling.rank_at(place ^ distance);
+      swap_with(peer, data, peer, other);
+      if (peer > rank_) {
+        reduce_into(data, other, type, op);
+      } else {
+        reduce_into(other, data, type, op);
+        std::memcpy(data.data(), other.data(), length);
+      }
+    }
+    if (doubling.paired(rank_)) send_to(rank_ + 1);
+    return;
+  }
   scratch_.resize(std::max(scratch_.size(), length * static_cast<std::size_t>(size_)));
   const std::span<std::byte> all(scratch_.data(), length * static_cast<std::size_t>(size_));
   std::memcpy(all.subspan(static_cast<std::size_t>(rank_) * length).data(), data.data(), length);

@@ -1,7 +1,6 @@
 #include "sotto/comm/gloo_mailbox.h"
 
 #include <ATen/ops/from_blob.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "sotto/comm/frame.h"
 #include "sotto/comm/queued_mailbox.h"
 #include "sotto/core/error.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {
@@ -29,14 +29,27 @@ class GlooMailbox final : public QueuedMailbox {
         group_(std::move(group)),
         meeting_(std::move(meeting)),
         lines_(static_cast<std::size_t>(size())) {
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      line(peer).sender = std::thread([this, peer] { send_all(peer); });
-      line(peer).receiver = std::thread([this, peer] { receive_all(peer); });
+    try {
+      for (int peer = 0; peer < size(); ++peer) {
+        if (peer == rank()) continue;
+        line(peer).sender = start_thread("a mailbox", [this, peer] { send_all(peer); });
+        line(peer).receiver = start_thread("a mailbox", [this, peer] { receive_all(peer); });
+      }
+    } catch (const Error&) {
+      end();
+      throw;
     }
   }
 
-  ~GlooMailbox() override {
+  ~GlooMailbox() override { end(); }
+
+ private:
+  struct Line {
+    c10::intrusive_ptr<c10d::Work> sending, receiving;  // what its threads wait for
+    std::thread sender, receiver;
+  };
+
+  void end() {
     inbox_.close();
     {
       const std::lock_guard lock(mutex_);
@@ -52,12 +65,6 @@ class GlooMailbox final : public QueuedMailbox {
       if (line.receiver.joinable()) line.receiver.join();
     }
   }
-
- private:
-  struct Line {
-    c10::intrusive_ptr<c10d::Work> sending, receiving;  // what its threads wait for
-    std::thread sender, receiver;
-  };
 
   Line& line(int peer) { return lines_[static_cast<std::size_t>(peer)]; }
 
@@ -130,9 +137,8 @@ class GlooMailbox final : public QueuedMailbox {
   // A peer may have ended because of another one; the first to ask finds out.
   [[noreturn]] void fail_because(int peer, const std::string& reason) override {
     const std::lock_guard lock(asking_);
-    const std::string error = failure(peer, reason);
-    if (!cause_) cause_ = meeting_->report(peer, error);
-    throw CommError(cause_->empty() ? error : fmt::format("{} (because of {})", error, *cause_));
+    if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));
+    throw CommError(failure(peer, reason_with(reason, *cause_)));
   }
 
   c10::intrusive_ptr<c10d::Backend> group_;

@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -17,16 +20,14 @@
 namespace sotto {
 namespace {
 
-bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
-
 // The address of the near end of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
-std::string near_end(const addrinfo& target) {
-  const int socket = ::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+std::string near_end(const SocketAddress& target) {
+  const int socket = ::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return {};
   sockaddr_storage near{};
   socklen_t length = sizeof(near);
   std::array<char, NI_MAXHOST> text{};
-  const bool known = ::connect(socket, target.ai_addr, target.ai_addrlen) == 0 &&
+  const bool known = ::connect(socket, target.get(), target.length()) == 0 &&
                      ::getsockname(socket, reinterpret_cast<sockaddr*>(&near), &length) == 0 &&
                      ::getnameinfo(reinterpret_cast<const sockaddr*>(&near), length, text.data(), text.size(), nullptr,
                                    0, NI_NUMERICHOST) == 0;
@@ -35,6 +36,34 @@ std::string near_end(const addrinfo& target) {
 }
 
 }  // namespace
+
+SocketAddress::SocketAddress(const sockaddr* address, socklen_t length) : length_(length) {
+  std::memcpy(&storage_, address, length);
+}
+
+std::uint16_t SocketAddress::port() const {
+  return ntohs(storage_.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(storage_).sin6_port
+                                              : reinterpret_cast<const sockaddr_in&>(storage_).sin_port);
+}
+
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (status != 0) {
+    throw ConfigError(
+        fmt::format("the host `{}`, where the ranks meet, is unknown here: {}", host, ::gai_strerror(status)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    addresses.emplace_back(each->ai_addr, each->ai_addrlen);
+  }
+  return addresses;
+}
+
+bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "localhost" || host == "::1"; }
 
 void require_interface(const std::string& name) {
   ifaddrs* list = nullptr;
@@ -48,18 +77,8 @@ void require_interface(const std::string& name) {
 }
 
 std::string address_towards(const World& world) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* list = nullptr;
-  const int status =
-      ::getaddrinfo(world.host.c_str(), std::to_string(std::max<int>(world.port, 1)).c_str(), &hints, &list);
-  if (status != 0) {
-    throw ConfigError(
-        fmt::format("the host `{}`, where the ranks meet, is unknown here: {}", world.host, ::gai_strerror(status)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
-  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    std::string address = near_end(*each);
+  for (const SocketAddress& each : resolve(world.host, std::max<std::uint16_t>(world.port, 1))) {
+    std::string address = near_end(each);
     if (address.empty()) continue;
     if (is_loopback(address) && !is_loopback(world.host) && world.local_size < world.size) {
       throw ConfigError(fmt::format(

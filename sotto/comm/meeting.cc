@@ -1,20 +1,24 @@
 #include "sotto/comm/meeting.h"
 
-#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-
-#include <future>
-#include <memory>
-#include <mutex>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sotto/comm/meeting_place.h"
+#include "sotto/comm/patience.h"
+#include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
@@ -23,180 +27,234 @@ namespace {
 
 using namespace std::chrono_literals;
 
-double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
-
-c10::intrusive_ptr<c10d::TCPStore> open_store(const std::string& host, std::uint16_t port, bool serve,
-                                              std::chrono::milliseconds deadline) {
-  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d prints stack traces of what is told here in one line
-  c10d::TCPStoreOptions options;
-  options.port = port;
-  options.isServer = serve;
-  options.waitWorkers = false;
-  options.timeout = deadline;
-  try {
-    return c10::make_intrusive<c10d::TCPStore>(host, options);
-  } catch (const std::exception& error) {
-    const std::string_view what = error.what();
-    if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) {
-      throw CommError(
-          fmt::format("port {} is in use by another program; choose another with --master {}:PORT", port, host));
-    }
-    if (serve) {
-      throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port,
-                                  what.substr(0, what.find('\n'))));
-    }
-    throw CommError(fmt::format(
-        "nobody serves the ranks' meeting place at {}:{}, for {:g} s; is rank 0 or the launcher running there?", host,
-        port, seconds(deadline)));
-  }
-}
+// What a meeting writes beneath its name.
+constexpr const char* ranks_key = "ranks";      // "4 2": of 4 ranks, says rank 2, which came first
+constexpr const char* arrived_key = "arrived";  // how many ranks have come
+constexpr const char* settled_key = "settled";  // how many ranks wanted to write the outcome; the first one did
+constexpr const char* outcome_key = "outcome";  // "met", or "failed"
+constexpr const char* missed_key = "missed";    // what those say who waited in vain, for ranks that come later
+constexpr const char* failed_key = "failed";    // who failed last; "failed/2" is "1 ERROR", of rank 2 because of rank 1
 
 std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", what, rank); }
 
-// "here/0", "here/1", ...
-std::vector<std::string> keys_of_all(std::string_view what, int size) {
-  std::vector<std::string> keys(static_cast<std::size_t>(size));
-  for (int rank = 0; rank < size; ++rank) keys[static_cast<std::size_t>(rank)] = key(what, rank);
-  return keys;
-}
+double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// "PEER ERROR", as a rank that failed leaves it.
-std::pair<int, std::string> read_report(const std::string& text) {
-  return {std::stoi(text), text.substr(text.find(' ') + 1)};
+// "NUMBER TEXT", or "NUMBER", as ranks write it. Others may write into a store, too: nothing for what is no number.
+std::optional<std::pair<int, std::string>> read_numbered(const std::string& text) {
+  int number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc()) return std::nullopt;
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  return std::pair(number, visible(rest.substr(std::min<std::size_t>(1, rest.size()))));
 }
 
-// Talking to a store whose server is stopped or unreachable can block for ever: such work gets a thread of its own,
-// which is left alone when it takes longer than `limit`.
-template <class Work>
-void at_most(std::chrono::milliseconds limit, Work work) {
-  std::packaged_task<void()> task([work = std::move(work)]() mutable {
-    try {
-      work();
-    } catch (const std::exception&) {  // the store is gone: as good as no answer
-    }
-  });
-  auto done = task.get_future();
-  std::thread(std::move(task)).detach();
-  done.wait_for(limit);
+std::optional<std::pair<int, std::string>> read_numbered(c10d::Store& store, const std::string& key) {
+  return read_numbered(text_of(store.get(key)));
 }
 
-bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::time_point until) {
-  while (!store.check(keys)) {
-    if (Clock::now() >= until) return false;
-    std::this_thread::sleep_for(5ms);
+// "node1 (process 42)"
+std::string this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{} (process {})", host.data(), ::getpid());
+}
+
+bool appears(c10d::Store& store, const std::vector<std::string>& keys, Clock::time_point end) {
+  for (Patience patience(50ms); !store.check(keys); patience.pause(end)) {
+    if (Clock::now() >= end) return false;
   }
   return true;
 }
 
 }  // namespace
 
-Meeting::Meeting(const World& world, std::chrono::milliseconds deadline)
+Meeting::Meeting(const World& world, std::chrono::milliseconds deadline, const Stop& stop)
     : rank_(world.rank),
       size_(world.size),
       owned_(world.size > 1),
-      serves_(world.host_store && world.size > 1),
-      place_(fmt::format("{}:{}", world.host, world.port)) {
+      place_(fmt::format("{}:{}", world.host, world.port)),
+      prefix_(world.prefix) {
   if (size_ == 1) {
-    store_ = c10::make_intrusive<c10d::HashStore>();
+    store_ = c10::make_intrusive<BoundedStore>(c10::make_intrusive<c10d::HashStore>(), place_, deadline);
     return;
   }
-  const auto until = Clock::now() + deadline;
-  auto store = open_store(world.host, world.port, serves_, deadline);
-  store_ = c10::make_intrusive<c10d::PrefixStore>(world.prefix, std::move(store));
-  wait_until(until, deadline);
+  const auto end = Clock::now() + deadline;
+  try {
+    open(world, deadline, stop);
+    meet(end, deadline, stop);
+  } catch (const Stopped& stopped) {
+    const char* const name = sigabbrev_np(stopped.signal());
+    const std::string error =
+        fmt::format("rank {}: stopped by SIG{} while the ranks met at {}", rank_, name == nullptr ? "?" : name, place_);
+    if (store_) give_up(error);
+    leave();
+    throw Stopped(error, stopped.signal());
+  } catch (...) {
+    leave();  // a store that this rank serves must tell the others why before it closes
+    throw;
+  }
 }
 
-Meeting::Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
-    : rank_(rank),
-      size_(size),
-      owned_(false),
-      serves_(false),
-      place_("the process group's store"),
-      store_(c10::make_intrusive<c10d::PrefixStore>("sotto", std::move(store))) {
+Meeting::Meeting(StorePtr store, int rank, int size)
+    : rank_(rank), size_(size), owned_(false), place_("the process group's store"), prefix_("sotto") {
+  store_ = c10::make_intrusive<BoundedStore>(store, place_, store->getTimeout());
   try {
-    store_ = section(next_name("meeting"));
+    join_next();
   } catch (const std::exception&) {
     throw CommError(fmt::format("rank {}: {} does not answer; has the rank that serves it ended?", rank_, place_));
   }
 }
 
-void Meeting::wait_until(Clock::time_point until, std::chrono::milliseconds deadline) {
-  const auto keys = keys_of_all("here", size_);
-  try {
-    store_->set(keys[static_cast<std::size_t>(rank_)], bytes("1"));
-    for (;; std::this_thread::sleep_for(5ms)) {
-      if (store_->check({"failed"})) {
-        const std::string who = text_of(store_->get("failed"));
-        const std::string error = read_report(text_of(store_->get("failed/" + who))).second;
-        throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, error));
-      }
-      if (store_->check(keys)) return;
-      if (Clock::now() >= until) break;
-    }
-    std::vector<int> missing;
-    for (int rank = 0; rank < size_; ++rank) {
-      if (!store_->check({key("here", rank)})) missing.push_back(rank);
-    }
-    const std::string error =
-        fmt::format("rank {}: {} {} did not come within {:g} s at {}", rank_, missing.size() == 1 ? "rank" : "ranks",
-                    fmt::join(missing, ", "), seconds(deadline), place_);
-    give_up(error);  // who comes yet need not wait
-    throw CommError(error);
-  } catch (const CommError&) {
-    throw;
-  } catch (const std::exception&) {
-    throw CommError(fmt::format("rank {}: the ranks' meeting place at {} was closed while they met", rank_, place_));
+// Those who waited for this rank in vain left a note, and come to the next meeting if they try again. So does this
+// rank, whether it is late or never tried to come.
+void Meeting::join_next() {
+  const std::string all = prefix_;
+  for (;;) {
+    prefix_ = all + "/" + next_name("meeting");
+    const StorePtr store = until(Clock::time_point::max());
+    if (!store->check({missed_key})) return;
+    missed_ = visible(text_of(store->get(missed_key)));
+    prefix_ = all;
   }
 }
 
-Meeting::~Meeting() {
-  if (!owned_) return;
-  at_most(2500ms, [store = store_, rank = rank_, size = size_, serves = serves_] {
-    store->set(key("bye", rank), bytes("1"));
-    if (!serves) return;
-    appears(*store, keys_of_all("bye", size), Clock::now() + 2s);
-  });
+void Meeting::open(const World& world, std::chrono::milliseconds deadline, const Stop& stop) {
+  const auto use = [&](StorePtr store) {
+    store_ = c10::make_intrusive<BoundedStore>(std::move(store), "the ranks' meeting place at " + place_, deadline);
+  };
+  if (!world.host_store) return use(join_store(world.host, world.port, deadline, stop));
+  try {
+    use(serve_store(world.host, world.port, deadline));
+    serves_ = true;
+  } catch (const PortInUse&) {
+    // By a rank of this number, which is to be told, or by another program?
+    bool twice = false;
+    try {
+      use(join_store(world.host, world.port, std::min<std::chrono::milliseconds>(deadline, 2s), stop));
+      twice = appears(*until(Clock::now() + 3s, stop), {key("came", rank_)}, Clock::now() + 2s);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const std::exception&) {  // another program
+    }
+    if (!twice) throw;
+  }
 }
 
-c10::intrusive_ptr<c10d::Store> Meeting::section(const std::string& name) const {
-  return c10::make_intrusive<c10d::PrefixStore>(name, store_);
+Meeting::StorePtr Meeting::until(Clock::time_point end, const Stop& stop) const {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix_, store_->until(end, stop));
+}
+
+void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop) {
+  try {
+    const StorePtr store = until(end + 1s, stop);  // whoever asks just before the end is answered, too
+    arrive(*store);
+    for (Patience patience(100ms); !store->check({outcome_key}); patience.pause(end)) {
+      if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
+      if (Clock::now() < end) continue;
+      const StorePtr late = until(Clock::now() + 1s);
+      if (late->check({outcome_key})) break;
+      const std::string error = fmt::format(
+          "rank {}: {} did not come within {:g} s at {}{}", rank_, missing(*late), seconds(deadline), place_,
+          missed_.empty() ? "" : fmt::format(" (this rank missed an earlier meeting: {})", missed_));
+      late->set(missed_key, bytes(error));
+      refuse(*late, error);
+    }
+    if (text_of(store->get(outcome_key)) == "met") return;
+    const int who = read_numbered(*store, failed_key).value_or(std::pair(-1, std::string())).first;
+    const auto said = read_numbered(*store, key(failed_key, who));
+    throw CommError(fmt::format("rank {}: rank {} gave up: {}", rank_, who, said ? said->second : "(unreadable)"));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CommError(fmt::format("rank {}: {} was closed while they met", rank_, place_));
+  }
+}
+
+// Says that this rank is here, unless it should not be.
+void Meeting::arrive(c10d::Store& store) {
+  const auto first = read_numbered(text_of(store.compareSet(ranks_key, {}, bytes(fmt::format("{} {}", size_, rank_)))));
+  if (!first || first->first != size_) {
+    refuse(store, fmt::format("rank {} was started as one of {} ranks, and rank {} as one of {}, at {}", rank_, size_,
+                              first ? first->second : "?", first ? first->first : 0, place_));
+  }
+  if (store.add(key("came", rank_), 1) > 1) {
+    const bool known = appears(store, {key("here", rank_)}, Clock::now() + 1s);
+    refuse(store, fmt::format("rank {} was started twice, as {} and as {}", rank_,
+                              known ? visible(text_of(store.get(key("here", rank_)))) : "?", this_process()));
+  }
+  store.set(key("here", rank_), bytes(this_process()));
+  if (store.add(arrived_key, 1) == size_ && store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("met"));
+}
+
+// Those who come or wait need not wait; but ranks that have met are none of our business.
+void Meeting::refuse(c10d::Store& store, const std::string& error) {
+  if (!store.check({outcome_key})) tell(store, rank_, error);
+  throw CommError(error);
+}
+
+void Meeting::tell(c10d::Store& store, int peer, const std::string& error) {
+  store.set(key(failed_key, rank_), bytes(fmt::format("{} {}", peer, error)));
+  store.set(failed_key, bytes(std::to_string(rank_)));
+  if (store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("failed"));
+}
+
+// "rank 3", or "ranks 2, 3"
+std::string Meeting::missing(c10d::Store& store) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!store.check({key("here", rank)})) ranks.push_back(rank);
+  }
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+Meeting::~Meeting() { leave(); }
+
+void Meeting::leave() {
+  if (!owned_ || !store_) return;
+  try {
+    const auto end = Clock::now() + 2s;
+    const StorePtr store = until(end + 500ms);
+    store->add("gone", 1);
+    for (Patience patience(50ms); serves_ && store->add("gone", 0) < size_ && Clock::now() < end;) patience.pause(end);
+  } catch (const std::exception&) {  // the store is gone: as good as no answer
+  }
+}
+
+Meeting::StorePtr Meeting::section(const std::string& name) const {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix_ + "/" + name, store_);
 }
 
 std::string Meeting::next_name(const std::string& name) {
-  return fmt::format("{}.{}", name, store_->add(key(name, rank_), 1) - 1);
+  return fmt::format("{}.{}", name, until(Clock::time_point::max())->add(key(name, rank_), 1) - 1);
 }
 
 std::string Meeting::report(int peer, const std::string& error) {
-  struct Answer {
-    std::mutex mutex;
-    std::string cause;
-  };
-  const auto answer = std::make_shared<Answer>();
-  at_most(3s, [store = store_, rank = rank_, size = size_, peer, error, answer]() mutable {
+  std::string cause;
+  try {
+    const StorePtr store = until(Clock::now() + 3s);
     if (peer < 0) {
-      peer = appears(*store, {"failed"}, Clock::now() + 500ms) ? std::stoi(text_of(store->get("failed"))) : rank;
+      const bool known = appears(*store, {failed_key}, Clock::now() + 500ms);
+      peer = known ? read_numbered(*store, failed_key).value_or(std::pair(rank_, std::string())).first : rank_;
     }
-    store->set(key("failed", rank), bytes(fmt::format("{} {}", peer, error)));
-    store->set("failed", bytes(std::to_string(rank)));
+    tell(*store, peer, error);
     int next = peer;
-    for (int hop = 0; hop < size && next != rank; ++hop) {
-      if (!appears(*store, {key("failed", next)}, Clock::now() + 500ms)) return;
-      std::string said;
-      std::tie(next, said) = read_report(text_of(store->get(key("failed", next))));
-      const std::lock_guard lock(answer->mutex);
-      answer->cause = said;
+    for (int hop = 0; hop < size_ && next != rank_; ++hop) {
+      if (!appears(*store, {key(failed_key, next)}, Clock::now() + 500ms)) break;
+      const auto said = read_numbered(*store, key(failed_key, next));
+      if (!said) break;
+      std::tie(next, cause) = *said;
     }
-  });
-  const std::lock_guard lock(answer->mutex);
-  return answer->cause;
+  } catch (const std::exception&) {  // the store is gone: as good as no answer
+  }
+  return cause;
 }
 
 class StoreServer::Impl {
  public:
-  Impl(const std::string& host, std::uint16_t port) : store_(open_store(host, port, true, 10s)) {}
+  Impl(const std::string& host, std::uint16_t port) : store_(serve_store(host, port, 10s)) {}
   std::uint16_t port() const { return store_->getPort(); }
 
  private:

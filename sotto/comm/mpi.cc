@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
     for (std::size_t i = 0; i < recvs.size() && !failure; ++i) failure = start(recvs[i]);
     std::size_t started = 0;
     std::size_t left = recvs.size() + sends.size();
-    for (MpiPatience patience; !failure;) {
+    for (Patience patience; !failure;) {
       while (started < sends.size() && sends[started].not_before <= Clock::now() && !failure)
         failure = start(sends[started++]);
       if (failure) break;

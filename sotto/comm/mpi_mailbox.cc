@@ -11,6 +11,7 @@
 
 #include "sotto/comm/mpi_extent.h"
 #include "sotto/comm/queued_mailbox.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {
@@ -27,7 +28,7 @@ class MpiMailbox final : public QueuedMailbox {
         session_(std::move(session)),
         group_(group),
         lines_(static_cast<std::size_t>(size())) {
-    if (size() > 1) carrier_ = std::thread([this] { carry(); });
+    if (size() > 1) carrier_ = start_thread("a mailbox", [this] { carry(); });
   }
 
   ~MpiMailbox() override {
@@ -57,7 +58,7 @@ class MpiMailbox final : public QueuedMailbox {
   }
 
   void carry() {
-    MpiPatience patience(longest_pause);
+    Patience patience(longest_pause);
     while (true) {
       if (!look(patience.is_long())) return fail_all();
       std::unique_lock lock(mutex_);

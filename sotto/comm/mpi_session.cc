@@ -14,8 +14,6 @@
 namespace sotto {
 namespace {
 
-using std::chrono::microseconds;
-
 constexpr int notice_tag = 0;
 constexpr int end_tag = 1;
 
@@ -49,18 +47,6 @@ std::string mpi_reason(const char* call, int code) {
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
   return fmt::format("{}: {}", call, std::string_view(text.data(), static_cast<std::size_t>(std::max(length, 0))));
-}
-
-Clock::duration MpiPatience::moment() {
-  const auto waited = Clock::now() - since_;
-  long_ = waited > microseconds(100);
-  return long_ ? std::clamp<Clock::duration>(waited / 16, microseconds(10), longest_) : Clock::duration::zero();
-}
-
-void MpiPatience::pause(Clock::time_point wake) {
-  const auto wait = moment();
-  if (!long_) return std::this_thread::yield();
-  std::this_thread::sleep_for(std::min<Clock::duration>(wait, wake - Clock::now()));
 }
 
 MpiSession::MpiSession(std::chrono::milliseconds deadline)
@@ -146,14 +132,15 @@ std::string MpiSession::failure() const {
 MPI_Comm MpiSession::duplicate(MPI_Comm group) {
   const auto lock = enter();
   if (!lock) throw CommError("an operation failed before: " + failure());
-  MPI_Comm copy = MPI_COMM_NULL;
+  auto copy = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
-  check("MPI_Comm_idup", MPI_Comm_idup(group, &copy, &request));
+  check("MPI_Comm_idup", MPI_Comm_idup(group, copy.get(), &request));
   if (!finish(request, Clock::now() + deadline_)) {
+    static_cast<void>(copy.release());  // MPI writes there when the last rank comes after all
     throw CommError(fmt::format("rank {}: some rank did not come within {:g} s", rank_, seconds(deadline_)));
   }
-  MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-  return copy;
+  MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN);
+  return *copy;
 }
 
 void MpiSession::release(MPI_Comm& group) {
@@ -163,7 +150,7 @@ void MpiSession::release(MPI_Comm& group) {
 
 // False when it is not complete by then.
 bool MpiSession::finish(MPI_Request& request, Clock::time_point until) {
-  MpiPatience patience;
+  Patience patience;
   for (int done = 0;; patience.pause(until)) {
     check("MPI_Test", MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done != 0) return true;
@@ -206,7 +193,7 @@ std::string MpiSession::tell(int peer, const std::string& error) {
   }
   const auto until = Clock::now() + std::min<Clock::duration>(deadline_, std::chrono::seconds(1));
   std::string cause;
-  MpiPatience patience;
+  Patience patience;
   for (int links = 0; peer >= 0 && links < size_ && Clock::now() < until; patience.pause(until)) {
     listen();
     const std::lock_guard guard(mutex_);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/comm/patience.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -85,20 +86,5 @@ class MpiSession {
 
 // "MPI_Irecv: MPI_ERR_TRUNCATE: message truncated"
 std::string mpi_reason(const char* call, int code);
-
-// Waits a moment between two looks at messages: ranks may share cores, so the longer nothing has come, the longer.
-class MpiPatience {
- public:
-  explicit MpiPatience(Clock::duration longest = std::chrono::microseconds(200)) : longest_(longest) {}
-  void progress() { since_ = Clock::now(); }
-  bool is_long() const { return long_; }  // so long that it does no harm to look for other things, too
-  Clock::duration moment();               // to wait now; zero: only let others run
-  void pause(Clock::time_point wake);     // waits for it, no longer than until then
-
- private:
-  Clock::duration longest_;
-  Clock::time_point since_ = Clock::now();
-  bool long_ = false;
-};
 
 }  // namespace sotto

@@ -35,7 +35,7 @@ void require_nccl(int local_ranks) {
                                 devices == 0 ? ", or no driver for one; choose --backend gloo" : ""));
 }
 
-std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline) {
+std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline, const Stop& stop) {
   require_nccl(world.local_size);
   leave_errors_to_us();
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(world.local_rank));
@@ -45,8 +45,8 @@ std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::mill
     settings->timeout = 2 * deadline;  // ours comes first
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(settings));
   };
-  return make_staged(std::make_shared<Meeting>(world, deadline), {"nccl", device, connect}, world.rank, world.size,
-                     deadline);
+  return make_staged(std::make_shared<Meeting>(world, deadline, stop), {"nccl", device, connect}, world.rank,
+                     world.size, deadline);
 }
 
 }  // namespace sotto

@@ -19,7 +19,7 @@ void require_nccl(int local_ranks);
 // A communicator on NCCL's messages, through the memory of a GPU that no other rank has: the one of this rank's number
 // on its host. Data stay on the host: codecs run there. Sums are those of every other backend, bit for bit. NCCL itself
 // chooses among networks (NCCL_SOCKET_IFNAME, NCCL_IB_HCA). No mailbox. A rank that dies is noticed by its connection
-// or at the deadline.
-std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline);
+// or at the deadline. Stopped when `stop` says so while they meet.
+std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline, const Stop& stop);
 
 }  // namespace sotto

@@ -12,7 +12,8 @@ void require_nccl(int /*local_ranks*/) {
       "with the headers of the CUDA toolkit");
 }
 
-std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds /*deadline*/) {
+std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds /*deadline*/,
+                                           const Stop& /*stop*/) {
   require_nccl(world.local_size);
   return nullptr;
 }

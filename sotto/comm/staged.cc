@@ -219,7 +219,7 @@ class StagedCommunicator final : public Communicator {
     failure_ = {peer, reason};
     const std::string cause = meeting_->report(peer, failure(operation, peer, reason));
     hang_up();
-    fail(operation, peer, cause.empty() ? reason : fmt::format("{} (because of {})", reason, cause));
+    fail(operation, peer, reason_with(reason, cause));
   }
 
   std::shared_ptr<Meeting> meeting_;

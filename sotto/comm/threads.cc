@@ -14,6 +14,7 @@
 
 #include "sotto/comm/thread_mailbox.h"
 #include "sotto/core/error.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {
@@ -226,7 +227,18 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
+  try {
+    for (int rank = 0; rank < ranks; ++rank) threads.push_back(start_thread("a rank", run, rank));
+  } catch (const Error& error) {  // those that run already learn that the others never come
+    const std::lock_guard lock(session->mutex);
+    const auto first = static_cast<int>(threads.size());
+    if (session->failed < 0) {
+      session->failed = first;
+      session->reason = error.what();
+      session->error = std::current_exception();
+    }
+    for (int rank = first; rank < ranks; ++rank) session->end(rank);
+  }
   for (auto& thread : threads) thread.join();
   if (session->error) std::rethrow_exception(session->error);
 }

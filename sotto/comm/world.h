@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sotto/comm/communicator.h"
+#include "sotto/comm/stop.h"
 
 namespace sotto {
 
@@ -30,16 +31,19 @@ struct GlooOptions {
   std::string address;    // address or host name to bind; empty: the address that routes to the store
   std::chrono::milliseconds deadline{60000};          // of each operation
   std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
+  Stop stop = {};                                     // asked while they come and connect
 };
 
 // The c10d backend over Gloo, for trusted networks: its sockets have no authentication. CommError names the ranks that
-// never came, ConfigError an interface or address that cannot be used. After a CommError of an operation the
+// never came or should not be there, ConfigError an interface, address or host that cannot be used; Stopped when `stop`
+// said so. After a CommError of an operation the
 // communicator stays failed. A message larger than its room ends the receiving process, since Gloo throws on a thread
 // of its own: ranks compare their configuration before they exchange messages whose room depends on it.
 // SIGPIPE is ignored from then on, unless the program handles it: Gloo would die of it with a peer.
 std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options);
 
-// Serves a TCPStore on a free port of `host` until it is destroyed; for the launcher, which outlives its ranks.
+// Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
+// loopback alone when `host` is that, else on all interfaces.
 class StoreServer {
  public:
   explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError: the port is in use

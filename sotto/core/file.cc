@@ -14,14 +14,12 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
+#include "sotto/core/atomic_file.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
-
-constexpr std::string_view temporary_mark = ".sotto-tmp-";
 
 [[noreturn]] void fail(std::string_view doing, const std::filesystem::path& path, std::string_view reason) {
   throw FileError(fmt::format("cannot {} {}: {}", doing, path.string(), reason));
@@ -33,8 +31,7 @@ constexpr std::string_view temporary_mark = ".sotto-tmp-";
 
 class Descriptor {
  public:
-  Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -43,7 +40,6 @@ class Descriptor {
 
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_;
@@ -76,51 +72,6 @@ Content read_all(const std::filesystem::path& path) try {
   fail("read", path, "larger than the memory");
 }
 
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-}
-
-// A file beside `target` that is removed unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& target) {
-    for (unsigned i = 0;; ++i) {
-      path_ = folder_of(target) / fmt::format(".{}{}{}-{}", target.filename().string(), temporary_mark, ::getpid(), i);
-      file_ = std::make_unique<Descriptor>(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
-      if (*file_) return;
-      if (errno != EEXIST) fail_errno("write", target);  // another thread may be writing the same file
-    }
-  }
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  bool write(std::span<const std::byte> bytes) {
-    return write_all(file_->get(), bytes) && ::fsync(file_->get()) == 0 && file_->close();
-  }
-  bool rename_to(const std::filesystem::path& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
-    path_.clear();
-    return true;
-  }
-
- private:
-  std::filesystem::path path_;
-  std::unique_ptr<Descriptor> file_;
-};
-
 std::string digest_hex(std::span<const std::byte> bytes, const EVP_MD* type) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned size = 0;
@@ -145,14 +96,9 @@ bool path_exists(const std::filesystem::path& path) {
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    fail("write", path, "something that is not a regular file has this name");
-  }
-  TemporaryFile temporary(path);
-  if (!temporary.write(bytes) || !temporary.rename_to(path)) fail_errno("write", path);
-  fsync_path(folder_of(path));
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view text) {

@@ -17,13 +17,13 @@ std::string read_text(const std::filesystem::path& path);
 // closed.
 bool path_exists(const std::filesystem::path& path);
 
-// Written under a temporary name in the same folder, flushed to the disk (fsync of file and folder), then renamed:
-// after a crash there is the old file or the new one, never a part. On failure the temporary file is removed. A name
-// that is held by something else than a regular file (a device, a folder) is refused.
+// Whole or not at all (atomic_file.h).
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
-// Removes what killed processes left of write_file_atomic in this folder. REQUIRES: nobody is writing there.
+// In the names of files that are being written.
+inline constexpr std::string_view temporary_mark = ".sotto-tmp-";
+// Removes what killed processes left of such files in this folder. REQUIRES: nobody is writing there.
 void remove_temporaries(const std::filesystem::path& folder);
 
 void fsync_path(const std::filesystem::path& path);   // a file or a folder

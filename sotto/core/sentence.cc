@@ -16,9 +16,20 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_name_part(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The sentence and, under it, a caret. Bytes that a terminal would not show as one column become one.
+constexpr std::size_t longest_shown = 200;
+
+// The sentence, or what of a long one stands about the position, and, under it, a caret. Bytes that a terminal would
+// not show as one column become one.
 std::string with_caret(std::string_view text, std::size_t position) {
+  constexpr std::string_view left_out = "...";
   std::string shown(text);
+  if (text.size() > longest_shown) {
+    const std::size_t begin = std::min(position - std::min(position, longest_shown / 2), text.size() - longest_shown);
+    shown = text.substr(begin, longest_shown);
+    if (begin + longest_shown < text.size()) shown += left_out;
+    if (begin > 0) shown.insert(0, left_out);
+    position = position - begin + (begin > 0 ? left_out.size() : 0);
+  }
   for (char& c : shown) {
     if (!is_printable(c)) c = is_space(c) ? ' ' : '?';
   }
@@ -174,8 +185,9 @@ std::string_view text_of(const Sentence& sentence, const Call& call) {
 }
 
 void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message) {
-  throw ConfigError(fmt::format("{} {}: {}{}", sentence.where, text_of(sentence, call), message,
-                                with_caret(sentence.text, position)));
+  std::string named(text_of(sentence, call));
+  if (named.size() > longest_shown) named = named.substr(0, longest_shown) + "...";
+  throw ConfigError(fmt::format("{} {}: {}{}", sentence.where, named, message, with_caret(sentence.text, position)));
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {
@@ -197,7 +209,9 @@ std::string nearest_name(std::string_view name, std::span<const std::string_view
 std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known) {
   const std::string nearest = nearest_name(name, known);
   const std::string hint = nearest.empty() ? "" : fmt::format(" did you mean `{}`?", nearest);
-  return fmt::format("unknown {} `{}`;{} known: {}", kind, name, hint, fmt::join(known, ", "));
+  const std::string_view more = name.size() > longest_shown ? "..." : "";
+  return fmt::format("unknown {} `{}{}`;{} known: {}", kind, name.substr(0, longest_shown), more, hint,
+                     fmt::join(known, ", "));
 }
 
 }  // namespace sotto

@@ -4,25 +4,33 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/atomic_file.h"
+#include "sotto/core/block_hash.h"
+#include "sotto/core/file_reader.h"
 #include "sotto/core/state.h"
+#include "sotto/core/workers.h"
 
 namespace sotto {
 
-// A checkpoint is one file: a free text (what it is a checkpoint of) and named values. Little-endian:
-//   8 bytes "sottosta" | u32 version = 1 | u32 CRC-32 of all that follows | u64 size of the whole file |
-//   u32 length, text | sections up to the end of the file
+// One part of a checkpoint: a free text (what it is a part of) and named values. Little-endian:
+//   8 bytes "sottosta" | u32 version = 2 | u32 length, text | sections |
+//   u8 0 | u64 size of the whole file | u32 CRC-32 of all before it
 //   section: u8 kind (1 floats, 2 bytes, 3 one u64) | u32 length, name | u64 number of values | values
 
-// Collects what it visits, each name once, and writes it.
+// Writes what it visits, each name once, as it comes: there is no second copy of the values.
 class StateWriter final : public StateVisitor {
  public:
-  explicit StateWriter(std::string_view text = "");
+  // The threads share out the hash. FileError, as of everything below.
+  StateWriter(const std::filesystem::path& path, std::string_view text, Workers& workers);
+  explicit StateWriter(const std::filesystem::path& path, std::string_view text = "");  // on one thread
+  ~StateWriter() override;
 
   void visit(std::string_view name, std::vector<float>& values) override;
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;
@@ -30,20 +38,26 @@ class StateWriter final : public StateVisitor {
   // A borrowed vector, such as a model's parameters.
   void add(std::string_view name, std::span<const float> values);
 
-  // Atomically (file.h); FileError.
-  void write(const std::filesystem::path& path);
+  // Gives the file its name (atomic_file.h) and returns its block_hash(). Without it there is no file.
+  std::string finish();
 
  private:
   void append(std::span<const std::byte> bytes);
   void append_text(std::string_view text);
   void append_section(std::uint8_t kind, std::string_view name, std::size_t count, std::span<const std::byte> content);
+  void put(std::span<const std::byte> bytes);
 
-  std::vector<std::byte> bytes_;
+  std::unique_ptr<Workers> own_;
+  AtomicFile file_;
+  BlockHash hash_;
+  std::uint64_t size_ = 0;
+  std::uint32_t crc_ = 0;
+  std::vector<std::byte> short_;  // that was appended, and not written yet
   std::set<std::string, std::less<>> names_;
 };
 
-// Reads a whole file and verifies it; then replaces the values that it visits, in any order. A file that is damaged or
-// truncated in any way is a FileError that names it. So is a section that is missing, of another kind, or of another
+// Verifies a file; then reads from it the values that it visits, in any order, into their place. A file that is damaged
+// or truncated in any way is a FileError that names it. So is a section that is missing, of another kind, or of another
 // length than the vector that it is read into (an empty vector takes any length); that one names the section too.
 class StateReader final : public StateVisitor {
  public:
@@ -64,17 +78,18 @@ class StateReader final : public StateVisitor {
  private:
   struct Section {
     std::uint8_t kind = 0;
-    std::uint64_t count = 0;
-    std::span<const std::byte> content;
+    std::uint64_t count = 0, begin = 0;  // in the file
     bool visited = false;
   };
-  void parse();
+  class Cursor;
+  std::uint64_t check_frame() const;
+  void parse(std::uint64_t end);
   const Section& take(std::string_view name, std::uint8_t kind);
   const Section& take(std::string_view name, std::uint8_t kind, std::size_t count);  // of this many values
   [[noreturn]] void fail(std::string_view reason) const;
 
   std::filesystem::path path_;
-  std::vector<std::byte> bytes_;
+  FileReader file_;
   std::string text_;
   std::map<std::string, Section, std::less<>> sections_;
 };

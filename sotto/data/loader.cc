@@ -13,6 +13,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 namespace {
@@ -52,7 +53,7 @@ class Loader::Impl {
       slot.images.resize(options.batch * data.shape().size());
       slot.labels.resize(options.batch);
     }
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("loading data", [this] { run(); });
   }
 
   ~Impl() {

@@ -143,7 +143,10 @@ struct RoundRun {
   template <class Grid>
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, const Grid& grid) const {
     std::size_t i = begin;
-    for (; i + lanes <= end; i += lanes) store.vector(rounding.vector(load_floats(values + i), grid, i), i);
+    for (; i + lanes <= end; i += lanes) {
+      prefetch_ahead(values + i);
+      store.vector(rounding.vector(load_floats(values + i), grid, i), i);
+    }
     for (; i < end; ++i) store.one(rounding.one(values[i], grid, i), i);
   }
   const float* values;

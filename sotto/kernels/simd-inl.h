@@ -6,6 +6,7 @@
 #define SOTTO_KERNELS_SIMD_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -48,8 +49,17 @@ HWY_INLINE VU set_bits(std::uint32_t value) { return hn::Set(U32(), value); }
 // The bits of |v|.
 HWY_INLINE VI magnitudes(VF v) { return hn::And(hn::BitCast(I32(), v), hn::Set(I32(), 0x7FFFFFFF)); }
 
+// Asks for the floats two pages ahead of those at hand, which may lie past the end of a run. The processor's own
+// prefetcher stops at the end of a page and rests while a loop computes; Intel's then waits for memory half of the
+// time.
+HWY_INLINE void prefetch_ahead(const float* at) {
+  constexpr std::uintptr_t ahead = 8192;
+  hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(at) + ahead));
+}
+
 // out += scale * value, not fused.
 HWY_INLINE void accumulate(VF value, VF scale, float* out) {
+  prefetch_ahead(out);
   hn::StoreU(hn::Add(hn::LoadU(F32(), out), hn::Mul(scale, value)), F32(), out);
 }
 

@@ -33,10 +33,23 @@ void Graph::add(int from, int to) {
   in_.at(static_cast<std::size_t>(to)).push_back(from);
 }
 
+void Graph::add(int from, int to, double share) {
+  const std::size_t before = out(from).size();
+  add(from, to);
+  if (out(from).size() > before) shares_.at(static_cast<std::size_t>(from)).push_back(share);
+}
+
 void Graph::add(const Graph& other) {
   for (int rank = 0; rank < other.ranks(); ++rank) {
     for (const int peer : other.out(rank)) add(rank, peer);
   }
+}
+
+bool Graph::has_shares() const {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (shares(rank).size() != out(rank).size()) return false;
+  }
+  return true;
 }
 
 bool Graph::symmetric() const {

@@ -67,6 +67,23 @@ class SelfWeighted final : public Mixing {
   Options options_;
 };
 
+// Those that the topology says itself.
+class Given final : public Mixing {
+ public:
+  using Options = NoOptions;
+  explicit Given(const Options&) {}
+  std::string sentence() const override { return "given"; }
+  Shares shares(const Graph& graph, int rank) const override {
+    Shares shares{1, graph.shares(rank)};
+    for (const double sent : shares.sent) shares.kept -= sent;
+    return shares;
+  }
+  std::string problem(const Topology& topology) const override {
+    return topology.has_shares() ? ""
+                                 : "is for topologies that say their shares; `" + topology.sentence() + "` does not";
+  }
+};
+
 template <class Kind>
 std::unique_ptr<Mixing> make(const Sentence& sentence, const Call& call) {
   typename Kind::Options options;
@@ -83,13 +100,19 @@ constexpr std::array table{
     entry<Uniform>("uniform", "a rank keeps as much as it sends to each peer", "Assran et al., ICML 2019"),
     entry<Metropolis>("metropolis", "of two neighbours the one with more of them decides", "Xiao, Boyd, 2004"),
     entry<SelfWeighted>("self_weighted", "a rank keeps a given share, and sends the rest in equal parts", ""),
+    entry<Given>("given", "the shares that the topology itself says, as graph(1:0.5; 0:0.5) does", ""),
 };
 
 }  // namespace
 
 std::span<const MixingEntry> mixing_table() { return table; }
 
+std::string default_mixing(const Topology& topology) {
+  return topology.ranks() > 1 && topology.has_shares() ? "given" : "uniform";
+}
+
 std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology) {
+  if (text.empty()) return make_mixing(where, default_mixing(topology), topology);
   const Sentence sentence = parse_sentence(where, text);
   const Call& call = sentence.calls.front();
   if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "a mixing is a single call");

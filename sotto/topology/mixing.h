@@ -38,8 +38,11 @@ struct MixingEntry {
 };
 std::span<const MixingEntry> mixing_table();
 
-// `text` is one call, as "self_weighted(0.5)". ConfigError, which begins with `where`, also when it does not suit the
-// topology.
+// `given` where the topology says its own shares, else `uniform`.
+std::string default_mixing(const Topology& topology);
+
+// `text` is one call, as "self_weighted(0.5)"; empty: the default. ConfigError, which begins with `where`, also when it
+// does not suit the topology.
 std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology);
 
 }  // namespace sotto

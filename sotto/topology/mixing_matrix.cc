@@ -69,6 +69,23 @@ double MixingMatrix::second_eigenvalue() const {
   return magnitudes[1];
 }
 
+bool doubly_stochastic(const Topology& topology, const Mixing& mixing) {
+  std::vector<double> received(static_cast<std::size_t>(topology.ranks()));
+  for (std::size_t number = 0; number < topology.period(); ++number) {
+    const Graph& graph = topology.round(number);
+    std::ranges::fill(received, 0);
+    for (int rank = 0; rank < graph.ranks(); ++rank) {
+      const Shares shares = mixing.shares(graph, rank);
+      received[static_cast<std::size_t>(rank)] += shares.kept;
+      for (std::size_t i = 0; i < shares.sent.size(); ++i) {
+        received[static_cast<std::size_t>(graph.out(rank)[i])] += shares.sent[i];
+      }
+    }
+    if (!std::ranges::all_of(received, [](double sum) { return near(sum, 1); })) return false;
+  }
+  return true;
+}
+
 Consensus consensus(const Topology& topology, const Mixing& mixing) {
   constexpr std::size_t most_periods = 4;  // what has not averaged by then never does, but in the limit
   Consensus found;

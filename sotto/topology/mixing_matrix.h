@@ -42,4 +42,7 @@ struct Consensus {
 };
 Consensus consensus(const Topology& topology, const Mixing& mixing);
 
+// That alone, in a time that grows with the edges; consensus() takes that of eigenvalues, the cube of the ranks.
+bool doubly_stochastic(const Topology& topology, const Mixing& mixing);
+
 }  // namespace sotto

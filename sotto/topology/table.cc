@@ -10,6 +10,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/table.h"
+#include "sotto/topology/given_graphs.h"
 #include "sotto/topology/graphs.h"
 
 namespace sotto {
@@ -152,6 +153,26 @@ Topology make(const Sentence& sentence, const Call& call, int ranks) {
   return {record_options(call.name, kind), std::move(cycle), static_cast<std::size_t>(kind.peers)};
 }
 
+struct Given {
+  std::string sends_to;
+  void visit(OptionVisitor& v) {
+    v.option("sends_to", sends_to,
+             "whom each rank sends to, rank after rank: `1 2; 0; 0`, or with shares `1:0.25 2:0.25; 0:0.5; 0:0.5`; "
+             "rounds that take turns stand with ` / ` between them");
+  }
+};
+
+Topology make_given(const Sentence& sentence, const Call& call, int ranks) {
+  Given given;
+  read_options(sentence, call, given);
+  const std::size_t place = call.arguments.empty() ? call.position : call.arguments.front().value_position;
+  try {
+    return given_topology(given_graphs(given.sends_to, ranks));
+  } catch (const ConfigError& error) {
+    fail_at(sentence, call, place, error.what());
+  }
+}
+
 template <class Kind>
 constexpr TopologyEntry entry(std::string_view name, int id, std::string_view summary, std::string_view paper) {
   return {name, id, summary, paper, [] { return help_options(Kind{}); }, make<Kind>};
@@ -176,6 +197,8 @@ constexpr std::array table{
                      ""),
     entry<RandomRegular>("random_regular", -1, "k neighbours at random, the same for ever", "Steger, Wormald, 1999"),
     entry<Hosts>("hosts", -1, "all ranks of a host, and then ranks 1, 2, 4 .. hosts further on, in turns", ""),
+    TopologyEntry{"graph", -1, "your own: whom each rank sends to, in one round or several, from text or a .toml file",
+                  "", [] { return help_options(Given{}); }, make_given},
 };
 
 }  // namespace

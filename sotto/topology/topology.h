@@ -26,7 +26,8 @@ class Topology {
   const Graph& round(std::size_t number) const { return rounds_[number % rounds_.size()]; }
 
   bool is_static() const { return rounds_.size() == 1; }
-  bool symmetric() const;  // in every round
+  bool has_shares() const;  // of its own, in every round: then they are the default mixing
+  bool symmetric() const;   // in every round
   bool regular() const;
   // Whether the ranks have two sides, and any two that ever exchange are on different ones: then one side may wait and
   // the other ask, and nobody waits in a circle (AD-PSGD).

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+#include <utility>
+
 #include "sotto/codec/gradient_file.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -34,12 +37,37 @@ Capture::Capture(std::string_view text) {
   if (folder_.empty()) fail("dir=DIR is missing: where to write the gradients");
 }
 
+Capture::~Capture() {
+  if (thread_.joinable()) thread_.join();
+}
+
 std::span<float> Capture::room(std::size_t elements) {
+  finish();
   values_.resize(elements);
   return values_;
 }
 
-void Capture::write(std::uint64_t step, const Layout& layout) const {
+void Capture::write(std::uint64_t step, const Layout& layout) {
+  const auto work = [this, step, &layout] {
+    try {
+      write_file(step, layout);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  };
+  try {
+    thread_ = std::thread(work);
+  } catch (const std::system_error&) {  // no thread can be had
+    work();
+  }
+}
+
+void Capture::finish() {
+  if (thread_.joinable()) thread_.join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Capture::write_file(std::uint64_t step, const Layout& layout) const {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw FileError(fmt::format("{}: {}", folder_.string(), error.message()));

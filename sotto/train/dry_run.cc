@@ -90,6 +90,7 @@ DryRun dry_run(const TrainOptions& asked) {
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
   result.only_dense = plan.only_dense();
+  result.phases_remark = plan.remark;
   result.doubt = doubt_about("--codec", last.method, buckets);
   result.parameters = layout.numel();
   result.buckets = buckets.size();

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ranges>
 #include <vector>
 
+#include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
@@ -17,6 +22,31 @@ std::uint64_t hash_of(std::span<const float> parameters) {
   Hash hash;
   hash.add(sha256_hex(std::as_bytes(parameters)));
   return hash.value();
+}
+
+// The rank of the lowest number whose number is another than rank 0's. Collective.
+std::optional<int> first_other(std::uint64_t mine, Communicator& communicator) {
+  // The largest, and the largest complement, which is that of the least: the same number where all are.
+  std::array<std::uint64_t, 2> ends{mine, ~mine};
+  for (std::uint64_t& end : ends) end ^= std::uint64_t{1} << 63;  // compared as signed numbers
+  communicator.all_reduce(std::as_writable_bytes(std::span(ends)), DType::i64, ReduceOp::max);
+  if (ends[0] == ~ends[1]) return std::nullopt;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t each) { return each != all[0]; });
+  return static_cast<int>(other - all.begin());
+}
+
+// That rank's text, line by line, as others may print it. Collective.
+std::vector<std::string> told_by(int rank, std::string text, Communicator& communicator) {
+  constexpr std::uint64_t most = 1 << 20;
+  std::uint64_t length = std::min<std::uint64_t>(text.size(), most);
+  communicator.broadcast(std::as_writable_bytes(std::span(&length, 1)), rank);
+  text.resize(std::min(length, most));
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), rank);
+  std::vector<std::string> lines;
+  for (const auto line : std::views::split(text, '\n')) lines.push_back(visible({line.begin(), line.end()}));
+  return lines;
 }
 
 }  // namespace
@@ -44,11 +74,7 @@ checkpoint::Metadata run_identity(const TrainOptions& options, const std::string
 }
 
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != all[0]) throw ConfigError(fmt::format("rank {} {}", rank, otherwise));
-  }
+  if (const auto rank = first_other(mine, communicator)) throw ConfigError(fmt::format("rank {} {}", *rank, otherwise));
 }
 
 void require_same_parameters(std::span<const float> parameters, std::string_view otherwise,
@@ -68,13 +94,23 @@ void require_same_start(const TrainOptions& options, const Links& links, const D
   if (!links.file.empty()) shared.link.clear();  // what it says counts
   shared.threads = 0;
   shared.codec_threads = 1;
+  const std::string text = to_toml(shared);
   Hash hash;
-  hash.add(to_toml(shared));
+  hash.add(text);
   hash.add(links.file);
   hash.add(std::uint64_t{train.size()});
   hash.add(std::uint64_t{test.size()});
   hash.add(hash_of(parameters));
-  require_same(hash.value(), "was started with other options, data or initial parameters than rank 0", communicator);
+  const auto other = first_other(hash.value(), communicator);
+  if (!other) return;
+  const auto ours = told_by(0, text, communicator), theirs = told_by(*other, text, communicator);
+  const auto [here, there] = std::ranges::mismatch(ours, theirs);
+  if (here == ours.end() || there == theirs.end()) {
+    throw ConfigError(
+        fmt::format("rank {} was started with other data, links or initial parameters than rank 0", *other));
+  }
+  throw ConfigError(
+      fmt::format("rank {} was started with other options than rank 0: `{}` instead of `{}`", *other, *there, *here));
 }
 
 }  // namespace sotto

@@ -118,6 +118,11 @@ ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
       arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
   ChosenOptimiser result{canonical_optimiser("--optimiser", chosen), options.lr};
   if (result.lr == 0) result.lr = entry.default_lr != 0 ? entry.default_lr : model.default_lr;
+  if (options.lr_scale) {
+    const auto ranks = static_cast<int>(options.ranks);
+    const int trained = ranks - idle_ranks("--algorithm", options.algorithm, ranks);
+    result.lr *= static_cast<double>(options.batch_size * options.accumulate * trained) / 256;
+  }
   if (!made.empty() && momentum_in(result.sentence) > 0) {
     throw ConfigError(
         fmt::format("--codec {}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say "

@@ -19,6 +19,9 @@
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
 #include "sotto/model/model.h"
+#include "sotto/topology/mixing.h"
+#include "sotto/topology/table.h"
+#include "sotto/topology/topology_file.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"
@@ -45,14 +48,16 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("average-batch-norm", average_batch_norm,
            "average batch-norm statistics over the ranks in every step; otherwise for evaluation alone");
   v.option("algorithm", algorithm, "how ranks come to one model: see the algorithms below");
-  v.option("topology", topology,
-           "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`; empty: the "
-           "algorithm's own (exponential; choco: ring; ad_psgd: bipartite_exponential)");
+  v.option(
+      "topology", topology,
+      "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`, or a .toml file with "
+      "one of your own; empty: the algorithm's own (exponential; choco: ring; ad_psgd: bipartite_exponential)");
   v.option(
       "peers-per-step", peers_per_step,
       "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "
       "that");
-  v.option("mixing", mixing, "and with what shares: see `sotto topology list`; empty: uniform");
+  v.option("mixing", mixing,
+           "and with what shares: see `sotto topology list`; empty: the topology's own, else uniform");
   v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
@@ -64,6 +69,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("optimiser", optimiser,
            "what makes a step of the mean; auto: that of the preset or algorithm, or sgd; see the list below");
   v.option("lr", lr, "learning rate; 0: the optimiser's or the model's own", Bounds::at_least(0));
+  v.option("lr-scale", lr_scale, "the rate is that of 256 examples: multiply it by those of a step of all ranks / 256");
   v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own, or none where the codec makes it",
            {-1, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
@@ -90,6 +96,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
+  v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
   v.option("interface", interface, "network interface that Gloo uses");
@@ -97,7 +104,11 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");
 
   v.option("train-dir", train_dir, "run folder; empty: a new one under runs/");
-  v.option("checkpoint-every", checkpoint_every, "steps between checkpoints; 0: only at the end", natural);
+  v.option("checkpoint-every", checkpoint_every, "steps between checkpoints that are kept; 0: only at the end",
+           natural);
+  v.option("checkpoint-minutes", checkpoint_minutes,
+           "minutes between checkpoints, of which the last two are kept, beside those of --checkpoint-every; 0: none",
+           Bounds::at_least(0));
   v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
   v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
@@ -199,9 +210,11 @@ void check_algorithm(TrainOptions& options) {
     if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
   };
   if (entry.uses_topology) {
-    if (options.topology.empty()) options.topology = entry.topology;
-    if (options.mixing.empty()) options.mixing = AlgorithmOptions{}.mixing;
     const int ranks = static_cast<int>(options.ranks);
+    options.topology = options.topology.empty() ? entry.topology : topology_sentence("--topology", options.topology);
+    if (options.mixing.empty()) {
+      options.mixing = default_mixing(make_topology("--topology", options.topology, ranks));
+    }
     check_graph("--algorithm", options.algorithm, options.topology, options.mixing, ranks);
     if (!options.peers_per_step.empty() && entry.changes_peers) {
       for (const auto& phase : peer_phases("--peers-per-step", options.peers_per_step, options.topology, ranks, 1)) {

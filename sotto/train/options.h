@@ -33,6 +33,7 @@ struct TrainOptions {
   std::int64_t accumulate = 1;
   std::string optimiser = "auto";
   double lr = 0;
+  bool lr_scale = false;
   double momentum = -1;
   bool nesterov = false;
   double weight_decay = -1;
@@ -48,6 +49,7 @@ struct TrainOptions {
   std::string backend = "gloo";
   std::string link;
   std::int64_t deadline = 60;
+  std::int64_t disk_deadline = 1800;
   std::int64_t threads = 0;
   std::int64_t codec_threads = 1;
   std::string interface;
@@ -56,6 +58,7 @@ struct TrainOptions {
 
   std::string train_dir;
   std::int64_t checkpoint_every = 0;
+  double checkpoint_minutes = 10;
   std::int64_t eval_freq = 0;
   bool resume = false;
   std::int64_t check_replicas = 0;

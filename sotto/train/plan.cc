@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sotto/aggregate/warmup.h"
 #include "sotto/core/error.h"
@@ -28,8 +29,10 @@ RunPlan plan_run(const TrainOptions& options, std::uint64_t batches, std::uint64
   if (options.max_steps > 0) plan.steps = std::min(plan.steps, whole(options.max_steps));
   plan.phases = {{0, options.codec, options.aggregator}};
   if (!options.codec_warmup.empty()) {
-    plan.phases = warmup_phases("--codec-warmup", options.codec_warmup, options.codec, options.aggregator,
+    Warmup warmup = make_warmup("--codec-warmup", options.codec_warmup, options.codec, options.aggregator,
                                 plan.steps_per_epoch, plan.horizon);
+    plan.phases = std::move(warmup.phases);
+    plan.remark = std::move(warmup.remark);
   }
   // An optimiser that has such steps was told those of the flag.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after));

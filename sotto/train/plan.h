@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sotto/aggregate/phased.h"
@@ -15,6 +16,7 @@ struct RunPlan {
   std::uint64_t steps = 0;                // after which the run ends
   std::uint64_t horizon = 0;              // that schedules are stretched over: --max-steps does not change them
   std::vector<Phase> phases;              // of the codec
+  std::string remark;                     // on them; empty: none
   std::vector<TopologyPhase> topologies;  // where --peers-per-step changes them
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };

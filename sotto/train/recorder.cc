@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -20,25 +21,6 @@ namespace {
 constexpr std::string_view header =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
-
-using Typical = double (*)(std::vector<double>& values);
-
-Recorder::Figures figures(const std::vector<StepRow>& rows, Typical typical) {
-  if (rows.empty()) return {};
-  std::vector<double> values(rows.size());
-  const auto of = [&](double (*value)(const StepRow&)) {
-    std::ranges::transform(rows, values.begin(), value);
-    return typical(values);
-  };
-  return {.step_ms = of([](const StepRow& r) { return r.report.seconds * 1e3; }),
-          .compute_ms = of([](const StepRow& r) { return r.report.compute * 1e3; }),
-          .encode_ms = of([](const StepRow& r) { return r.report.phases.encode * 1e3; }),
-          .network_ms = of([](const StepRow& r) { return r.report.phases.network * 1e3; }),
-          .decode_ms = of([](const StepRow& r) { return r.report.phases.decode * 1e3; }),
-          .wait_ms = of([](const StepRow& r) { return r.report.wait * 1e3; }),
-          .queue_ms = of([](const StepRow& r) { return r.report.queue * 1e3; }),
-          .bytes_sent = of([](const StepRow& r) { return static_cast<double>(r.bytes_sent); })};
-}
 
 }  // namespace
 
@@ -86,12 +68,23 @@ void Recorder::add(const StepRow& row) {
                  rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
                  r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, r.queue * 1e3, row.data_seconds * 1e3,
                  row.bytes_sent, row.bytes_received);
-  rows_.push_back(row);
+  sums_.step_ms += r.seconds * 1e3;
+  sums_.compute_ms += r.compute * 1e3;
+  sums_.encode_ms += r.phases.encode * 1e3;
+  sums_.network_ms += r.phases.network * 1e3;
+  sums_.decode_ms += r.phases.decode * 1e3;
+  sums_.wait_ms += r.wait * 1e3;
+  sums_.queue_ms += r.queue * 1e3;
+  sums_.bytes_sent += static_cast<double>(row.bytes_sent);
+  step_times_.add(r.seconds);
+  last_step_ = row.step;
+  ++rows_;
   if (since_flush_.seconds() > 1) flush();
 }
 
 void Recorder::flush() {
   since_flush_.lap();
+  reopen_if_gone();
   std::size_t written = 0;
   while (written < pending_.size()) {
     const ssize_t n = ::write(file_, pending_.data() + written, pending_.size() - written);
@@ -102,18 +95,38 @@ void Recorder::flush() {
   pending_.clear();
 }
 
-Recorder::Figures Recorder::medians() const {
-  return figures(rows_, [](std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-  });
+// A file that nobody can find any more is no record.
+void Recorder::reopen_if_gone() {
+  struct stat ours {
+  }, there{};
+  if (::fstat(file_, &ours) != 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+  const bool is_there = ::stat(path_.c_str(), &there) == 0;
+  if (is_there && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) return;
+  if (!is_there && errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
+  const int made = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);  // by one rank
+  const int file = made >= 0 ? made : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
+  ::close(std::exchange(file_, file));
+  if (made >= 0) pending_.insert(0, header);
+  remark_ = fmt::format("{} was taken away while the run wrote it; a new one begins about step {}", path_.string(),
+                        last_step_);
 }
 
+std::string Recorder::take_remark() { return std::exchange(remark_, {}); }
+
 Recorder::Figures Recorder::means() const {
-  return figures(rows_, [](std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  });
+  if (rows_ == 0) return {};
+  const auto mean = [this](double sum) { return sum / static_cast<double>(rows_); };
+  return {.step_ms = mean(sums_.step_ms),
+          .compute_ms = mean(sums_.compute_ms),
+          .encode_ms = mean(sums_.encode_ms),
+          .network_ms = mean(sums_.network_ms),
+          .decode_ms = mean(sums_.decode_ms),
+          .wait_ms = mean(sums_.wait_ms),
+          .queue_ms = mean(sums_.queue_ms),
+          .bytes_sent = mean(sums_.bytes_sent)};
 }
+
+double Recorder::median_step_ms() const { return step_times_.median() * 1e3; }
 
 }  // namespace sotto

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/timer.h"
+#include "sotto/train/time_histogram.h"
 
 namespace sotto {
 
@@ -35,25 +35,33 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   void add(const StepRow& row);
-  void flush();  // FileError: the disk is full
+  // FileError: the disk is full. A file that was taken away meanwhile is begun anew, which take_remark() says once.
+  void flush();
+  std::string take_remark();
 
-  // Of a step, over those of this process, in milliseconds or bytes.
+  // Of a step, the mean over those of this process, in milliseconds or bytes.
   struct Figures {
     double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
     double bytes_sent = 0;
     // Of the time that exchanges took, the share that computing hid; nothing without exchanges.
     std::optional<double> hidden() const;
   };
-  Figures medians() const;
-  Figures means() const;  // where some steps do what others do not
+  Figures means() const;
+  double median_step_ms() const;
 
  private:
+  void reopen_if_gone();
+
   std::filesystem::path path_;
   int rank_;
   int file_ = -1;
   std::string pending_;
   Timer since_flush_;
-  std::vector<StepRow> rows_;
+  std::string remark_;
+  // Of all rows, which themselves are on the disk alone.
+  Figures sums_;
+  std::uint64_t rows_ = 0, last_step_ = 0;
+  TimeHistogram step_times_;
 };
 
 }  // namespace sotto

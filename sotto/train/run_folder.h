@@ -5,11 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/file_work.h"
 #include "sotto/train/folder_lock.h"
+#include "sotto/train/manifest.h"
 #include "sotto/train/options.h"
 #include "sotto/train/replica.h"
 
@@ -21,35 +24,47 @@ std::string new_run_folder(std::string_view name);
 // The folder of one run, which all ranks share. Every member function is collective.
 class RunFolder {
  public:
-  // Rank 0 chooses, makes, locks and checks the folder. Without --resume a folder that holds a run is a ConfigError;
-  // with it, `start_step` is that of the newest checkpoint (0 when there is none yet). A folder in which another run is
-  // at work is a ConfigError, too.
+  // Rank 0 chooses, makes, locks and checks the folder. Without --resume a folder that holds a run is a ConfigError. So
+  // is one in which another run is at work.
   RunFolder(const TrainOptions& options, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
+  // With --resume: chooses the newest checkpoint whose parts are all whole; `start_step` is 0 when there is none yet.
+  // Returns a line for each newer one that is not whole, which says why. FileError when none is whole; ConfigError when
+  // the newest one is of another model, codec, number of ranks, ...: what `identity` says.
+  std::vector<std::string> choose_checkpoint(const checkpoint::Metadata& identity);
   std::uint64_t start_step() const { return start_step_; }
-  // Of the model that was saved last, on rank 0.
+  // Why another run could write here beside this one, on rank 0; empty: it cannot.
+  std::string lock_doubt() const { return lock_ ? lock_->doubt() : ""; }
+  // block_hash() of the model that was saved last, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
   // Writes config.toml, and prepares steps.csv: once it is sure that this run goes ahead.
   void begin();
 
   // NumericError when a parameter is not finite: no run could go on from there. Writes model_step_N, whole or not at
-  // all: `steps_done` steps have been applied.
-  void save(std::uint64_t steps_done, Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity);
-  // Reads the checkpoint of start_step(). ConfigError when it is of another model, codec, number of ranks, ...: what
-  // `identity` says; FileError when it is damaged.
-  void load(Replica& replica, Algorithm& algorithm, const checkpoint::Metadata& identity);
+  // all: `steps_done` steps have been applied. A rolling one is removed when two later rolling ones are there.
+  void save(std::uint64_t steps_done, bool rolling, Replica& replica, Algorithm& algorithm,
+            const checkpoint::Metadata& identity);
+  // Reads the checkpoint of start_step(). FileError when it cannot be read.
+  void load(Replica& replica, Algorithm& algorithm);
 
  private:
+  struct Shared;
   void choose();
-  void write_parts(const std::filesystem::path& partial, std::uint64_t steps_done, Replica& replica,
-                   Algorithm& algorithm, const checkpoint::Metadata& identity);
+  std::string verdict_on(const Manifest& manifest);
+  void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm);
+  void write_shared(const std::filesystem::path& partial, Manifest& manifest, const Shared& shared);
+  void gather_parts(Manifest& manifest);
+  void publish(const std::filesystem::path& partial, const Manifest& manifest);
+  std::string own_file() const;
 
   TrainOptions options_;
   std::optional<FolderLock> lock_;  // rank 0's
   Communicator& communicator_;
   std::filesystem::path path_;
+  FileWork files_;
+  std::uint64_t run_ = 0;  // a random number of this run, the same on all ranks
   std::uint64_t start_step_ = 0;
   bool replicated_;
   std::string parameters_sha256_;

@@ -28,6 +28,8 @@ void note(int signal) {
   caught_signal = signal;
 }
 
+void note_hang_up(int /*signal*/) { note(SIGTERM); }
+
 }  // namespace
 
 StopSignal::StopSignal() {
@@ -39,12 +41,16 @@ StopSignal::StopSignal() {
   sigaction(SIGINT, &action, &old_int_);
   sigaction(SIGTERM, &action, &old_term_);
   sigaction(SIGUSR1, &action, &old_usr1_);
+  sigaction(SIGHUP, nullptr, &old_hup_);
+  action.sa_handler = note_hang_up;
+  if (old_hup_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 StopSignal::~StopSignal() {
   sigaction(SIGINT, &old_int_, nullptr);
   sigaction(SIGTERM, &old_term_, nullptr);
   sigaction(SIGUSR1, &old_usr1_, nullptr);
+  sigaction(SIGHUP, &old_hup_, nullptr);
 }
 
 int StopSignal::caught() { return caught_signal; }

@@ -34,6 +34,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["rank_accuracy"] = s.tested.rank_accuracy;
   json["consensus_distance"] = s.tested.consensus_distance;
   json["ms_per_step"] = s.step.step_ms;
+  json["median_ms_per_step"] = s.median_step_ms;
   json["compute_ms"] = s.step.compute_ms;
   json["encode_ms"] = s.step.encode_ms;
   json["network_ms"] = s.step.network_ms;

@@ -11,9 +11,8 @@
 
 namespace sotto {
 
-// What a run came to; summary.json in its folder. Times are medians of rank 0 (means where ranks
-// have models of their own: not every step exchanges them); bytes are payload handed to the
-// transport since the last start, one number a rank.
+// What a run came to; summary.json in its folder. Times are means of rank 0 over the steps since the last start, but
+// for the one that is called a median; bytes are payload handed to the transport since then, one number a rank.
 struct Summary {
   TrainOptions options;
   std::string method;      // canonical: every option of memory and codec named
@@ -22,11 +21,12 @@ struct Summary {
   std::string aggregator;  // the one in use
   std::string remark;      // what was chosen while it ran, and why
   Recorder::Figures step;
+  double median_step_ms = 0;
   std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
   std::uint64_t steps = 0;       // of the whole run
   int signal = 0;                // that ended it early, or 0
   TestResult tested;
-  std::vector<std::uint64_t> bytes_sent, bytes_per_step;
+  std::vector<std::uint64_t> bytes_sent, bytes_per_step;  // all; and of steps alone, the mean
   std::vector<std::uint64_t> exchanges;    // of each rank since the last start, where they depend on how fast ranks are
   std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank
   std::size_t parameters = 0;

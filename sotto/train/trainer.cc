@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <exception>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
@@ -34,13 +36,25 @@ namespace {
 std::unique_ptr<Communicator> connect(const TrainOptions& options, const World& world, const Links& links) {
   const std::chrono::seconds deadline(options.deadline);
   auto communicator = options.backend == "mpi"    ? connect_mpi(world, deadline)
-                      : options.backend == "nccl" ? connect_nccl(world, deadline)
+                      : options.backend == "nccl" ? connect_nccl(world, deadline, StopSignal::caught)
                                                   : connect_gloo(world, {.interface = options.interface,
                                                                          .address = options.address,
                                                                          .deadline = deadline,
-                                                                         .connect_deadline = deadline});
+                                                                         .connect_deadline = deadline,
+                                                                         .stop = StopSignal::caught});
   if (options.link.empty()) return communicator;
   return make_shaped(std::move(communicator), links);
+}
+
+// A model that is so much worse than guessing has learned nothing, whatever its numbers are.
+void require_sense(const TestResult& tested, std::int64_t classes, std::uint64_t step) {
+  constexpr double far = 100;
+  const double guessing = std::log(static_cast<double>(std::max<std::int64_t>(2, classes)));
+  if (std::isfinite(tested.loss) && tested.loss <= far * guessing) return;
+  throw NumericError(
+      fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
+                  "--lr or a --schedule with warmup may help",
+                  tested.loss, step, guessing));
 }
 
 // One run, from the meeting of the ranks to the summary; train() below gives the order.
@@ -65,37 +79,22 @@ class Trainer {
         progress_(world.starter),
         links_(options.link.empty() ? Links{} : parse_links("--link", options.link, world.size)),
         communicator_(connect(options, world, links_)),
-        algorithm_(make_algorithm("--algorithm", options.algorithm,
-                                  {.codec = options.codec,
-                                   .aggregator = options.aggregator,
-                                   .topology = options.topology,
-                                   .mixing = options.mixing,
-                                   .overlap = options.overlap,
-                                   .seed = seed(),
-                                   .codec_threads = static_cast<int>(options.codec_threads),
-                                   .phases = plan_.phases,
-                                   .topologies = plan_.topologies},
-                                  replica_.buckets(), *communicator_)) {}
+        algorithm_(agreed_algorithm()) {}
 
   TrainResult run() {
-    require_same_start(options_, links_, *train_, *test_, model_->parameters(), *communicator_);
     RunFolder folder(options_, *communicator_);
     folder_ = &folder;
-    if (folder.start_step() > 0) {
-      algorithm_->enter(folder.start_step());
-      folder.load(replica_, *algorithm_, identity());
-      say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
-    } else if (options_.resume) {
-      say("no checkpoint yet: starting at step 0");
-    }
+    if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
+    if (options_.resume) resume(folder);
     folder.begin();
     if (communicator_->rank() == 0 && !links_.file.empty()) {
       write_file_atomic(folder.path() / "link.toml", links_.file);
     }
     const Links::Rank link = links_.rank(communicator_->rank());
     replica_.slow_down({link.compute, link.delay});
+    if (!plan_.remark.empty()) say(plan_.remark);
     if (plan_.only_dense()) {
-      say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it is dense",
+      say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
                       plan_.phases.back().first_step, plan_.steps));
     }
     const std::string doubt = doubt_about("--codec", plan_.phases.back().method, replica_.buckets());
@@ -111,16 +110,19 @@ class Trainer {
     result.steps = step;
     algorithm_->rest();
     if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
-    if (step < plan_.steps) result.signal = std::max(1, agreed_signal());
-    save(step);
+    attempt([this] { capture_.finish(); });
+    const int urgency = agreed_urgency();
+    save(step, false);
+    if (urgency >= StopSignal::failed_rank) end_in_error(urgency - StopSignal::failed_rank, step);
+    if (step < plan_.steps) result.signal = std::max(1, StopSignal::of_urgency(urgency));
     if (evaluated_ != step || step == 0) evaluate(step);
-    recorder.flush();
     result.test_accuracy = tested_.accuracy;
     if (result.steps > folder.start_step()) {
       summarise(result, folder.start_step());
     } else {
       say("nothing was left to do: summary.json stays as it was");
     }
+    if (result.signal == 0) require_sense(tested_, test_->classes(), step);
     return result;
   }
 
@@ -130,6 +132,22 @@ class Trainer {
     auto optimiser = make_optimiser("--optimiser", optimiser_.sentence, parameters);
     if (options_.average_iterates == 0) return optimiser;
     return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
+  }
+
+  // Before ranks of different algorithms send each other anything.
+  std::unique_ptr<Algorithm> agreed_algorithm() {
+    require_same_start(options_, links_, *train_, *test_, model_->parameters(), *communicator_);
+    return make_algorithm("--algorithm", options_.algorithm,
+                          {.codec = options_.codec,
+                           .aggregator = options_.aggregator,
+                           .topology = options_.topology,
+                           .mixing = options_.mixing,
+                           .overlap = options_.overlap,
+                           .seed = seed(),
+                           .codec_threads = static_cast<int>(options_.codec_threads),
+                           .phases = plan_.phases,
+                           .topologies = plan_.topologies},
+                          replica_.buckets(), *communicator_);
   }
 
   static std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
@@ -154,9 +172,11 @@ class Trainer {
     row.step = step;
     row.epoch = epochs_at(step);
     row.lr = optimiser_.lr * schedule_->factor(algorithm_->rate_step(step));
-    const bool captured = communicator_->rank() == idle_ && capture_.due(step);
-    if (captured) replica_.copy_next_gradient(capture_.room(model_->gradient().size()));
-    row.report = algorithm_->step(replica_, {step, row.lr, StopSignal::caught() != 0});
+    const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !error_;
+    if (captured) {
+      attempt([&] { replica_.copy_next_gradient(capture_.room(model_->gradient().size())); });
+    }
+    row.report = algorithm_->step(replica_, {step, row.lr, wishes_to_pause()});
     const std::uint64_t done = step + 1;
     const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
     const bool evaluates = options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch;
@@ -172,8 +192,11 @@ class Trainer {
     row.bytes_sent = now.bytes_sent - counted_.bytes_sent;
     row.bytes_received = now.bytes_received - counted_.bytes_received;
     counted_ = now;
-    recorder_->add(row);
-    if (captured) capture_.write(step, model_->layout());
+    attempt([&] {
+      recorder_->add(row);
+      if (captured && !error_) capture_.write(step, model_->layout());
+    });
+    say_of_rows();
     announce_phase(step);
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
@@ -184,9 +207,62 @@ class Trainer {
     if (due(done, options_.check_replicas)) check_replicas(done);
     show(row, done);
     if (evaluates) evaluate(done);
-    if (due(done, options_.checkpoint_every)) save(done);
+    if (due(done, options_.checkpoint_every)) save(done, false);
+    if (evaluates && done < plan_.steps && !algorithm_->can_go_on()) save_at_meeting(done);
+    const bool ends = row.report.stop && (done == plan_.steps || !goes_on(done));
     if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
-    return row.report.stop;
+    return ends;
+  }
+
+  // What a step of training does beside it, with files, fails later: behind a checkpoint of all ranks.
+  template <class F>
+  void attempt(F&& f) {
+    try {
+      f();
+    } catch (const FileError&) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  bool checkpoint_is_late() const {
+    return communicator_->rank() == 0 && options_.checkpoint_minutes > 0 &&
+           since_checkpoint_.seconds() > 60 * options_.checkpoint_minutes;
+  }
+
+  // Whether this rank would like all to stop behind the same step: to end, or for a checkpoint only.
+  bool wishes_to_pause() const {
+    return StopSignal::caught() != 0 || error_ || (checkpoint_is_late() && algorithm_->can_go_on());
+  }
+
+  // All ranks have stopped behind the same step; if it was for a checkpoint alone they make it and go on.
+  bool goes_on(std::uint64_t done) {
+    if (agreed_urgency() != 0) return false;
+    save(done, true);
+    algorithm_->go_on();
+    return true;
+  }
+
+  // Where ranks cannot pause in between: at a meeting that is there anyway.
+  void save_at_meeting(std::uint64_t done) {
+    auto late = checkpoint_is_late() ? 1.0F : 0.0F;
+    communicator_->all_reduce(std::span(&late, 1), ReduceOp::max);
+    if (late > 0) save(done, true);
+  }
+
+  // Of the rank that failed the error is told, of the others that it did.
+  void end_in_error(int rank, std::uint64_t step) {
+    say(fmt::format("step {}  stopped because of an error of rank {}, with a checkpoint", step, rank));
+    if (error_) std::rethrow_exception(error_);
+    throw CommError(fmt::format("rank {} ended the run behind step {} because of an error", rank, step));
+  }
+
+  // Goes on from the newest checkpoint that is whole.
+  void resume(RunFolder& folder) {
+    for (const std::string& line : folder.choose_checkpoint(identity())) say("left aside: " + line);
+    if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
+    algorithm_->enter(folder.start_step());
+    folder.load(replica_, *algorithm_);
+    say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
   }
 
   // REQUIRES a replicated algorithm, and complete().
@@ -224,12 +300,14 @@ class Trainer {
                             *communicator_);
   }
 
-  void save(std::uint64_t done) {
-    recorder_->flush();  // rows of checkpointed steps are on the disk before the checkpoint is
+  void save(std::uint64_t done, bool rolling) {
+    attempt([this] { recorder_->flush(); });  // rows of checkpointed steps are on the disk before the checkpoint is
+    say_of_rows();
     algorithm_->rest();
     algorithm_->enter(done);
     lend_batch_norm(*model_, idle_, *communicator_);
-    folder_->save(done, replica_, *algorithm_, identity());
+    folder_->save(done, rolling, replica_, *algorithm_, identity());
+    since_checkpoint_.lap();
   }
 
   void evaluate(std::uint64_t done) {
@@ -252,20 +330,25 @@ class Trainer {
         r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
   }
 
+  void say_of_rows() {
+    if (const std::string remark = recorder_->take_remark(); !remark.empty()) say("warning: " + remark);
+  }
+
   void say(const std::string& line) {
     if (communicator_->rank() == 0) progress_.say(line);
   }
 
-  // The signal that ended the run, on whichever rank it arrived.
-  int agreed_signal() {
-    auto urgency = static_cast<double>(StopSignal::urgency(StopSignal::caught()));
+  // What ends the run, on whichever rank it happened: an error, a signal, or 0. Collective.
+  int agreed_urgency() {
+    auto urgency = static_cast<double>(error_ ? StopSignal::failed_rank + communicator_->rank()
+                                              : StopSignal::urgency(StopSignal::caught()));
     communicator_->all_reduce(std::span(&urgency, 1), ReduceOp::max);
-    return StopSignal::of_urgency(static_cast<int>(urgency));
+    return static_cast<int>(urgency);
   }
 
   void summarise(const TrainResult& result, std::uint64_t first_step) {
     const bool alike = all_in_step("--algorithm", options_.algorithm, communicator_->size());
-    Recorder::Figures figures = alike ? recorder_->medians() : recorder_->means();
+    Recorder::Figures figures = recorder_->means();
     const AlgorithmEntry& entry = algorithm_entry("--algorithm", options_.algorithm);
     const bool own_speed = entry.own_speed || (entry.replicated && !alike);
     if (own_speed && result.steps > first_step) {  // what is sent belongs to no step, and rows end before it does
@@ -287,6 +370,7 @@ class Trainer {
     summary.aggregator = algorithm_->aggregator();
     summary.remark = remark_;
     summary.step = figures;
+    summary.median_step_ms = recorder_->median_step_ms();
     summary.first_step = first_step;
     summary.steps = result.steps;
     summary.signal = result.signal;
@@ -325,6 +409,8 @@ class Trainer {
 
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
+  std::exception_ptr error_;  // of this rank, which ends the run behind the step at hand
+  Timer since_checkpoint_;
   Traffic counted_;     // that is in rows, or in none of them
   std::string remark_;  // what was chosen, once it was said
   std::uint64_t evaluated_ = 0;

@@ -32,6 +32,7 @@ struct DryRun {
   std::size_t buckets = 0;
   std::string aggregator;
   std::string remark;                     // why that one
+  std::string phases_remark;              // RunPlan::remark
   std::string doubt;                      // doubt_about() the method
   std::vector<std::uint64_t> bytes_sent;  // a rank, in so many steps:
   std::uint64_t period = 1;

@@ -36,7 +36,7 @@ class Reference {
       for (const std::size_t i : order) {
         out[i] = e_[i];
         e_[i] = 0;
-        if (masking) u_[i] = 0;
+        if (masking && ratio < 1) u_[i] = 0;
       }
     }
     return out;
@@ -48,11 +48,18 @@ class Reference {
 
 TEST(Fetch, IsMomentumAndErrorInTheSketch) {
   const auto buckets = sample_buckets();
-  for (const bool masking : {true, false}) {
-    const std::string method = masking ? "fetch(0.1, 0.5)" : "fetch(ratio=0.1, momentum=0.5, masking=false)";
+  // Where a step moves all, it is momentum after averaging.
+  struct Case {
+    const char* method;
+    double ratio;
+    bool masking;
+  };
+  for (const Case& of : {Case{"fetch(0.1, 0.5)", 0.1, true},
+                         {"fetch(ratio=0.1, momentum=0.5, masking=false)", 0.1, false},
+                         {"fetch(1, 0.5)", 1, true}}) {
     for (const int ranks : {1, 2, 3}) {
       run_threads(ranks, 20s, [&](Communicator& communicator) {
-        const auto fetch = make_aggregator("test", "auto", method, buckets, communicator);
+        const auto fetch = make_aggregator("test", "auto", of.method, buckets, communicator);
         EXPECT_EQ(fetch->name(), "fetch");
         Reference reference;
         for (int step = 0; step < 6; ++step) {
@@ -63,7 +70,7 @@ TEST(Fetch, IsMomentumAndErrorInTheSketch) {
             const auto one = sample_gradient(sample_layout(), rank, step);
             for (std::size_t i = 0; i < one.size(); ++i) mean[i] += one[i] / static_cast<double>(ranks);
           }
-          const auto wanted = reference.step(mean, 0.5, 0.1, masking);
+          const auto wanted = reference.step(mean, 0.5, of.ratio, of.masking);
           for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(values[i], wanted[i], 1e-4) << step << " " << i;
         }
       });

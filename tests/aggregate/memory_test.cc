@@ -249,7 +249,7 @@ TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
   const auto buckets = plan_buckets(layout, 1200);
   const int ranks = 4;
   for (const bool nesterov : {false, true}) {
-    for (const char* codec : {"f32", "f32()", "bf16"}) {
+    for (const char* codec : {"f32", "f32()", "bf16", "topk(1)", "sampled_topk(1)", "randomk(1)", "block(4, 1)"}) {
       const double tolerance = std::string(codec) == "bf16" ? 0.1 : 1e-5;
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         const std::string memory = nesterov ? "momentum(0.7, nesterov=true) | " : "momentum(0.7) | ";

@@ -15,7 +15,7 @@ using test::message_of;
 
 std::vector<Phase> phases(const std::string& warmup, const std::string& method, std::uint64_t steps = 1000,
                           const std::string& aggregator = "auto") {
-  return warmup_phases("--codec-warmup", warmup, method, aggregator, 10, steps);
+  return make_warmup("--codec-warmup", warmup, method, aggregator, 10, steps).phases;
 }
 
 // The codec's ratio in each phase.
@@ -74,16 +74,33 @@ TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
   EXPECT_NE(text.find("is an aggregator itself"), std::string::npos) << text;
 }
 
+// 10 steps an epoch: four ratios want more than 40.
+TEST(Warmup, ThatIsLongerThanTheTrainingIsShortened) {
+  const std::vector<double> all{0.25, 0.0625, 0.015625, 0.00390625, 0.001};
+  const auto remark = [](std::uint64_t steps) {
+    return make_warmup("--codec-warmup", "exponential", "topk(0.001)", "auto", 10, steps).remark;
+  };
+  EXPECT_EQ(remark(41), "");
+  for (const std::uint64_t steps : {40U, 33U, 5U}) {
+    const auto made = phases("exponential", "topk(0.001)", steps);
+    EXPECT_EQ(ratios(made), all);
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(made[i].first_step, i * steps / 5);
+    EXPECT_NE(remark(steps).find("4 epochs of warm-up do not fit into " + std::to_string(steps)), std::string::npos);
+  }
+  const auto few = phases("exponential", "topk(0.001)", 3);
+  EXPECT_EQ(ratios(few), (std::vector<double>{0.0625, 0.00390625, 0.001}));
+  EXPECT_EQ(few.back().first_step, 2U);
+  EXPECT_EQ(ratios(phases("list(50%/20%)", "topk(0.01)", 1)), std::vector<double>{0.01});
+}
+
 TEST(Warmup, RefusesWhatIsNone) {
-  const auto refusal = [](const std::string& warmup, const std::string& method, std::uint64_t steps = 1000) {
-    return message_of([&] { phases(warmup, method, steps); });
+  const auto refusal = [](const std::string& warmup, const std::string& method) {
+    return message_of([&] { phases(warmup, method); });
   };
   EXPECT_NE(refusal("exponental", "topk(0.01)").find("did you mean `exponential`"), std::string::npos);
   EXPECT_NE(refusal("exponential", "qsgd(bits=4)").find("has no ratio"), std::string::npos);
   EXPECT_NE(refusal("exponential", "power(1)").find("has no ratio"), std::string::npos);
   EXPECT_NE(refusal("exponential", "topk(0.5)").find("nothing to warm up"), std::string::npos);
-  EXPECT_NE(refusal("exponential", "topk(0.001)", 40).find("4 epochs of warm-up do not fit"), std::string::npos);
-  EXPECT_EQ(refusal("exponential", "topk(0.001)", 41), "");
   for (const char* bad :
        {"list", "list()", "list(0.1/)", "list(0)", "list(2)", "list(0.1/x)", "list(nan)", "coefficient(1)",
         "coefficient(0)", "exponential(-1)", "exponential(1e9)", "list(0.1) | list(0.1)", ""}) {

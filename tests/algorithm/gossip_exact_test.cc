@@ -1,12 +1,15 @@
 // What gossip keeps exactly: the mean model's path, and the sums with what is on its way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <latch>
 #include <numeric>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
+#include "sotto/optim/averaged.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/store.h"
 
@@ -54,15 +57,30 @@ TEST_P(GossipExactly, TheMeanModelDescendsAsOne) {
   }
 }
 
+struct Mass {
+  double x = 0, weight = 0;
+};
+
+// Of what a rank holds, with what has come to it and is not added yet. REQUIRES rest().
+Mass mass_of(Algorithm& algorithm) {
+  test::Store store;
+  algorithm.visit_state(store);
+  Mass mass;
+  for (const auto& [name, values] : store.floats) {
+    if (name.ends_with(".x") || name.ends_with(".arriving")) mass.x += std::reduce(values.begin(), values.end(), 0.0);
+  }
+  for (const auto& [name, value] : store.numbers) {
+    if (name.ends_with("weight")) mass.weight += std::bit_cast<double>(value);
+  }
+  return mass;
+}
+
 // Without steps of their own: all x and w, with those on their way, on graphs where w is not 1.
 TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
   const auto ranks = static_cast<std::size_t>(GetParam());
   for (const char* topology : {"star", "directed_exponential(peers=1)", "directed_linear"}) {
     constexpr std::uint64_t steps = 13;
-    struct Sums {
-      double x = 0, weight = 0;
-    };
-    std::vector<std::vector<Sums>> found(ranks, std::vector<Sums>(steps));
+    std::vector<std::vector<Mass>> found(ranks, std::vector<Mass>(steps));
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       AlgorithmOptions options{.codec = "f16", .topology = topology};
@@ -75,29 +93,178 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
       for (std::uint64_t step = 0; step < steps; ++step) {
         made->step(worker, {step, 0, false});
         made->rest();
-        test::Store store;
-        made->visit_state(store);
-        const auto sum = [&](const char* name) {
-          const auto& values = store.floats.at(name);
-          return std::accumulate(values.begin(), values.end(), 0.0);
-        };
-        const auto weight = [&](const char* name) { return std::bit_cast<double>(store.numbers.at(name)); };
-        found[rank][step] = {sum("push_sum.x") + sum("push_sum.arriving"),
-                             weight("push_sum.weight") + weight("push_sum.arriving_weight")};
+        found[rank][step] = mass_of(*made);
       }
     });
-    const auto total = [&](std::uint64_t step, double Sums::*part) {
+    const auto total = [&](std::uint64_t step, double Mass::*part) {
       double all = 0;
       for (const auto& rank : found) all += rank[step].*part;
       return all;
     };
     for (std::uint64_t step = 0; step < steps; ++step) {
-      EXPECT_NEAR(total(step, &Sums::x), total(0, &Sums::x), 2e-5 * static_cast<double>(ranks * ranks))
+      EXPECT_NEAR(total(step, &Mass::x), total(0, &Mass::x), 2e-5 * static_cast<double>(ranks * ranks))
           << topology << ", " << step;
-      EXPECT_NEAR(total(step, &Sums::weight), static_cast<double>(ranks), 1e-12 * static_cast<double>(ranks))
+      EXPECT_NEAR(total(step, &Mass::weight), static_cast<double>(ranks), 1e-12 * static_cast<double>(ranks))
           << topology << ", " << step;
     }
   }
+}
+
+// A pull towards zero takes rate * pull * z off each rank's x, z being the model that it shows: however small a share
+// of all mass x is. So the sum of all x, with what is on its way, falls by what the sum of the models says.
+TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
+  const auto ranks = static_cast<std::size_t>(GetParam());
+  constexpr double lr = 0.1, pull = 0.2;
+  struct Job {
+    const char* algorithm;
+    const char* topology;
+    const char* optimiser;
+  };
+  for (const Job& job :
+       {Job{"push_sum", "star", "sgd(momentum=0, weight-decay=0.2)"},
+        {"push_sum(overlap=true)", "exponential", "sgd(momentum=0, weight-decay=0.2)"},
+        {"push_sum(overlap=true)", "star", "adamw(weight-decay=0.2)"},
+        {"push_sum(overlap=true, synch_freq=3)", "directed_linear", "dgc(weight-decay=0.2, decay-momentum=0)"},
+        {"choco", "star", "sign(weight-decay=0.2)"}}) {
+    constexpr std::uint64_t steps = 12;
+    std::vector<std::vector<double>> x(ranks, std::vector<double>(steps + 1)), shown = x, weight = x;
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      AlgorithmOptions options{.topology = job.topology};
+      Quadratic worker(communicator.rank(), job.optimiser, 0);
+      std::ranges::fill(worker.parameters().first(20), 1.0F);
+      const auto made = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+      x[rank][0] = 20;
+      weight[rank][0] = 1;
+      for (std::uint64_t step = 0; step < steps; ++step) {
+        shown[rank][step] = std::reduce(worker.parameters().begin(), worker.parameters().end(), 0.0);
+        made->step(worker, {step, lr, false});
+        made->rest();
+        const Mass mass = mass_of(*made);
+        x[rank][step + 1] = mass.x;
+        weight[rank][step + 1] = mass.weight;
+      }
+    });
+    const auto sum = [](const std::vector<std::vector<double>>& of, std::uint64_t step) {
+      double all = 0;
+      for (const auto& rank : of) all += rank[step];
+      return all;
+    };
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      EXPECT_NEAR(sum(x, step + 1), sum(x, step) - lr * pull * sum(shown, step), 1e-4 * static_cast<double>(ranks))
+          << job.algorithm << ", " << job.topology << ", " << step;
+      EXPECT_NEAR(sum(weight, step + 1), static_cast<double>(ranks), 1e-9) << job.algorithm << ", " << step;
+    }
+  }
+}
+
+// x_i becomes sum_j W_ij x_j - lr (gradient of the loss and the pull, both at x_i).
+TEST(GossipExactly, DPsgdTakesThePullWhereItTakesTheGradient) {
+  run_threads(3, 20s, [](Communicator& communicator) {
+    AlgorithmOptions options{.topology = "ring"};
+    Quadratic worker(communicator.rank(), "sgd(momentum=0, weight-decay=0.5)", 0);
+    const auto mine = static_cast<float>(communicator.rank());
+    std::ranges::fill(worker.parameters().first(20), mine);
+    make_algorithm("test", "d_psgd", options, worker.buckets(), communicator)->step(worker, {0, 0.1, false});
+    EXPECT_NEAR(worker.parameters()[7], 1 - 0.05 * mine, 1e-6);
+  });
+}
+
+// A worker whose iterates are averaged.
+class Averaging final : public Worker {
+ public:
+  explicit Averaging(int rank)
+      : inner_(rank, "sgd(momentum=0)", 0),
+        optimiser_(make_optimiser("test", "sgd(momentum=0)", inner_.parameters().size()), 1,
+                   inner_.parameters().size()) {}
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return optimiser_; }
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
+    return inner_.compute_gradient(step, calls);
+  }
+
+ private:
+  Quadratic inner_;
+  Averaged optimiser_;
+};
+
+// What is evaluated is a model, whatever share of one x is.
+TEST_P(GossipExactly, IteratesAreModels) {
+  for (const char* algorithm : {"push_sum", "push_sum(overlap=true)", "choco(gamma=0.5)"}) {
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      AlgorithmOptions options{.topology = "star"};
+      Averaging worker(communicator.rank());
+      std::ranges::fill(worker.parameters().first(20), 3.0F);
+      const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step < 9; ++step) {
+        made->step(worker, {step, 0.1, false});
+        ASSERT_NEAR(worker.parameters()[5], 3, 1e-4) << algorithm << ", " << step;
+        ASSERT_NEAR(worker.optimiser().to_evaluate()[5], 3, 1e-4) << algorithm << ", " << step;
+      }
+    });
+  }
+}
+
+// Mixing that is not doubly stochastic changes x and w alike. What a codec leaves out of the change of x comes later,
+// and then models are the same again.
+TEST_P(GossipExactly, TheSameModelsStayTheSameUnderAnyGamma) {
+  for (const char* codec : {"none", "sign"}) {
+    run_threads(GetParam(), 20s, [&](Communicator& communicator) {
+      AlgorithmOptions options{.codec = codec, .topology = "star"};
+      Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
+      const auto wanted = [](std::size_t i) { return 3 + std::sin(static_cast<float>(i)); };
+      for (std::size_t i = 0; i < 20; ++i) worker.parameters()[i] = wanted(i);
+      const auto made = make_algorithm("test", "choco(gamma=0.3)", options, worker.buckets(), communicator);
+      for (std::uint64_t step = 0; step < 200; ++step) {
+        made->step(worker, {step, 0.1, false});
+        if (codec == std::string_view("sign") && step < 199) continue;
+        for (std::size_t i = 0; i < 20; ++i) ASSERT_NEAR(worker.parameters()[i], wanted(i), 1e-3) << codec << step;
+      }
+    });
+  }
+}
+
+// Rank 1 begins when rank 0 has made as many steps without it as it may.
+TEST(GossipExactly, ARoundIsWaitedForWhenItIsAsOldAsItMayBe) {
+  constexpr std::uint64_t most = 4;
+  std::latch begins(1);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    AlgorithmOptions options{.topology = "ring"};
+    Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
+    std::ranges::fill(worker.parameters().first(20), 4.0F * static_cast<float>(communicator.rank()));
+    const auto made =
+        make_algorithm("test", "push_sum(overlap=true, synch_freq=4)", options, worker.buckets(), communicator);
+    if (communicator.rank() == 1) begins.wait();
+    for (std::uint64_t step = 0; step <= most; ++step) {
+      made->step(worker, {step, 0, false});
+      if (communicator.rank() == 0 && step + 1 == most) {
+        EXPECT_EQ(worker.parameters()[0], 0);
+        begins.count_down();
+      }
+    }
+    EXPECT_EQ(worker.parameters()[0], 2);
+    made->rest();
+  });
+}
+
+TEST(GossipExactly, WhatHasComeIsAddedInTheNextStep) {
+  run_threads(2, 20s, [](Communicator& communicator) {
+    AlgorithmOptions options{.topology = "ring"};
+    Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
+    std::ranges::fill(worker.parameters().first(20), 4.0F * static_cast<float>(communicator.rank()));
+    const auto made =
+        make_algorithm("test", "push_sum(overlap=true, synch_freq=100)", options, worker.buckets(), communicator);
+    made->step(worker, {0, 0, false});
+    EXPECT_EQ(worker.parameters()[0], 4.0F * static_cast<float>(communicator.rank()));
+    made->rest();
+    const std::uint64_t sent = communicator.traffic().bytes_sent;
+    made->step(worker, {1, 0, false});
+    EXPECT_EQ(worker.parameters()[0], 2);
+    made->rest();
+    EXPECT_EQ(communicator.traffic().bytes_sent, sent);  // one round in so many steps
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, GossipExactly, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());

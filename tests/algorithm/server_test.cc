@@ -8,7 +8,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/optim/sgd.h"
+#include "sotto/optim/optimiser.h"
 #include "tests/support/message_of.h"
 #include "tests/support/store.h"
 
@@ -29,17 +29,18 @@ std::vector<BucketPlan> some_buckets() {
 // A server, and workers that have the model that it sent them last.
 class Group {
  public:
-  explicit Group(const ServerPlan& plan, const char* down = "f32")
+  explicit Group(const ServerPlan& plan, const char* down = "f32", const std::string& optimiser = "sgd(momentum=0)",
+                 float start = 0)
       : plan_(plan),
         buckets_(some_buckets()),
         shard_(share_out(buckets_, 1).front()),
         codec_(make_codec("test", "f32")),
         down_(down, nullptr, buckets_),
-        optimiser_(make_sgd({0, false, 0}, 256)),
+        optimiser_(make_optimiser("test", optimiser, 256)),
         server_(plan, 0, shard_, make_codec("test", "f32"), Downlink(down, nullptr, buckets_), 1, 0,
                 [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
     workers_.resize(static_cast<std::size_t>(plan.ranks));
-    for (Worker& worker : workers_) worker.model.resize(size());
+    for (Worker& worker : workers_) worker.model.resize(size(), start);
     server_.begin(0, workers_[0].model, *optimiser_);
   }
 
@@ -224,6 +225,38 @@ TEST(Server, TakesEachGradientAsItComesWhereNobodyWaits) {
   group.gradient(1, 4);
   EXPECT_EQ(group.value(1), -5);
   EXPECT_EQ(group.version(1), 4U);
+}
+
+// How far the model goes from round 120 on in so many rounds, in each of which every worker sends this gradient.
+double movement(const ServerPlan& plan, const std::string& optimiser, float gradient, int rounds) {
+  constexpr double lr = 1e-3;
+  Group group(plan, "f32", optimiser, 1);
+  const auto send = [&](int times) {
+    for (int round = 0; round < times; ++round) {
+      for (int rank = 0; rank < plan.ranks; ++rank) group.gradient(rank, gradient, lr);
+    }
+  };
+  send(120);
+  const double before = static_cast<double>(group.servers_value());
+  send(rounds);
+  return before - static_cast<double>(group.servers_value());
+}
+
+// Of any optimiser: what the gradients move, and what a pull towards zero does, are as much in a round of all workers
+// as in a step of `sync` with the same rate.
+TEST(Server, ARateMeansTheSameWhereNobodyWaits) {
+  for (const OptimiserEntry& entry : optimiser_table()) {
+    const std::string name(entry.name);
+    for (const std::string& optimiser : {name + "(weight-decay=0)", name + "(weight-decay=0.05)"}) {
+      for (const float gradient : {0.0F, 0.25F}) {
+        const double wanted = movement(plan(Mode::sync, 4), optimiser, gradient, 20);
+        for (const Mode mode : {Mode::async, Mode::stale}) {
+          EXPECT_NEAR(movement(plan(mode, 4), optimiser, gradient, 20), wanted, 0.01 * std::abs(wanted) + 1e-6)
+              << optimiser << ", " << gradient;
+        }
+      }
+    }
+  }
 }
 
 TEST(Server, HoldsTheBound) {

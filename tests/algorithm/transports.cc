@@ -39,7 +39,7 @@ constexpr std::array jobs{
     Job{"sync", "ef | topk(0.2)", "hierarchical(inner=all_reduce, outer=gather, group=2)", "", "uniform", 2},
     Job{"sync", "fetch(0.2) | count_sketch(rows=3, columns=40%)"},
     Job{"push_sum", "none", "auto", "exponential"},
-    Job{"push_sum(overlap=true, synch_freq=2)", "f16", "auto", "directed_exponential"},
+    Job{"push_sum(overlap=true)", "f16", "auto", "directed_exponential"},
     Job{"d_psgd", "none", "auto", "ring", "metropolis"},
     Job{"choco", "qsgd(bits=4)", "auto", "static_exponential"},
     Job{"choco", "topk(0.6)", "auto", "star", "metropolis"},

@@ -9,7 +9,8 @@ def test_the_aggregator(good, tmp_path):
     flags = ["train", *TINY, "--ranks", 3, "--codec", "qsgd(bits=4)", "--train-dir", "run", "--check-replicas", 1]
     first = good(*flags, "--max-steps", 3)
     found = summary(tmp_path / "run")
-    pattern = r"aggregator: gather, [\d.]+ KiB a rank and step against [\d.]+ KiB for scatter_reduce"
+    pattern = (r"aggregator: gather, [\d.]+ KiB a rank and step, against [\d.]+ KiB for scatter_reduce, "
+               r"whose second encoding makes 1\.\d\d steps of one")
     assert re.fullmatch(pattern, found["remark"]), found["remark"]
     assert found["aggregator"] == "gather" and first.err.count(found["remark"]) == 1
     good(*flags, "--max-steps", 5, "--resume")

@@ -118,6 +118,39 @@ def test_sweep(good, tmp_path):
     assert [entry["value"] for entry in found] == ["0.001", "0.01", "0.1"]
 
 
+@pytest.mark.parametrize("pickle, reason", [
+    (b"\x80\x02}r\xff\xff\xff\x7f.", "its pickle of 9 bytes has a memo of 2147483647 entries"),  # 32 GiB of it
+    (b"\x80\x02}j\xff\xff\xff\x7f.", "has a memo of 2147483647 entries"),
+    (b"\x80\x02X\xff\xff\xff\xffab.", "truncated pickle"),
+    (b"\x80\x02}q\x00", "truncated pickle"),
+    (b"\x80\x02\xff.", "opcode 0xff"),
+])  # fmt: skip
+def test_numbers_of_a_pickle_are_not_believed(run, tmp_path, pickle, reason):
+    torch = pytest.importorskip("torch")
+    torch.save(torch.ones(3), tmp_path / "good.pt")
+    with zipfile.ZipFile(tmp_path / "good.pt") as good, zipfile.ZipFile(tmp_path / "bad.pt", "w") as bad:
+        for item in good.infolist():
+            bad.writestr(item.filename, pickle if item.filename.endswith("data.pkl") else good.read(item))
+    job = run("codec", "measure", "--codec", "int8", "--input", "bad.pt")
+    assert job.status == 1 and reason in job.err, job.err
+
+
+def test_a_number_beyond_floats_is_told_as_it_is(run, tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.tensor([1, 1e300], dtype=torch.float64)}, tmp_path / "a.pt")
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<2d", 1, 1e300))
+    for name in ("a.pt", "a.npy"):
+        job = run("codec", "measure", "--codec", "int8", "--input", name)
+        assert job.status == 1 and "holds 1e+300, which no float32 can hold" in job.err, job.err
+
+
+def test_a_long_sentence_is_shortened_in_errors(run):
+    for sentence in ("topk(0.01) | " + "qsgdd" * 20000, "topk(" + "1" * 100000 + "x)", "ef | " * 20000 + "topk(7)"):
+        job = run("codec", "measure", "--codec", sentence)
+        assert job.status == 2 and len(job.err) < 3000, len(job.err)
+
+
 def test_measure_a_file_of_torch_save(good, run, tmp_path):
     torch = pytest.importorskip("torch")
     values = torch.arange(-200, 200, dtype=torch.float32).view(20, 20)
@@ -132,7 +165,7 @@ def test_measure_a_file_of_torch_save(good, run, tmp_path):
         found = measured(what)
         assert found["elements"] == elements and found["relative_error"] < 1e-3
     torch.save(torch.ones(40, 1) @ torch.ones(1, 40), tmp_path / "a.pt")  # its shape is kept: a matrix of rank one
-    found = json.loads(good("codec", "measure", "--codec", "svd(rank=1, exact=0, probes=0)", "--input", "a.pt", "--json").out)
+    found = json.loads(good("codec", "measure", "--codec", "svd | topk(count=1)", "--input", "a.pt", "--json").out)
     assert found["relative_error"] < 1e-3 and found["bytes"] < 600
 
     def refused(reason):
@@ -185,7 +218,7 @@ def test_measure_of_what_is_exact(good):
 def test_measure_one_tensor_of_a_file(good, run, tmp_path):
     torch = pytest.importorskip("torch")
     torch.save({"fc.weight": torch.ones(8, 1) @ torch.ones(1, 5), "fc.bias": torch.arange(5.0)}, tmp_path / "a.pt")
-    measure = ["codec", "measure", "--codec", "svd(rank=1, exact=0, probes=0)", "--json", "--input", tmp_path / "a.pt", "--tensor"]
+    measure = ["codec", "measure", "--codec", "svd | topk(count=1)", "--json", "--input", tmp_path / "a.pt", "--tensor"]
     found = json.loads(good(*measure, "fc.weight").out)  # its shape is kept: a matrix of rank one
     assert found["elements"] == 40 and found["relative_error"] < 1e-6
     wrong = run(*measure, "fc.wieght")

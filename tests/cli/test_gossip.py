@@ -9,7 +9,7 @@ from conftest import TINY, summary
 from test_resume import check
 
 
-@pytest.mark.parametrize("algorithm, topology", [("push_sum", "exponential"), ("push_sum(overlap=true, synch_freq=2)", "ring"),
+@pytest.mark.parametrize("algorithm, topology", [("push_sum", "exponential"), ("push_sum(overlap=true)", "ring"),
                                                  ("d_psgd", "ring"), ("choco", "ring")])  # fmt: skip
 def test_bits_are_the_same_after_a_resume(start, good, tmp_path, algorithm, topology):
     check(start, good, tmp_path, [*TINY, "--algorithm", algorithm, "--topology", topology, "--ranks", 4])

@@ -4,11 +4,12 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
-from conftest import TINY, has_step, summary, wait_until
+from conftest import DEADLINE, TINY, has_step, summary, wait_until
 
 ENDLESS = ["train", *TINY, "--epochs", 1000000, "--eval-freq", 1000000, "--train-dir", "run"]
 
@@ -128,4 +129,58 @@ def test_ranks_with_other_options_are_refused(start):
     ranks = [start("train", *TINY, "--max-steps", 5, "--train-dir", "run", "--seed", r + 1,
                    RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for r in (0, 1)]
     assert [job.finish().status for job in ranks] == [2, 2]
-    assert "rank 1 was started with other options" in ranks[0].err
+    for job in ranks:
+        assert "rank 1 was started with other options than rank 0: `seed = 2` instead of `seed = 1`" in job.err
+
+
+def test_ranks_with_another_algorithm_are_named(start):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    ranks = [start("train", *TINY, "--max-steps", 5, "--train-dir", "run", "--algorithm", algorithm,
+                   RANK=str(r), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for r, algorithm in enumerate(["sync", "ad_psgd"])]
+    assert [job.finish().status for job in ranks] == [2, 2]
+    for job in ranks:
+        assert "`algorithm = 'ad_psgd'` instead of `algorithm = 'sync'`" in job.err
+
+
+def test_a_signal_ends_the_wait_for_a_master_that_is_silent(start):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        job = start("train", *TINY[:-1], 600, "--max-steps", 5, "--train-dir", "run", RANK="1", WORLD_SIZE="2",
+                    MASTER_ADDR="127.0.0.1", MASTER_PORT=str(silent.getsockname()[1]))
+        silent.settimeout(DEADLINE)
+        silent.accept()  # so it handles signals by now
+        os.kill(job.process.pid, signal.SIGINT)
+        assert job.finish().status == 130
+    assert "rank 1: stopped by SIGINT while the ranks met at 127.0.0.1:" in job.err
+    job.nothing_left()
+
+
+def test_an_unknown_host_is_told_at_once(run):
+    job = run("train", *TINY[:-1], 600, "--ranks", 2, "--master", "no-such-host.invalid:4000")
+    assert job.status == 2 and "the host `no-such-host.invalid`, where the ranks meet, is unknown here" in job.err
+
+
+def test_a_terminal_that_hangs_up_ends_after_a_checkpoint(start, tmp_path):
+    job = running(start, tmp_path / "run", "--ranks", 2)
+    os.kill(job.process.pid, signal.SIGHUP)
+    assert job.finish().status == 143, job.err
+    job.nothing_left()
+    assert checkpoints(tmp_path / "run") == [summary(tmp_path / "run")["steps"]]
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
+def test_output_that_cannot_be_written_is_no_reason_to_end(sotto, tmp_path, output):
+    """Neither `| head` nor a full disk under the log takes the ranks along."""
+    if output == "closed pipe":
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        writer = os.open(output, os.O_WRONLY)
+    try:
+        command = [sotto, "train", *TINY, "--ranks", "2", "--max-steps", "20", "--eval-freq", "5", "--train-dir", "run"]
+        job = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, timeout=DEADLINE)
+    finally:
+        os.close(writer)
+    assert job.returncode == 0
+    assert summary(tmp_path / "run")["steps"] == 20
+    assert checkpoints(tmp_path / "run") == [20]

@@ -54,6 +54,11 @@ def ended_well(job):
     return job
 
 
+def test_a_duplicate_that_takes_too_long_is_written_to_memory_that_stays(play):
+    _, told = play(2, "miss-a-duplicate")
+    assert told == {0: "rank 0: some rank did not come within 0.3 s, kept", 1: "came late"}
+
+
 @pytest.mark.parametrize("codec, others", [("none", ["mpi"]), ("ef | topk(0.1)", ["torchrun", "gloo", "mpi"])])
 def test_any_starter_and_backend_gives_the_same_parameters(start, start_other, mpirun, sotto, tmp_path, codec, others):
     flags = [*SIX_STEPS, "--codec", codec, "--train-dir"]

@@ -88,6 +88,7 @@ def test_over_ethernet(cluster, submit, tmp_path, script):
     found = summary(tmp_path / "run")
     assert found["algorithm"] == ALGORITHMS[script.removesuffix("_eth")] and found["backend"] == "gloo"
     assert found["ranks"] == 4 and found["steps"] == 4
+    assert found["lr"] == pytest.approx(0.05 * 4 * 2 / 256)  # the model's, for 256 examples; a step has 4 * 2
 
 
 # There is no InfiniBand here: UCX is told to go through TCP instead of verbs, and Open MPI to let it.
@@ -132,7 +133,7 @@ def test_a_job_without_time_is_requeued_and_goes_on(cluster, submit, good, tmp_p
     algorithm = ["--algorithm", ALGORITHMS[script.removesuffix("_eth")]]
     if script != "ar_eth":
         algorithm += ["--topology", "directed_exponential"]
-    good("train", *flags, *algorithm, "--ranks", 4, "--threads", 1, "--max-steps", found["steps"], "--train-dir", "straight")
+    good("train", *flags, *algorithm, "--lr-scale", "--ranks", 4, "--threads", 1, "--max-steps", found["steps"], "--train-dir", "straight")
     assert found["steps"] > first and found["first_step"] == first
     assert summary(tmp_path / "straight")["parameters_sha256"] == found["parameters_sha256"]
     rows = [tuple(row.split(",")[:2]) for row in (tmp_path / "run" / "steps.csv").read_text().splitlines()[1:]]

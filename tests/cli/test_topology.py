@@ -37,6 +37,23 @@ def test_show_prints_and_draws(good, tmp_path):
     assert "shares of more than 16 ranks" in good("topology", "show", "ring", "--ranks", 17).out
 
 
+def test_one_of_ones_own(good, run, tmp_path):
+    (tmp_path / "own.toml").write_text("[[round]]\nmatrix = [[0.5, 0.25, 0.25], [0.25, 0.75, 0], [0.25, 0, 0.75]]\n")
+    found = json.loads(good("topology", "show", "own.toml", "--ranks", 3, "--json", "--svg", "own.svg").out)
+    assert found["topology"] == "graph(sends_to=1:0.25 2:0.25; 0:0.25; 0:0.25)"
+    assert found["mixing"] == "given" and found["doubly_stochastic"] and found["symmetric"]
+    assert found["rounds"][0]["matrix"] == [[0.5, 0.25, 0.25], [0.25, 0.75, 0], [0.25, 0, 0.75]]
+    good("train", "--ranks", 3, "--threads", 1, "--model", "logreg", "--train-size", 96,
+         "--test-size", 32, "--batch-size", 8, "--max-steps", 4, "--algorithm", "d_psgd", "--topology", "own.toml",
+         "--train-dir", "own")  # fmt: skip
+    config = (tmp_path / "own" / "config.toml").read_text()
+    assert "graph(1:0.25 2:0.25; 0:0.25; 0:0.25)" in config and "mixing = 'given'" in config
+    uneven = run("train", "--ranks", 3, "--algorithm", "d_psgd", "--topology", "graph(1 2; 2; 0)")
+    assert uneven.status == 2 and "doubly stochastic" in uneven.err and uneven.err.count("\n") < 8
+    job = run("topology", "show", "own.toml", "--ranks", 4)
+    assert job.status == 2 and "3 ranks, and there are 4" in job.err
+
+
 def test_list_and_mistakes(good, run):
     text = good("topology", "list").out
     for words in ("random_regular", "bipartite_linear", "metropolis", "options of torus", "rows=0"):

@@ -17,7 +17,7 @@ def bytes_of(folder):
 
 
 def test_the_ratio_falls_from_epoch_to_epoch(good, tmp_path):
-    job = good(*flags(), "--max-steps", 50, "--train-dir", "run", "--check-replicas", 1)
+    job = good(*flags(), "--aggregator", "gather", "--max-steps", 50, "--train-dir", "run", "--check-replicas", 1)
     sent = bytes_of(tmp_path / "run")
     assert len(sent) == 50
     assert len(set(sent[:16])) == 1 or max(sent[:16]) < 1.1 * min(sent[:16])
@@ -39,6 +39,27 @@ def test_a_resume_before_at_and_behind_a_border(good, tmp_path, codec):
         good(*said, "--max-steps", first, "--train-dir", f"at{first}")
         good(*said, "--max-steps", 36, "--train-dir", f"at{first}", "--resume")
         assert summary(tmp_path / f"at{first}")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"], first
+
+
+@pytest.mark.parametrize("codec", ["momentum(0.9) | sampled_topk(0.02)", "momentum(0.9) | randomk(0.02)",
+                                   "fetch(0.02, momentum=0.9) | dct(8)"])
+def test_a_ratio_of_one_is_momentum_without_a_codec(good, tmp_path, codec):
+    said = ["train", *TINY, "--ranks", 2, "--epochs", 5, "--max-steps", 15, "--lr", 0.05]
+    good(*said, "--codec", codec, "--codec-warmup", "list(100%)", "--train-dir", "warm")
+    good(*said, "--momentum", 0.9, "--train-dir", "dense")
+    warm, dense = summary(tmp_path / "warm"), summary(tmp_path / "dense")
+    assert warm["test_loss"] == pytest.approx(dense["test_loss"], rel=1e-3)
+
+
+def test_a_warm_up_longer_than_the_run_is_shortened(good):
+    """As a recipe of the README with the default of three epochs."""
+    said = ["train", *TINY, "--ranks", 4, "--codec", "dgc", "--codec-warmup", "exponential"]
+    job = good(*said)
+    assert "4 epochs of warm-up do not fit into 48 steps of 16 an epoch: each of its ratios lasts 9 steps" in job.err, job.err
+    for step, ratio in ((0, "0.25"), (9, "0.0625"), (19, "0.015625"), (28, "0.00390625"), (38, "0.001")):
+        assert f"step {step}  codec momentum | sampled_topk(ratio={ratio}," in job.err, job.err
+    dry = good(*said, "--dry-run").out
+    assert "remark" in dry and "do not fit" in dry, dry
 
 
 def test_another_warm_up_does_not_resume(good, run):

@@ -266,6 +266,26 @@ TEST_F(Spectral, VarianceIsThatOfTheFormula) {
   expect_variance("svd | atomo(p=max)", variance_of(sigma_, {1, 0.6, 0.4, 0.2, 0.1}));
 }
 
+// Of a matrix too large for the least variance to be reached by chance: that of its singular values.
+TEST(SpectralAtomo, IsOfLeastVarianceAbove64Rows) {
+  constexpr std::size_t rows = 96, cols = 120;
+  Input input{"1/i", {{{"w", 0, {rows, cols}}}, rows * cols}, std::vector<float>(rows * cols)};
+  auto left = draw(rows * rows, 47, [](double x) { return x; });
+  auto right = draw(rows * cols, 48, [](double x) { return x; });
+  kernels::orthonormalise({left.data(), rows, rows}, rows);
+  kernels::orthonormalise({right.data(), rows, cols}, cols);
+  std::vector<float> sigma(rows);
+  for (std::size_t k = 0; k < rows; ++k) {
+    sigma[k] = 1 / static_cast<float>(k + 1);
+    kernels::add_outer(sigma[k], {left.data() + k * rows, 1, rows}, {right.data() + k * cols, 1, cols}, rows, cols,
+                       input.values);
+  }
+  const double least = variance_of(sigma, sorted_probabilities(sigma, 3));
+  const Estimate found = square_error("svd | atomo(s=3)", input, 3000);
+  EXPECT_NEAR(found.mean, least, found.slack);
+  EXPECT_GT(0.2 * least, found.slack);
+}
+
 TEST_F(Spectral, QuantisedSingularVectors) {
   const auto noise = [](std::span<const float> f) {  // of qsgd, norm=max: (norm / S)^2 frac (1 - frac)
     double most = 0;

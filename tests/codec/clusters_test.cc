@@ -190,9 +190,9 @@ TEST(Clusters, AreStateOfACheckpoint) {
     const auto codec = make_codec("test", sentence);
     body_of(*codec, input, 0);
     const auto path = std::filesystem::temp_directory_path() / ("sotto-clusters-" + std::to_string(::getpid()));
-    StateWriter writer;
+    StateWriter writer(path);
     codec->visit_state(writer);
-    writer.write(path);
+    writer.finish();
     const auto resumed = make_codec("test", sentence);
     StateReader reader(path);
     resumed->visit_state(reader);

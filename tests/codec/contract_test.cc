@@ -85,6 +85,9 @@ TEST(Contracts, OfQuantisers) {
   EXPECT_DOUBLE_EQ(contract_of("qsgd").omega, 512.0 / 900);
   EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)").omega, std::sqrt(512.0));
   EXPECT_DOUBLE_EQ(contract_of("qsgd(bits=1)", 16).omega, 4);  // the segment is shorter than the bucket
+  EXPECT_DOUBLE_EQ(contract_of("terngrad(clip=0)").omega, std::sqrt(1000.0));
+  EXPECT_DOUBLE_EQ(contract_of("terngrad(clip=0, bits=2)").omega, std::sqrt(1000.0) / 3);
+  EXPECT_DOUBLE_EQ(contract_of("terngrad(clip=0, bits=4)").omega, 1000.0 / 900);
   EXPECT_EQ(contract_of("qsgd").block, 512U);
   EXPECT_EQ(contract_of("sign").delta, 0.001);
   EXPECT_EQ(contract_of("sign(block=8)").delta, 0.125);
@@ -117,7 +120,8 @@ TEST(Contracts, QsgdReachesItsBound) {
 
 TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
   const Layout layout = one_segment(512);
-  for (const char* sentence : {"terngrad", "terngrad(0.5)", "terngrad(8)"}) {
+  for (const char* sentence : {"terngrad", "terngrad(0.5)", "terngrad(8)", "terngrad(bits=2)", "terngrad(0.5, bits=3)",
+                               "terngrad(8, bits=2)", "terngrad(0.5, bits=4)"}) {
     const auto codec = make_codec("test", sentence);
     const double omega = codec->contract(layout).omega;
     double most = 0;

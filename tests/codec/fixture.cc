@@ -84,6 +84,8 @@ std::vector<std::string> list_sentences() {
                                            "terngrad",
                                            "terngrad(clip=0)",
                                            "terngrad(clip=0, pack=trits)",
+                                           "terngrad(bits=3)",
+                                           "terngrad(clip=0, bits=2)",
                                            "fp8",
                                            "fp8(e5m2, block=20)",
                                            "natural",

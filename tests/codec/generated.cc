@@ -72,7 +72,7 @@ class SentenceMaker::Options final : public OptionVisitor {
   void option(std::string_view name, std::string& value, std::string_view,
               std::initializer_list<std::string_view> choices) override {
     if (choices.size() > 0) return add(name, value, {choices.begin(), choices.end()}, true);
-    add(name, value, {"1", "3", "30%", "100%"}, false);  // any text: what there is are numbers and shares
+    add(name, value, {"0", "1", "3", "30%", "100%", "all"}, false);  // any text: numbers and shares
   }
 
   std::vector<Option> all;

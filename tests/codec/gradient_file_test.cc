@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <span>
 
 #include "sotto/codec/basis.h"
 #include "sotto/core/error.h"
@@ -40,6 +41,23 @@ class GradientFiles : public ::testing::Test {
       std::filesystem::temp_directory_path() / ("sotto-gradient-" + std::to_string(::getpid()) + "-" +
                                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
+
+// More elements than 32 bits can count: the file's sizes are believed, and only its values are found to be missing.
+TEST_F(GradientFiles, MayHaveMoreThanFourBillionElements) {
+  const std::uint64_t elements = (std::uint64_t{1} << 32) + 24, step = 3, offset = 0;
+  const std::uint32_t segments = 2, length = 1, dimensions = 1;
+  std::vector<std::byte> file(16);
+  std::memcpy(file.data(), "SOTTOGRD\x01\0\0\0", 12);
+  const auto put = [&](const auto& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    file.insert(file.end(), bytes.begin(), bytes.end());
+  };
+  put(step), put(elements), put(segments);
+  put(length), put('a'), put(offset), put(dimensions), put(elements - 16);
+  put(length), put('b'), put(elements - 16), put(dimensions), put(std::uint64_t{16});
+  file.resize(file.size() + 500'000);  // a frame of as many values could be as short
+  EXPECT_NE(error_of(file, true).find("its values are not 4294967320 floats"), std::string::npos);
+}
 
 TEST_F(GradientFiles, ComeBackAsTheyWere) {
   for (const Layout& layout : {mixed_layout(), borrowed_layout(), Layout()}) {

@@ -1,4 +1,5 @@
 // What quantisers promise beyond the laws: variances in closed form, and what each of them alone does.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,6 +99,18 @@ TEST(Variance, OfTernGradIsScaleTimesSumOfMagnitudesLessSquares) {
   expect_variance("terngrad(clip=0)", input, expected);
   expect_variance("terngrad(clip=0, pack=trits)", input, expected);
   expect_variance("terngrad(clip=0, shared=true)", input, expected);
+}
+
+TEST(Variance, OfTernGradWithSeveralLevelsIsThatOfTheirCoins) {
+  const Input input = two_segments();
+  for (const int bits : {2, 3, 4}) {
+    const double expected = over_blocks(input, 1000, [&](std::span<const float> some) {
+      return variance_of_levels(some, largest(some), (1 << bits) - 1);
+    });
+    for (const char* shared : {"false", "true"}) {
+      expect_variance(fmt::format("terngrad(clip=0, bits={}, shared={})", bits, shared), input, expected);
+    }
+  }
 }
 
 TEST(Variance, OfNaturalIsThatOfTheTwoPowersBesideAValue) {
@@ -221,6 +234,12 @@ TEST(TernGrad, NamesLaterOptionsWhereTheyAreNotTheDefault) {
   EXPECT_EQ(canonical("terngrad(shared=false, pack=bits)"), "terngrad(clip=2.5)");
   EXPECT_EQ(canonical("terngrad(pack=trits)"), "terngrad(clip=2.5, shared=false, pack=trits)");
   EXPECT_EQ(canonical("terngrad(1, true)"), "terngrad(clip=1, shared=true, pack=bits)");
+  EXPECT_EQ(canonical("terngrad(bits=1)"), "terngrad(clip=2.5)");
+  EXPECT_EQ(canonical("terngrad(bits=4)"), "terngrad(clip=2.5, bits=4)");
+  EXPECT_EQ(canonical("terngrad(2.5, true, bits, 2)"), "terngrad(clip=2.5, shared=true, pack=bits, bits=2)");
+  for (const char* bad : {"terngrad(bits=0)", "terngrad(bits=5)", "terngrad(bits=2, pack=trits)"}) {
+    EXPECT_THROW(make_codec("test", bad), ConfigError) << bad;
+  }
 }
 
 TEST(TernGrad, AFifthOfAByteAValue) {

@@ -135,8 +135,9 @@ TEST_F(Refused, Bins) {
 
   // Four numbers more, of 16 bits: how many values are zeros, of the positive class, of the negative one, and nothing;
   // then classes and cells.
-  const std::string sketch = "quantile | minmax_sketch(groups=1, rows=1, columns=0.2)";
-  const auto of_two = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40}, {});  // 1, 2
+  const std::string sketch = "quantile | minmax_sketch(groups=2, rows=1, columns=0.2)";
+  const auto of_one = with({0, 0, 0x80, 0x3F}, {});                                   // 1
+  const auto of_two = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, -1: levels of a bit
   const auto then = [](std::vector<std::uint8_t> bytes, std::vector<std::uint8_t> rest) {
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     return bytes;
@@ -144,14 +145,15 @@ TEST_F(Refused, Bins) {
   expect_refused(sketch, "not finite", 0, with({0, 0, 0x80, 0x7F}, {0, 0, 0, 0, 0, 0, 0, 0}));
   expect_refused(sketch, "more or fewer values than there are", 0, with({}, {0, 0, 0, 0, 0, 0, 0, 0}));
   expect_refused(sketch, "more or fewer values than there are", 0, then(of_two, {0, 0, 0xFF, 0xFF, 0, 0, 0, 0}));
-  expect_refused(sketch, "a class that is not there", 0, then(of_two, {0, 0, 8, 0, 8, 0, 0, 0}));
+  expect_refused(sketch, "a class that is not there", 0, then(of_one, {0, 0, 8, 0, 8, 0, 0, 0}));
   expect_refused(sketch, "a class that is not there", 0, then(of_two, {0, 0, 15, 0, 0, 0, 1, 0}));
-  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0}));        // without cells,
-  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0}));  // 4 of a bit each
-  expect_refused(sketch, "behind the last", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0x10}));
-  expect_refused(sketch, "than it is said to have", 0, then(of_two, {8, 0, 8, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0}));
-  const auto of_three = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0x40}, {});  // 1, 2, 4: levels of two bits
-  expect_refused(sketch, "not of its group", 0, then(of_three, {0, 0, 16, 0, 0, 0, 0, 0, 3}));
+  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0}));        // without cells,
+  expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // 4 of a bit each
+  expect_refused(sketch, "behind the last", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0x10}));
+  expect_refused(sketch, "than it is said to have", 0,
+                 then(of_two, {8, 0, 8, 0, 0, 0, 0, 0, 0x55, 0x55, 0x55, 0x55, 0}));
+  const auto of_three = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, 4, -1
+  expect_refused(sketch, "not of its group", 0, then(of_three, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 3}));
   const auto both = with({0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xBF}, {});  // 1, -1: and with zeros there are three classes
   expect_refused(sketch, "an unknown class", 0, then(both, {16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0}));
 }

@@ -1,4 +1,5 @@
 // What selections have in common, and what thresholds take.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "sotto/codec/presets.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
@@ -155,6 +157,40 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
     std::vector<float> expected = values;
     for (float& x : expected) x = std::abs(x) >= least ? x : 0;
     EXPECT_EQ(sent("threshold(" + std::to_string(share) + ", kind=drop, scope=bucket)", layout, values), expected);
+  }
+}
+
+// As published: of tensors with more dimensions than one alone elements are chosen. DeMo's chunks are of all.
+TEST(Dense, TensorsOfOneDimensionGoWholeInPresetsHoweverLongTheyAre) {
+  Layout layout;
+  layout.append("vector", {70'001});
+  layout.append("matrix", {40, 50});
+  const std::vector<float> values = gaussian(layout, 39);
+  for (const Preset& preset : preset_table()) {
+    if (!selects(std::string(preset.codec)) || preset.name == "demo") continue;
+    SCOPED_TRACE(preset.name);
+    const auto out = sent(std::string(preset.codec), layout, values);
+    const Segment& vector = layout.segments()[0];
+    const auto lost = [&](const Segment& segment) {
+      const Range range = segment.range();
+      double sum = 0;
+      for (std::size_t i = range.begin; i < range.end; ++i) sum += std::pow(values[i] - out[i], 2);
+      return sum / static_cast<double>(range.size());
+    };
+    EXPECT_LT(lost(vector), 1e-10);
+    EXPECT_GT(lost(layout.segments()[1]), 0.1);
+  }
+}
+
+TEST(Dense, IsANumberOrAll) {
+  const auto canonical = [](const char* sentence) { return make_codec("test", sentence)->sentence(); };
+  EXPECT_EQ(canonical("topk(0.1, dense=all)"), "topk(ratio=0.1, scope=segment, dense=all) | f32");
+  for (const char* call : {"topk(dense={})", "sampled_topk(dense={})", "threshold(dense={})", "randomk(dense={})",
+                           "block(dense={})", "atomo(1, dense={})"}) {
+    for (const char* bad : {"-1", "4294967296", "1e3", "5%", "None", "07", ""}) {
+      const std::string sentence = fmt::format(fmt::runtime(call), bad);
+      EXPECT_THROW(make_codec("test", sentence), ConfigError) << sentence;
+    }
   }
 }
 

@@ -50,7 +50,7 @@ TEST(StageInterface, RowsAreSelectedByTheirEnergy) {
   const Input input = normal_input();
   TopKOptions options;
   options.ratio = 0.2;
-  options.dense = 0;
+  options.dense = "0";
   const auto codec = chain(true, std::make_unique<TopK>(options));
   const auto message = encode(*codec, input);
   EXPECT_LE(message.size(), codec->max_bytes(input.layout, {0, input.layout.size()}));
@@ -162,7 +162,7 @@ std::unique_ptr<Codec> quantised_by(std::unique_ptr<Quantise> quantise, std::uni
 
 std::unique_ptr<Codec> trimmed(bool select = false, int threads = 1) {
   return quantised_by(std::make_unique<Trimmed>(),
-                      select ? std::make_unique<TopK>(TopKOptions{{0}, 0.3, "segment"}) : nullptr, threads);
+                      select ? std::make_unique<TopK>(TopKOptions{{"0"}, 0.3, "segment"}) : nullptr, threads);
 }
 
 TEST(StageInterface, SymbolsOfAWholeMayBeAsManyBytesAsItsValuesWant) {

@@ -79,6 +79,7 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "terngrad",
                                "terngrad(clip=0)",
                                "terngrad(pack=trits)",
+                               "terngrad(bits=4)",
                                "terngrad(shared=true)",
                                "fp8",
                                "fp8(e5m2, block=100)",

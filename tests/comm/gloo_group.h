@@ -55,7 +55,6 @@ class Gloo : public testing::Test {
     });
   }
 
- private:
   ServerProcess server_{[](const auto& ready) {
     const StoreServer server("127.0.0.1");
     ready(server.port());

@@ -9,9 +9,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "mailbox_laws.h"
 #include "sotto/comm/frame.h"
+#include "sotto/comm/gloo_mailbox.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 
@@ -32,6 +34,24 @@ TEST_F(Gloo, MailboxLawsHoldBehindAnEmulatedLink) {
 }
 
 TEST_F(Gloo, AStalledMailboxIsNamedAtTheDeadline) { expect_success(run(4, 1s, check_stalled_peer)); }
+
+TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
+  if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
+  const SharedCounter done;
+  const auto all = run_processes(2, limit, [&](int rank) {
+    const auto meeting = std::make_shared<Meeting>(world(rank, 2), 30s);
+    auto settings = c10d::ProcessGroupGloo::Options::create(30s);
+    settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(meeting->section("mail"), rank, 2, settings);
+    if (rank == 0) {
+      const test::ThreadLimit one(1);  // of two
+      EXPECT_THROW(make_gloo_mailbox(std::move(group), meeting, 100, 30s), Error);
+      done.add();
+    }
+    done.wait_for(1);
+  });
+  expect_success(all);
+}
 
 class GlooDeath : public Gloo, public testing::WithParamInterface<int> {};
 

@@ -4,13 +4,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "laws.h"
 #include "sotto/comm/shaped.h"
@@ -123,6 +130,98 @@ TEST_F(Gloo, RanksThatNeverComeAreNamed) {
   }
 }
 
+TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
+  const auto all = run_processes(2, limit, [&](int rank) {
+    GlooOptions options;
+    options.connect_deadline = 600s;
+    int looks = 0;
+    if (rank == 1) options.stop = [&looks] { return ++looks > 5 ? SIGTERM : 0; };
+    connect_gloo(world(rank, 3), options);
+  });
+  EXPECT_TRUE(all[1].error.starts_with("rank 1: stopped by SIGTERM while the ranks met at 127.0.0.1:")) << all[1].error;
+  expect_contains(all[0].error, "rank 0: rank 1 gave up: rank 1: stopped by SIGTERM while the ranks met");
+}
+
+// The room of a message that nobody waits for any more is not filled.
+TEST_F(Gloo, AnExchangeThatGetsNoThreadLeavesNoReceiveBehind) {
+  if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
+  const SharedCounter failed;
+  const auto all = run(3, 600s, [&](Communicator& communicator) {
+    std::vector<std::byte> mine(1000, std::byte{1});
+    std::vector<std::byte> everything(3000);
+    communicator.barrier();
+    try {
+      std::optional<test::ThreadLimit> none;
+      if (communicator.rank() == 0) none.emplace(0);
+      communicator.all_gather(mine, everything);
+    } catch (const CommError&) {
+      failed.add();
+      if (communicator.rank() != 0) throw;
+      std::ranges::fill(everything, std::byte{7});
+      failed.wait_for(3);
+      if (std::ranges::count(everything, std::byte{7}) != 3000) throw std::runtime_error("filled later");
+      throw;
+    }
+  });
+  expect_contains(all[0].error, "rank 0: all_gather at step 17: no thread could be started for communication");
+  for (const int rank : {1, 2}) expect_contains(all[static_cast<std::size_t>(rank)].error, "the connection was closed");
+}
+
+TEST_F(Gloo, AServerThatIsStoppedWhileTheyMeetIsNoticedWithinTheDeadline) {
+  const auto all = run_processes(1, limit, [&](int) {
+    GlooOptions options;
+    options.connect_deadline = 1s;
+    int looks = 0;
+    options.stop = [this, &looks] {
+      if (++looks == 10) ::kill(server_.pid(), SIGSTOP);
+      return 0;
+    };
+    connect_gloo(world(0, 2), options);
+  });
+  expect_contains(all[0].error, " does not answer, for ");
+  EXPECT_LT(all[0].seconds, 20);
+}
+
+TEST_F(Gloo, ARankThatIsStartedTwiceIsNamedByAll) {
+  const auto all = run_processes(3, limit, [&](int process) {
+    GlooOptions options;
+    options.connect_deadline = 600s;
+    connect_gloo(world(process == 0 ? 0 : 1, 3), options);
+  });
+  for (const Ended& ended : all) expect_contains(ended.error, "rank 1 was started twice, as ");
+}
+
+TEST_F(Gloo, ARankThatIsStartedOnceMoreDisturbsNobodyWhoHasMet) {
+  const SharedCounter met, gone;
+  const auto all = run_processes(3, limit, [&](int process) {
+    if (process == 2) {
+      met.wait_for(2);
+      const auto done = [&gone](const void*) { gone.add(); };
+      const std::unique_ptr<const void, decltype(done)> last(&gone, done);
+      connect_gloo(world(1, 2), {});
+    }
+    const auto communicator = connect_gloo(world(process, 2), {});
+    met.add();
+    gone.wait_for(1);
+    communicator->clone()->barrier();
+  });
+  EXPECT_EQ(all[0].error + all[1].error, "");
+  expect_contains(all[2].error, "rank 1 was started twice, as ");
+}
+
+TEST_F(Gloo, AnotherNumberOfRanksIsNamedByBoth) {
+  const auto all = run_processes(2, limit, [&](int rank) {
+    GlooOptions options;
+    options.connect_deadline = 600s;
+    connect_gloo(world(rank, 3 + rank), options);
+  });
+  const bool first = all[0].error.starts_with("rank 0 was");  // or the other one came first
+  for (const Ended& ended : all) {
+    expect_contains(ended.error, first ? "rank 0 was started as one of 3 ranks, and rank 1 as one of 4"
+                                       : "rank 1 was started as one of 4 ranks, and rank 0 as one of 3");
+  }
+}
+
 // A port that no other program takes while this object is there, and that one which allows to share it can listen on.
 class ReservedPort {
  public:
@@ -190,6 +289,57 @@ std::string error_of(const std::function<void()>& body) {
   return all[0].status == 1 ? all[0].error : "status " + std::to_string(all[0].status);
 }
 
+TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
+  const ReservedPort port(false);
+  const auto all = run_processes(3, limit, [&](int process) {
+    World world;
+    world.rank = world.local_rank = process / 2;  // 0, 0, 1
+    world.size = world.local_size = 3;
+    world.port = port.number();
+    world.host_store = world.rank == 0;
+    GlooOptions options;
+    options.connect_deadline = 600s;
+    connect_gloo(world, options);
+  });
+  for (const Ended& ended : all) expect_contains(ended.error, "rank 0 was started twice, as ");
+}
+
+// Local addresses that this machine listens at on a port, as /proc/net/tcp and tcp6 write them.
+std::vector<std::string> listening_at(int port) {
+  std::vector<std::string> addresses;
+  for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string number, local, remote, state;
+      words >> number >> local >> remote >> state;
+      const auto colon = local.find(':');
+      if (state != "0A" || std::stoi(local.substr(colon + 1), nullptr, 16) != port) continue;
+      addresses.push_back(local.substr(0, colon));
+    }
+  }
+  return addresses;
+}
+
+TEST(StoreServer, ListensOnTheLoopbackAloneUnlessToldOtherwise) {
+  const auto all = run_processes(1, limit, [](int) {
+    if (listening_at(StoreServer("127.0.0.1").port()) != std::vector<std::string>{"0100007F"}) throw Error("elsewhere");
+    for (const std::string& address : listening_at(StoreServer("localhost").port())) {
+      if (address != "0100007F" && address != "00000000000000000000000001000000") throw Error("localhost " + address);
+    }
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    for (const std::string& address : listening_at(StoreServer(host.data()).port())) {
+      if (address.find_first_not_of('0') != address.npos) throw Error("at one address: " + address);
+    }
+  });
+  expect_success(all);
+}
+
+TEST(StoreServer, SaysAtOnceThatAHostIsUnknown) {
+  expect_contains(error_of([] { StoreServer("no-such-host.invalid"); }), "the host `no-such-host.invalid`");
+}
+
 TEST(StoreServer, NamesAPortInUse) {
   const ReservedPort port(true);
   const std::string error = error_of([&] { StoreServer("127.0.0.1", port.number()); });
@@ -206,6 +356,15 @@ TEST(ConnectGloo, SaysWhatIsWrong) {
   options.connect_deadline = 300ms;
   expect_contains(error_of([&] { connect_gloo(world, options); }),
                   "nobody serves the ranks' meeting place at 127.0.0.1:");
+  const ReservedPort silent(true);
+  world.port = silent.number();
+  expect_contains(error_of([&] { connect_gloo(world, options); }),
+                  "is no meeting place of ranks: it does not answer, for 0.3");
+  options.connect_deadline = 600s;
+  options.stop = [] { return SIGINT; };
+  expect_contains(error_of([&] { connect_gloo(world, options); }),
+                  "rank 1: stopped by SIGINT while the ranks met at 127.0.0.1:");
+  options.stop = {};
   options.interface = "eth77";
   expect_contains(error_of([&] { connect_gloo(world, options); }), "there is no network interface `eth77`; there are ");
   options.interface.clear();
@@ -213,6 +372,9 @@ TEST(ConnectGloo, SaysWhatIsWrong) {
   expect_contains(error_of([&] { connect_gloo(world, options); }), "Gloo cannot use address 203.0.113.7: ");
   options.address.clear();
   world.host = "no-such-host.invalid";
+  expect_contains(error_of([&] { connect_gloo(world, options); }),
+                  "the host `no-such-host.invalid`, where the ranks meet, is unknown here");
+  options.interface = "lo";
   expect_contains(error_of([&] { connect_gloo(world, options); }),
                   "the host `no-such-host.invalid`, where the ranks meet, is unknown here");
 }

@@ -1,5 +1,7 @@
 // One rank of a test over MPI: `mpirun -n N comm_mpi_ranks SCENARIO [FOLDER]`. What a rank has to tell it writes into a
 // file of its own in the folder, since a failure ends the whole job.
+#include <mpi.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,6 +20,7 @@
 #include "laws.h"
 #include "mailbox_laws.h"
 #include "sotto/comm/mpi.h"
+#include "sotto/comm/mpi_session.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 
@@ -219,6 +223,47 @@ struct Scenario {
   void (*play)(const Rank& rank);
   std::chrono::milliseconds deadline = 240s;
 };
+// Where MPI was told to write a group.
+void* duplicate_place = nullptr;
+
+bool on_the_stack(const void* place) {
+  pthread_attr_t attributes;
+  void* low = nullptr;
+  std::size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  return place >= low && place < static_cast<const std::byte*>(low) + size;
+}
+
+// Rank 1 starts MPI, and does not come to the duplicate in time: rank 0 must not have told MPI to write on its stack.
+int miss_a_duplicate(const fs::path& folder) {
+  const fs::path there = folder / "0", over = folder / "1";
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string told;
+  if (rank == 0) {
+    try {
+      const MpiSession session(300ms);
+      told = "no error";
+    } catch (const CommError& error) {
+      told = std::string(error.what()) + (on_the_stack(duplicate_place) ? ", on the stack" : ", kept");
+    }
+    std::ofstream(folder / "0.tmp") << told;
+    fs::rename(folder / "0.tmp", there);
+  }
+  while (!fs::exists(there)) std::this_thread::sleep_for(2ms);
+  std::optional<MpiSession> late;
+  if (rank == 1) late.emplace(60s);  // now MPI writes where rank 0 told it to
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) std::ofstream(over) << "came late";
+  late.reset();
+  MPI_Finalize();
+  return 0;
+}
+
 constexpr std::array scenarios{
     Scenario{"laws", laws_hold},
     Scenario{"stall", stall, 2s},
@@ -237,6 +282,7 @@ constexpr std::array scenarios{
 };
 
 int play(std::string_view name, const std::string& folder) {
+  if (name == std::string_view("miss-a-duplicate")) return miss_a_duplicate(folder);
   for (const Scenario& scenario : scenarios) {
     if (scenario.name != name) continue;
     const auto communicator = connect_mpi(find_world("", false), scenario.deadline);
@@ -249,6 +295,12 @@ int play(std::string_view name, const std::string& folder) {
 
 }  // namespace
 }  // namespace sotto
+
+// In front of MPI's, as its profiling interface allows.
+extern "C" int MPI_Comm_idup(MPI_Comm group, MPI_Comm* copy, MPI_Request* request) {
+  sotto::duplicate_place = copy;
+  return PMPI_Comm_idup(group, copy, request);
+}
 
 int main(int argc, char** argv) {
   try {

@@ -10,7 +10,7 @@
 namespace sotto {
 
 // Works of Gloo that make progress by themselves, and are only ever asked whether they have ended, as MPI's and NCCL's.
-class PolledWork final : public c10d::Work {
+class PolledWork : public c10d::Work {
  public:
   explicit PolledWork(std::vector<c10::intrusive_ptr<c10d::Work>> inner)
       : waiter_([this, works = std::move(inner)] {

@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <thread>
 
+#include "gloo_group.h"
 #include "laws.h"
 #include "polled_work.h"
 #include "processes.h"
@@ -21,7 +26,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double limit = 60;  // seconds for the processes of a test
+// As MPI's, which ends the process when it is destroyed before it is complete.
+class StrictWork final : public PolledWork {
+ public:
+  using PolledWork::PolledWork;
+  ~StrictWork() override {
+    if (!isCompleted()) std::terminate();
+  }
+};
 
 class PolledBackend final : public c10d::Backend {
  public:
@@ -37,7 +49,7 @@ class PolledBackend final : public c10d::Backend {
 
  private:
   static c10::intrusive_ptr<c10d::Work> polled(c10::intrusive_ptr<c10d::Work> work) {
-    return c10::make_intrusive<PolledWork>(std::vector{std::move(work)});
+    return c10::make_intrusive<StrictWork>(std::vector{std::move(work)});
   }
 
   c10::intrusive_ptr<c10d::Backend> inner_;
@@ -71,6 +83,18 @@ class ProcessGroups : public testing::Test {
   std::string file_ = std::filesystem::temp_directory_path() / ("sotto-groups-" + std::to_string(::getpid()));
 };
 
+// What body() throws must be a CommError that says this, and not that.
+void expect_failure(const std::function<void()>& body, const std::string& said, const std::string& unsaid) {
+  try {
+    body();
+  } catch (const CommError& error) {
+    const std::string text = error.what();
+    if (text.find(said) == text.npos || text.find(unsaid) != text.npos) throw;
+    return;
+  }
+  throw std::runtime_error("no error that says " + said);
+}
+
 TEST_F(ProcessGroups, LawsHoldBesideAGlooGroup) {
   run(3, false, [](c10d::ProcessGroup& group) {
     const auto first = beside_process_group(group, meet(group), 30s);
@@ -103,6 +127,69 @@ TEST_F(ProcessGroups, MessagesGoOverAGroupThatIsPolled) {
   });
 }
 
+TEST_F(ProcessGroups, AGroupThatCannotGiveAMessageUpSurvivesATimeOut) {
+  const SharedCounter failed;
+  run(2, true, [&](c10d::ProcessGroup& group) {
+    if (group.getRank() == 0) {
+      std::vector<float> data(1000, 7);
+      const auto communicator = over_process_group(group, 300ms);
+      expect_failure([&] { communicator->all_reduce(data); }, "rank 0: all_reduce with rank 1", "gave up");
+      std::ranges::fill(data, 7.0F);
+      failed.add();
+      failed.wait_for(2);
+      if (std::ranges::count(data, 7.0F) != 1000) throw std::runtime_error("filled later");
+    } else {
+      failed.wait_for(1);
+      std::vector<float> data(1000, 5);
+      over_process_group(group, 30s)->all_reduce(data);  // what rank 0 has sent is there
+      failed.add();
+    }
+  });
+}
+
+// Requests of a meeting name one key each, however many ranks there are.
+class CountedStore final : public c10d::Store {
+ public:
+  c10::intrusive_ptr<Store> clone() override { return inner_; }
+  void set(const std::string& key, const std::vector<std::uint8_t>& value) override { inner_->set(key, value); }
+  std::vector<std::uint8_t> compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
+                                       const std::vector<std::uint8_t>& desired) override {
+    return inner_->compareSet(key, expected, desired);
+  }
+  std::vector<std::uint8_t> get(const std::string& key) override { return inner_->get(key); }
+  std::int64_t add(const std::string& key, std::int64_t value) override { return inner_->add(key, value); }
+  bool deleteKey(const std::string& key) override { return inner_->deleteKey(key); }
+  bool check(const std::vector<std::string>& keys) override {
+    if (keys.size() > most) most = keys.size();
+    ++checks;
+    return inner_->check(keys);
+  }
+  std::int64_t getNumKeys() override { return inner_->getNumKeys(); }
+  void wait(const std::vector<std::string>& keys) override { inner_->wait(keys); }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& time) override {
+    inner_->wait(keys, time);
+  }
+  std::atomic<std::size_t> most = 0, checks = 0;
+
+ private:
+  c10::intrusive_ptr<c10d::HashStore> inner_ = c10::make_intrusive<c10d::HashStore>();
+};
+
+TEST(Meetings, AskForOneKeyAtATime) {
+  constexpr int ranks = 32;
+  const auto all = run_processes(1, limit, [](int) {
+    const auto store = c10::make_intrusive<CountedStore>();
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&store, rank] { Meeting(store, rank, ranks).wait_for_all(600s); });
+    }
+    threads.clear();
+    if (store->most != 1 || store->checks == 0) throw std::runtime_error("several keys");
+  });
+  EXPECT_EQ(all[0].error, "");
+  EXPECT_EQ(all[0].status, 0);
+}
+
 TEST_F(ProcessGroups, WhoGivesUpEndsTheOthersWithItsReason) {
   run(3, false, [](c10d::ProcessGroup& group) {
     const auto communicator = beside_process_group(group, meet(group), 600s);
@@ -114,23 +201,15 @@ TEST_F(ProcessGroups, WhoGivesUpEndsTheOthersWithItsReason) {
       communicator->all_reduce(data);
     } catch (const CommError& error) {
       const std::string text = error.what();
-      if (text.find("the dog ate the gradient") != text.npos) return;
+      const bool own = communicator->rank() == 1;
+      if (text.find(own ? "failed before: the dog" : " at step 17: it gave up (because of the dog ate the gradient)") !=
+          text.npos) {
+        return;
+      }
       throw;
     }
     throw std::runtime_error("no error");
   });
-}
-
-// What body() throws must be a CommError that says this, and not that.
-void expect_failure(const std::function<void()>& body, const std::string& said, const std::string& unsaid) {
-  try {
-    body();
-  } catch (const CommError& error) {
-    const std::string text = error.what();
-    if (text.find(said) == text.npos || text.find(unsaid) != text.npos) throw;
-    return;
-  }
-  throw std::runtime_error("no error that says " + said);
 }
 
 TEST_F(ProcessGroups, AMeetingKnowsNothingOfAnEarlierOne) {
@@ -145,13 +224,39 @@ TEST_F(ProcessGroups, AMeetingKnowsNothingOfAnEarlierOne) {
   });
 }
 
+TEST_F(ProcessGroups, WhoMissedAMeetingComesToTheNext) {
+  run(3, false, [](c10d::ProcessGroup& group) {
+    const auto beside = [&](std::chrono::milliseconds deadline) {
+      return beside_process_group(group, meet(group), deadline);
+    };
+    const auto all = beside(600s);
+    for (int missed = 0; missed < 2; ++missed) {
+      // Whichever of the two waits in vain, the other is told.
+      if (group.getRank() != 1) expect_failure([&] { beside(200ms); }, "rank 1 did not come within 0.2 s", "closed");
+      all->barrier();
+    }
+    check_laws(*beside(600s));
+    check_laws(*beside(600s));
+    if (group.getRank() == 2) expect_failure([&] { beside(200ms); }, "ranks 0, 1 did not come within 0.2 s", "closed");
+    all->barrier();
+    if (group.getRank() == 0) {
+      expect_failure([&] { beside(200ms); },
+                     "did not come within 0.2 s at the process group's store (this rank missed an "
+                     "earlier meeting: rank 2: ranks 0, 1 did not come",
+                     "closed");
+    }
+    all->barrier();
+  });
+}
+
 TEST_F(ProcessGroups, WhoGivesUpBeforeTheyMeetEndsTheWaitOfAll) {
   run(3, false, [](c10d::ProcessGroup& group) {
     const auto meeting = meet(group);
     if (group.getRank() == 1) {
-      meeting->give_up("no cable");
+      meeting->give_up("no \x1b[31mcable\n");
     } else {
-      expect_failure([&] { beside_process_group(group, meeting, 600s); }, "rank 1 gave up: no cable", "time");
+      expect_failure([&] { beside_process_group(group, meeting, 600s); }, "rank 1 gave up: no \\x1b[31mcable\\n",
+                     "time");
     }
     check_laws(*beside_process_group(group, meet(group), 600s));
   });

@@ -25,6 +25,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   int port() const { return port_; }
+  int pid() const { return pid_; }
 
  private:
   int pid_ = 0;

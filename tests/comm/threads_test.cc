@@ -5,12 +5,16 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "../support/thread_limit.h"
 #include "laws.h"
 #include "sotto/comm/mailbox.h"
 #include "sotto/comm/shaped.h"
@@ -27,6 +31,61 @@ struct Backend {
 };
 constexpr std::array backends{Backend{"threads", false}, Backend{"shaped", true}};
 
+// Whether this rank's vector is now the sum, exactly: of whole numbers.
+bool is_sum(std::span<const float> data, int ranks) {
+  const float once = static_cast<float>(ranks * (ranks - 1) / 2);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (data[i] != once + static_cast<float>(ranks) * static_cast<float>(i % 7)) return false;
+  }
+  return true;
+}
+
+// 12, 13 and 23 ranks: 4, 5 and 7 that are too many for a power of two.
+TEST(ManyRanks, SumShortVectorsInAboutLogWMessages) {
+  for (const int ranks : {8, 9, 12, 13, 16, 23}) {
+    const auto rounds = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks)) - 1);
+    std::atomic<std::uint64_t> messages = 0;
+    std::vector<std::vector<float>> odd(static_cast<std::size_t>(ranks));
+    run_threads(ranks, 60s, [&](Communicator& communicator) {
+      const int rank = communicator.rank();
+      for (const std::size_t length : {1, 3, 4096}) {
+        std::vector<float> data(length);
+        for (std::size_t i = 0; i < length; ++i) data[i] = static_cast<float>(rank) + static_cast<float>(i % 7);
+        const Traffic before = communicator.traffic();
+        communicator.all_reduce(data);
+        const Traffic after = communicator.traffic();
+        if (!is_sum(data, ranks)) throw std::runtime_error("not the sum");
+        const std::uint64_t bytes = after.bytes_sent - before.bytes_sent;
+        if (bytes != communicator.all_reduce_bytes(length, DType::f32)) throw std::runtime_error("other bytes");
+        if (bytes != 4 * length * (after.messages_sent - before.messages_sent)) throw std::runtime_error("not whole");
+        if (after.messages_sent - before.messages_sent > rounds + 1) throw std::runtime_error("too many messages");
+        if (length == 1) messages += after.messages_sent - before.messages_sent;
+      }
+      std::array<double, 2> ends{static_cast<double>(rank), -static_cast<double>(rank)};
+      communicator.all_reduce(ends, ReduceOp::max);
+      if (ends[0] != ranks - 1 || ends[1] != 0) throw std::runtime_error("not the largest");
+      auto& mine = odd[static_cast<std::size_t>(rank)];
+      for (int i = 0; i < 100; ++i) mine.push_back(1.0F / static_cast<float>(3 * rank + i + 1));
+      communicator.all_reduce(mine);
+    });
+    for (const auto& other : odd) EXPECT_EQ(other, odd.front()) << "the same bits on all of " << ranks;
+    const auto members = std::bit_floor(static_cast<std::uint64_t>(ranks));
+    EXPECT_EQ(messages, members * rounds + 2 * (static_cast<std::uint64_t>(ranks) - members));
+  }
+}
+
+TEST(RunThreads, ARankThatCannotBeStartedEndsTheOthers) {
+  if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
+  const test::ThreadLimit limit(2);
+  try {
+    run_threads(4, 600s, [](Communicator& communicator) { communicator.barrier(); });
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no thread could be started for a rank"), std::string::npos)
+        << error.what();
+  }
+}
+
 class Laws : public testing::TestWithParam<std::tuple<Backend, int, Law>> {};
 
 TEST_P(Laws, Hold) {
@@ -42,7 +101,7 @@ TEST_P(Laws, Hold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Laws,
-                         testing::Combine(testing::ValuesIn(backends), testing::Values(1, 2, 3, 4, 7, 8),
+                         testing::Combine(testing::ValuesIn(backends), testing::Values(1, 2, 3, 4, 7, 8, 11),
                                           testing::ValuesIn(laws())),
                          [](const auto& run) {
                            return std::string(std::get<0>(run.param).name) + std::to_string(std::get<1>(run.param)) +

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/comm/visible_text.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -246,6 +247,12 @@ TEST(FindWorld, NamesTheVariableThatCannotBe) {
   for (const auto& [name, value] : slurm) {
     if (name != "SLURM_PROCID" && name != "SLURM_STEP_ID") expect_error(without(slurm, name), name + " is not set");
   }
+}
+
+TEST(VisibleText, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(visible("rank 1: no cable"), "rank 1: no cable");
+  EXPECT_EQ(visible(std::string_view("a\x1b[2J\n\t\0\x9b\x7f", 10)), "a\\x1b[2J\\n\\t\\x00\\x9b\\x7f");
+  EXPECT_LT(visible(std::string(1 << 20, 'x')).size(), 5000U);
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ const Component sample{{1.5F, -0.0F, 1e-45F}, {1, 2, 255, 0, 7}, 0x0123456789ABC
 
 std::filesystem::path write_sample(const TemporaryFolder& folder) {
   Component component = sample;
-  StateWriter writer("lenet, step 7");
+  StateWriter writer(folder / "state", "lenet, step 7");
   component.visit_state(writer);
-  writer.write(folder / "state");
+  writer.finish();
   return folder / "state";
 }
 
@@ -52,17 +52,17 @@ TEST(StateFile, RoundTrip) {
 
 TEST(StateFile, EmptyVectorsNothingAtAllAndBorrowedOnes) {
   const TemporaryFolder folder;
-  StateWriter().write(folder / "nothing");
+  StateWriter(folder / "nothing").finish();
   StateReader nothing(folder / "nothing");
   EXPECT_EQ(nothing.text(), "");
   nothing.finish();
 
   Component component;
   std::vector<float> parameters(1000, std::numeric_limits<float>::quiet_NaN());
-  StateWriter writer;
+  StateWriter writer(folder / "state");
   component.visit_state(writer);
   writer.add("parameters", parameters);
-  writer.write(folder / "state");
+  writer.finish();
   StateReader reader(folder / "state");
   Component fresh{{}, {}, 1};
   fresh.visit_state(reader);
@@ -77,14 +77,14 @@ TEST(StateFile, ScopesKeepComponentsApart) {
   const TemporaryFolder folder;
   Component a = sample, b = sample;
   b.step = 5;
-  StateWriter writer;
+  StateWriter writer(folder / "state");
   const auto visit_both = [](StateVisitor& v, Component& first, Component& second) {
     ScopedState first_scope(v, "bucket 0"), second_scope(v, "bucket 1");
     first.visit_state(first_scope);
     second.visit_state(second_scope);
   };
   visit_both(writer, a, b);
-  writer.write(folder / "state");
+  writer.finish();
   StateReader reader(folder / "state");
   Component c, d;
   visit_both(reader, c, d);
@@ -93,8 +93,66 @@ TEST(StateFile, ScopesKeepComponentsApart) {
   EXPECT_EQ(d, b);
 }
 
+TEST(StateFile, LongVectorsAreWrittenAndHashedAsTheyStand) {
+  const TemporaryFolder folder;
+  std::vector<float> odd(700'001), whole(1 << 19), shorter(1000);
+  for (std::vector<float>* values : {&odd, &whole, &shorter}) {
+    for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] = static_cast<float>(i * values->size() % 1021);
+  }
+  std::string hash;
+  for (const int threads : {1, 3}) {
+    Workers workers(threads);
+    StateWriter writer(folder / "state", "long", workers);
+    writer.visit("odd", odd);
+    writer.visit("shorter", shorter);
+    writer.visit("whole", whole);
+    hash = writer.finish();
+    EXPECT_EQ(hash, block_hash(read_file(folder / "state"), workers));
+    EXPECT_EQ(hash, block_hash_of_file(folder / "state", workers));
+  }
+  StateReader reader(folder / "state");
+  std::vector<float> a, b, c;
+  reader.visit("whole", c);
+  reader.visit("odd", a);
+  reader.visit("shorter", b);
+  EXPECT_TRUE(a == odd && b == shorter && c == whole);
+}
+
+TEST(StateFile, WithoutAnEndThereIsNoFile) {
+  const TemporaryFolder folder;
+  {
+    StateWriter writer(folder / "state");
+    writer.add("values", std::vector<float>(10));
+  }
+  EXPECT_EQ(folder.entries(), 0U);
+}
+
+// Made by hand, as `sha256sum` and `split -b 1M` would.
+TEST(BlockHash, IsTheHashOfTheHashesOfBlocks) {
+  std::vector<std::byte> bytes((std::size_t{5} << 19) + 3);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 7);
+  std::vector<std::byte> digests;
+  for (std::size_t at = 0; at < bytes.size(); at += std::size_t{1} << 20) {
+    const std::string hex = sha256_hex(std::span(bytes).subspan(at, std::min(bytes.size() - at, std::size_t{1} << 20)));
+    for (std::size_t i = 0; i < hex.size(); i += 2) {
+      digests.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    }
+  }
+  const std::string wanted = sha256_hex(digests);
+  Workers one(1), four(4);
+  EXPECT_EQ(block_hash(bytes, one), wanted);
+  EXPECT_EQ(block_hash(bytes, four), wanted);
+  BlockHash pieces(four);
+  for (std::size_t at = 0, size = 1; at < bytes.size(); at += size, size = size * 5 % 1'500'000 + 1) {
+    pieces.add(std::span(bytes).subspan(at, std::min(size, bytes.size() - at)));
+  }
+  EXPECT_EQ(pieces.hex(), wanted);
+  EXPECT_EQ(block_hash({}, one), sha256_hex({}));
+}
+
 TEST(StateFile, ANameIsWrittenOnce) {
-  StateWriter writer;
+  const TemporaryFolder folder;
+  StateWriter writer(folder / "state");
   std::uint64_t value = 1;
   writer.visit("step", value);
   EXPECT_THROW(writer.visit("step", value), std::logic_error);
@@ -172,15 +230,15 @@ class Forged {
     return *this;
   }
   std::string file() const {
-    std::string guarded(8, '\0');
-    const std::uint64_t size = 24 + body_.size();
-    std::memcpy(guarded.data(), &size, 8);
-    guarded += body_;
-    const std::uint32_t version = 1, sum = crc32(guarded);
+    const std::uint64_t size = 12 + body_.size() + 13;
+    const std::uint32_t version = 2;
     std::string all = "sottosta";
     all.append(reinterpret_cast<const char*>(&version), 4);
+    all += body_ + '\0';
+    all.append(reinterpret_cast<const char*>(&size), 8);
+    const std::uint32_t sum = crc32(all);
     all.append(reinterpret_cast<const char*>(&sum), 4);
-    return all + guarded;
+    return all;
   }
 
  private:

@@ -1,13 +1,17 @@
-// Products and bases of few vectors against their definitions in doubles.
+// Products, bases of few vectors and eigenvectors against their definitions in doubles.
 #include "sotto/kernels/matrix.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "sotto/kernels/gram.h"
+#include "sotto/kernels/symmetric.h"
 #include "tests/kernels/targets.h"
 
 namespace sotto::kernels {
@@ -94,6 +98,120 @@ void expect_orthonormal(const std::vector<float>& vectors, std::size_t count, st
       EXPECT_NEAR(product, a == b ? 1 : 0, 1e-6) << a << " " << b;
     }
   }
+}
+
+std::vector<double> gram_of(const GramInput& in) {
+  std::vector<double> gram(in.rows * in.rows), packed(packed_gram_size(in.rows));
+  const std::size_t panels = (in.rows + gram_panel - 1) / gram_panel;
+  for (std::size_t begin = 0; begin < in.columns; begin += gram_depth) {
+    const std::size_t depth = std::min(gram_depth, in.columns - begin);
+    for (std::size_t i = 0; i < panels; ++i) pack_gram(in, i, begin, depth, packed.data());
+    for (std::size_t i = 0; i < panels; ++i) add_gram(packed.data(), in.rows, i, depth, gram.data());
+  }
+  for (std::size_t i = 0; i < in.rows; ++i) {
+    for (std::size_t j = i + 1; j < in.rows; ++j) gram[i * in.rows + j] = 0;
+  }
+  return gram;
+}
+
+TEST(Gram, IsThatOfTheDefinitionOfAMatrixAndOfItsTranspose) {
+  for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{1, 1}, {8, 300}, {13, 257}, {35, 20}}) {
+    const auto matrix = draw(rows * cols, 5);
+    for (const bool transposed : {false, true}) {
+      const GramInput in =
+          transposed ? GramInput{matrix.data(), cols, rows, 1, cols} : GramInput{matrix.data(), rows, cols, cols, 1};
+      const auto gram = gram_of(in);
+      for (std::size_t i = 0; i < in.rows; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+          double sum = 0;
+          for (std::size_t k = 0; k < in.columns; ++k) {
+            sum +=
+                double{in.data[i * in.row_step + k * in.column_step]} * in.data[j * in.row_step + k * in.column_step];
+          }
+          EXPECT_EQ(gram[i * in.rows + j], sum);  // products are exact, and their order is this one
+        }
+      }
+    }
+  }
+}
+
+struct Eigen {
+  std::vector<double> values, vectors;  // vector by vector
+};
+
+// Of the lower triangle; with room for so many rotations.
+Eigen eigen_of(std::vector<double> matrix, std::size_t n, std::size_t room) {
+  std::vector<double> diagonal(n), off(n), space(2 * n);
+  tridiagonalise(matrix, n, diagonal, off, space);
+  std::vector<float> packed;
+  for (std::size_t i = 1; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) packed.push_back(static_cast<float>(matrix[i * n + k]));
+  }
+  std::vector<Rotation> rotation_room(room);
+  std::vector<Sweep> sweep_room(usual_sweeps(n));
+  Rotations rotations{rotation_room, sweep_room};
+  diagonalise(diagonal, off, rotations);
+  Eigen found{diagonal, std::vector<double>(n * n)};
+  for (std::size_t begin = 0; begin < n; begin += eigenvector_batch) {
+    std::vector<double> batch(n * eigenvector_batch);
+    for (std::size_t j = 0; j < eigenvector_batch && begin + j < n; ++j) batch[(begin + j) * eigenvector_batch + j] = 1;
+    make_eigenvectors(rotations, packed, n, batch);
+    for (std::size_t j = 0; j < eigenvector_batch && begin + j < n; ++j) {
+      for (std::size_t i = 0; i < n; ++i) found.vectors[(begin + j) * n + i] = batch[i * eigenvector_batch + j];
+    }
+  }
+  return found;
+}
+
+TEST(Symmetric, EigenvectorsAreOrthonormalAndMakeItDiagonal) {
+  for (const std::size_t n : {1U, 2U, 3U, 17U, 40U}) {
+    for (const int kind : {0, 1, 2, 3, 4}) {  // of full rank, of rank 2, all alike, diagonal with zeros, zero
+      SCOPED_TRACE(std::to_string(n) + ", " + std::to_string(kind));
+      std::vector<double> gram(n * n);
+      const auto matrix = draw(n * n, 6);
+      if (kind < 2) gram = gram_of({matrix.data(), n, kind == 0 ? n : 2, n, 1});
+      for (std::size_t i = 0; i < n; ++i) {
+        if (kind == 2) gram[i * n + i] = 5;
+        if (kind == 3) gram[i * n + i] = static_cast<double>(i % 3);
+      }
+      for (const std::size_t room : {usual_rotations(n), n}) {
+        const Eigen found = eigen_of(gram, n, room);
+        double trace = 1e-30;
+        for (std::size_t i = 0; i < n; ++i) trace += gram[i * n + i];
+        for (std::size_t a = 0; a < n; ++a) {
+          for (std::size_t b = 0; b < n; ++b) {
+            double inner = 0, turned = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+              inner += found.vectors[a * n + i] * found.vectors[b * n + i];
+              for (std::size_t j = 0; j < n; ++j) {
+                turned +=
+                    found.vectors[a * n + i] * gram[std::max(i, j) * n + std::min(i, j)] * found.vectors[b * n + j];
+              }
+            }
+            EXPECT_NEAR(inner, a == b ? 1 : 0, 1e-12);  // however early the rotations end
+            if (a != b && room == n) continue;
+            EXPECT_NEAR(turned, a == b ? found.values[a] : 0, 1e-6 * trace);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Symmetric, EveryTargetMakesTheSameBits) {
+  const auto all = [] {
+    std::vector<double> results;
+    for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{21, 300}, {50, 33}}) {
+      const auto matrix = draw(rows * cols, 7);
+      const auto gram = gram_of({matrix.data(), rows, cols, cols, 1});
+      const Eigen found = eigen_of(gram, rows, usual_rotations(rows));
+      for (const auto& part : {gram, found.values, found.vectors})
+        results.insert(results.end(), part.begin(), part.end());
+    }
+    return results;
+  };
+  const auto expected = all();
+  on_every_target([&] { EXPECT_EQ(all(), expected); });
 }
 
 TEST(Orthonormalise, SpansTheSameAndIsOrthonormal) {

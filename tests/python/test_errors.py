@@ -8,8 +8,7 @@ def test_a_gradient_that_is_not_finite(pair):
     assert bad.kinds[:2] == ["NumericError", "Error"]
     assert "rank 1" in str(bad) and "step 2" in str(bad)
     assert other.kinds[0] == "CommError"
-    assert "with rank 1 at step 2" in str(other)
-    assert str(bad) in str(other)  # the cause
+    assert f"with rank 1 at step 2: it gave up (because of {bad})" in str(other)
 
 
 def test_not_finite_as_ddp_has_it(pair):
@@ -39,15 +38,56 @@ def test_a_rank_that_dies(start_ranks):
     assert "with rank 1 at step 1" in str(left) and "closed" in str(left)
 
 
-def test_ranks_that_compress_differently(pair):
-    for failed in pair.ask("differently"):
+@pytest.mark.parametrize(("what", "difference"), [
+    ("codec", "codec is qsgd(bits=4"), ("seed", "seed is 2 there, and 1 on rank 0"),
+    ("bucket_mb", "bucket_mb is 2 there, and 4 on rank 0"), ("start_after", "codec is from step 0: "),
+    ("rules", "rules['*.bias'] stands there where rank 0 has codec"), ("dtype", "conv.weight is f16 (4, 1, 3, 3)"),
+    ("aggregator", "aggregator of codec is gather there, and auto on rank 0"),
+    ("check_replicas", "check_replicas is 1 there, and 0 on rank 0"),
+    ("nonfinite", "nonfinite is propagate there, and raise on rank 0"), ("scaler", "scaler is one there, and none on rank 0"),
+    ("wrapper", "what is averaged is tensors there, and gradients on rank 0"),
+])
+def test_ranks_that_compress_differently(pair, what, difference):
+    for failed in pair.ask("differently", what=what):
         assert failed.kinds[0] == "ConfigError"
-        assert "rank 1 compresses another model than rank 0, or in another way" in str(failed)
+        assert f" than rank 0, or in another way: {difference}" in str(failed)
 
 
-def test_ranks_that_check_differently(pair):
-    for failed in pair.ask("differently_checked"):
-        assert failed.kinds[0] == "ConfigError" and "or in another way" in str(failed)
+def test_a_rank_that_missed_a_call(pair):
+    """Those who waited for it are told; and the next call, which all make, is one of all."""
+    first, second = pair.values("missed")
+    assert [len(said) for said, _ in (first, second)] == [1, 2]
+    assert "rank 1 did not come within 0.3 s" in first[0][0]
+    assert all(text.startswith("CommError: ") and "rank 0 did not come within 0.3 s" in text for text in second[0])
+    assert first[1] == second[1]
+
+
+def test_what_fails_in_the_hook_is_told_to_all(pair):
+    other, bad = pair.ask("fails_in_the_hook")
+    assert bad.kinds[0] == "ConfigError" and "DDP reduces a parameter that its module no longer has" in str(bad)
+    assert other.kinds[0] == "CommError" and "rank 1" in str(other) and str(bad) in str(other)
+
+
+@pytest.mark.parametrize(("how", "why"), [
+    ("mixed", "was made with mixed_precision="), ("in backward", "an optimizer that takes its steps inside backward"),
+    ("fused", "an optimizer that takes its steps inside backward"),
+])
+def test_hooks_that_ddp_has_itself(pair, how, why):
+    for failed in pair.ask("hooked_by_ddp", how=how):
+        assert failed.kinds[0] == "ConfigError" and why in str(failed)
+
+
+def test_what_is_not_plain_is_named(pair):
+    for said in pair.values("not_plain"):
+        for name in ("all reduce", "gossip", "local", "diloco", "compress"):
+            assert "parameter weight is a DTensor" in said[name], name
+        for name in ("aggregate", "codec", "ratio", "gossiper"):
+            assert "tensor: is a DTensor" in said[name], name
+        for name in ("gossip of ddp", "local of ddp", "all reduce of ddp"):
+            assert "it is a DistributedDataParallel, which exchanges with other ranks itself" in said[name], name
+        assert "0 is a DistributedDataParallel" in said["gossip within"]
+        assert "it is a AllReduceDataParallel" in said["gossip of all reduce"]
+        assert "it is a GossipDataParallel" in said["compress of gossip"]
 
 
 @pytest.mark.parametrize(("how", "missing"), [("unfrozen", "hidden.weight"), ("added", "added.weight, added.bias")])
@@ -57,10 +97,15 @@ def test_parameters_that_ddp_does_not_reduce(pair, how, missing):
         assert f"DDP does not reduce {missing}: " in str(failed)
 
 
-@pytest.mark.parametrize("what", ["shape", "type", "op", "codec", "aggregator", "seed"])
-def test_ranks_that_aggregate_differently(pair, what):
+@pytest.mark.parametrize(("what", "difference"), [
+    ("shape", "the shape is (500) there, and (1000) on rank 0"), ("type", "the type is Half there, and Float on rank 0"),
+    ("op", "op is sum there, and avg on rank 0"), ("codec", "codec is qsgd(4) there, and int8 on rank 0"),
+    ("aggregator", "aggregator is gather there, and auto on rank 0"), ("seed", "seed is 1 there, and 0 on rank 0"),
+])
+def test_ranks_that_aggregate_differently(pair, what, difference):
     for failed in pair.ask("aggregates_differently", what=what):
-        assert failed.kinds[0] == "ConfigError" and "rank 1 aggregates another tensor than rank 0" in str(failed)
+        assert failed.kinds[0] == "ConfigError"
+        assert f"rank 1 aggregates another tensor than rank 0, or in another way: {difference}" in str(failed)
 
 
 @pytest.mark.parametrize(("what", "why"), [
@@ -90,9 +135,13 @@ def test_a_mean_that_one_rank_cannot_encode(pair):
 
 
 def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
-    for said in pair.values("warned", codecs=["dgc", "signum", "topk", "ef | topk(0.1)"]):
-        assert len(said["dgc"]) == 1 and "dgc is tied to the optimiser dgc" in said["dgc"][0]
-        assert len(said["signum"]) == 1 and "signum is tied to the optimiser signum" in said["signum"][0]
+    wanted = {"dgc": "take sotto.optim.DGCSGD", "signsgd": "take torch.optim.SGD(momentum=0), at a rate near Adam's",
+              "fetchsgd": "take torch.optim.SGD(momentum=0)", "demo": "p.grad.sign_() before its step",
+              "signum": "take the preset signsgd", "onebit-adam": "not momenta"}
+    for said in pair.values("warned", codecs=[*wanted, "topk", "ef | topk(0.1)"]):
+        for preset, torch_optimiser in wanted.items():
+            texts = [text for text in said[preset] if f"{preset} is tied to the optimiser " in text]
+            assert len(texts) == 1 and torch_optimiser in texts[0]
         assert said["topk"] == [] and said["ef | topk(0.1)"] == []
 
 
@@ -133,6 +182,8 @@ def test_bad_calls(pair):
         "bucket type": "bucket_mb='4': wants a number",
         "seed type": "seed=1.5: wants a whole number",
         "rules type": "rules=['*.bias']: wants a mapping",
+        "tied": "'head.weight' applies to no parameter; head.weight is tied to embedding.weight, whose name counts",
+        "scaler": "scaler: wants a torch.amp.GradScaler, not float",
         "rule type": "rules['*.bias']=3: wants a sentence",
         "twice": "compressed already",
         "other hook": "hook already",

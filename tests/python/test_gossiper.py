@@ -16,6 +16,15 @@ def test_the_exact_mean(quartet, topology, rounds, dtype):
         assert after == rounds
 
 
+OWN = [[[1, 2], [0], [0]], [[[1], [0], []], [[2], [], [0]]], {"matrix": [[0.5, 0.25, 0.25], [0.25, 0.75, 0], [0.25, 0, 0.75]]}]
+
+
+@pytest.mark.parametrize("topology", OWN, ids=str)
+def test_a_topology_of_ones_own(trio, topology):
+    for left in trio.values("gossiper_own", topology=topology):
+        assert left < 1e-3
+
+
 def test_push_sum_where_weights_do_not_stay(quartet):
     weights = set()
     for tensors, all_weights, mean, weight in quartet.values("gossiper_push_sum"):

@@ -87,3 +87,32 @@ def test_damaged_states_are_refused(pair):
         assert said.keys() == wanted.keys()
         for name, text in wanted.items():
             assert said[name].startswith(text), name
+
+
+def test_a_checkpoint_in_one_file(pair, tmp_path):
+    """Of rank 0, from which every rank goes on as if there had been no break."""
+    path = str(tmp_path / "checkpoint.pt")
+    assert pair.values("save_gathered", steps=3, path=path) == [2, 0]
+    assert pair.values("resume_gathered", first=3, steps=2, path=path) == pair.values("straight", steps=5)
+
+
+def test_models_of_ranks_from_one_list(trio):
+    ends = trio.values("gossip_gathered")
+    assert all(straight == broken for straight, broken in ends)
+    assert len({straight for straight, _ in ends}) == 3
+
+
+def test_stats_since_the_last_reset(pair):
+    for first, second, after, whole in pair.values("stats_in_parts"):
+        assert (first["steps"], second["steps"], after["steps"], whole["steps"]) == (3, 2, 0, 5)
+        for name in ("bytes_sent", "bytes_received", "dense_bytes"):
+            assert first[name] + second[name] == whole[name] > 0 == after[name]
+        assert first["encode_seconds"] > 0 and second["encode_seconds"] > 0 == after["encode_seconds"]
+
+
+@pytest.mark.parametrize("kind", ["ddp", "local"])
+def test_a_line_now_and_then(pair, kind):
+    lines, none = pair.values("reported", kind=kind, steps=8, every=3)
+    assert none == [] and len(lines) == 2
+    assert lines[0].startswith("sotto: step 3: ") and lines[1].startswith("sotto: step 6: ")
+    assert "times fewer than dense; encode " in lines[0] and (" by " in lines[0])

@@ -143,7 +143,7 @@ def test_the_mean_model(quartet, how):
 HOWS_BY_HAND = [{"how": "push_sum", "topology": "complete"}, {"how": "d_psgd", "topology": "complete"},
                 {"how": "local", "every": 3}]
 RESUMED = [
-    {"how": "push_sum", "topology": "exponential"}, {"how": "push_sum(overlap=true, synch_freq=2)", "topology": "star"},
+    {"how": "push_sum", "topology": "exponential"}, {"how": "push_sum(overlap=true)", "topology": "star"},
     {"how": "push_sum", "topology": "exponential", "peers_per_step": [[0, 1], [3, 2]]},
     {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring", "codec": "topk(0.05) | qsgd(4)"},
     {"how": "local", "every": 2, "codec": "ef | topk(0.1)"},

@@ -5,7 +5,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string_view>
+
+#include "thread_limit.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have a pthread_create of their own
 #define COUNTS_THREADS
@@ -14,6 +17,7 @@
 namespace {
 
 std::atomic<int> started{0};
+std::atomic<int> allowed{1 << 30};
 
 class NoThreads final : public testing::EmptyTestEventListener {
  public:
@@ -32,10 +36,26 @@ class NoThreads final : public testing::EmptyTestEventListener {
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                               void* argument) noexcept {
   static const auto create = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (--allowed < 0) return EAGAIN;
   ++started;
   return create(thread, attributes, run, argument);
 }
 #endif
+
+namespace sotto::test {
+
+ThreadLimit::ThreadLimit(int more) { allowed = more; }
+ThreadLimit::~ThreadLimit() { allowed = 1 << 30; }
+
+bool ThreadLimit::works() {
+#ifdef COUNTS_THREADS
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace sotto::test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

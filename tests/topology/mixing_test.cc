@@ -9,6 +9,7 @@
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 #include "tests/support/message_of.h"
+#include "tests/topology/sample.h"
 
 namespace sotto {
 namespace {
@@ -66,8 +67,7 @@ TEST(Consensus, SumsStayAndWeightsDoWhereGraphsAreRegular) {
   for (const TopologyEntry& entry : topology_table()) {
     for (const int ranks : {2, 4, 8, 16}) {
       if (entry.name == "random_regular" && ranks < 4) continue;
-      const Topology topology =
-          make_topology("test", std::string(entry.name) + (entry.name == "hosts" ? "(2)" : ""), ranks);
+      const Topology topology = make_topology("test", test::sample(entry, ranks), ranks);
       for (const char* mixing : {"uniform", "metropolis", "self_weighted(0.4)"}) {
         if (mixing[0] == 'm' && !topology.symmetric()) continue;
         const auto made = make_mixing("test", mixing, topology);
@@ -83,6 +83,7 @@ TEST(Consensus, SumsStayAndWeightsDoWhereGraphsAreRegular) {
           }
           EXPECT_EQ(matrix.doubly_stochastic(), topology.regular() || mixing[0] == 'm') << entry.name << ", " << mixing;
         }
+        EXPECT_EQ(doubly_stochastic(topology, *made), consensus(topology, *made).doubly_stochastic) << entry.name;
       }
     }
   }

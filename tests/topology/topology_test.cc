@@ -4,6 +4,7 @@
 
 #include "sotto/topology/table.h"
 #include "tests/support/message_of.h"
+#include "tests/topology/sample.h"
 
 namespace sotto {
 namespace {
@@ -39,7 +40,7 @@ TEST(Topologies, HaveNamesAndIds) {
 
 TEST(Topologies, OfOneRankHaveNoEdges) {
   for (const TopologyEntry& entry : topology_table()) {
-    const std::string text = std::string(entry.name) + (entry.name == "hosts" ? "(1)" : "");
+    const std::string text = test::sample(entry, 1);
     const Topology topology = make_topology("test", text, 1);
     EXPECT_TRUE(topology.round(0).out(0).empty()) << text;
     EXPECT_TRUE(topology.symmetric() && topology.regular() && topology.connected()) << text;
@@ -49,7 +50,7 @@ TEST(Topologies, OfOneRankHaveNoEdges) {
 TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
   for (const TopologyEntry& entry : topology_table()) {
     for (int ranks = 2; ranks <= 16; ++ranks) {
-      const std::string text = std::string(entry.name) + (entry.name == "hosts" ? "(2)" : "");
+      const std::string text = test::sample(entry, ranks);
       std::string error;
       try {
         const Topology topology = make_topology("test", text, ranks);
@@ -76,7 +77,9 @@ TEST(Topologies, SpreadWhatARankSays) {
                                             {"complete", 8, 1},
                                             {"star", 8, 2},
                                             {"exponential", 1, 0},
-                                            {"hypercube", 16, 4}}) {
+                                            {"hypercube", 16, 4},
+                                            {"torus", 70, 8},  // more than there are bits in a word
+                                            {"ring", 1024, 512}}) {
     EXPECT_EQ(make_topology("test", text, ranks).spread(), static_cast<std::size_t>(rounds)) << text;
   }
 }

@@ -1,13 +1,26 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
+#include "sotto/codec/gradient_file.h"
+#include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/core/state_file.h"
+#include "sotto/train/capture.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/file_work.h"
+#include "sotto/train/folder_lock.h"
+#include "sotto/train/manifest.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/options.h"
 #include "sotto/train/plan.h"
@@ -161,6 +174,23 @@ TEST(TrainOptions, TheRateIsTheOptimisersOrTheModels) {
   EXPECT_EQ(chosen_optimiser(options).lr, 0.5);
 }
 
+TEST(TrainOptions, TheRateGrowsWithTheExamplesOfAStep) {
+  TrainOptions options;
+  options.lr = 0.1;
+  options.batch_size = 256;
+  options.ranks = 8;
+  options.lr_scale = true;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.8);
+  options.batch_size = 32;
+  options.accumulate = 4;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.4);
+  options.algorithm = "parameter_server(servers=2, dedicated=true)";
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.3) << "servers see no examples";
+  options = {};
+  options.lr_scale = true;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.05 / 4) << "the model's";
+}
+
 TEST(TrainOptions, OfAnOptimiserAllLastsButTheDecay) {
   EXPECT_EQ(lasting_options({"sgd(momentum=0.9, nesterov=false, weight-decay=0.1)"}),
             "sgd(momentum=0.9, nesterov=false)");
@@ -238,8 +268,9 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   {
     Recorder recorder(temp.path(), 3);
     for (std::uint64_t step = 0; step < 5; ++step) recorder.add(row(step));
-    EXPECT_DOUBLE_EQ(recorder.medians().step_ms, 3.0);
-    EXPECT_DOUBLE_EQ(recorder.medians().bytes_sent, 20.0);
+    EXPECT_NEAR(recorder.median_step_ms(), 3.0, 0.03);
+    EXPECT_DOUBLE_EQ(recorder.means().step_ms, 3.0);
+    EXPECT_DOUBLE_EQ(recorder.means().bytes_sent, 20.0);
   }
   const std::string all = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
@@ -257,18 +288,189 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   Recorder::prepare(temp.path(), 0);
   Recorder recorder(temp.path(), 0);
   recorder.add(row(0));
-  EXPECT_FALSE(recorder.medians().hidden());  // there were none
+  EXPECT_FALSE(recorder.means().hidden());  // there were none
   StepRow exchanged = row(1);
   exchanged.report.phases = {.encode = 0.001, .network = 0.006, .decode = 0.001};
   exchanged.report.wait = 0.002;
   exchanged.report.queue = 0.004;
   recorder.add(exchanged);
   EXPECT_DOUBLE_EQ(recorder.means().queue_ms, 2.0);
-  EXPECT_DOUBLE_EQ(recorder.medians().queue_ms, 4.0);
-  EXPECT_DOUBLE_EQ(recorder.medians().hidden().value_or(-1), 0.75);
+  EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0.75);
   exchanged.report.wait = 1;  // for a peer that is late, before the exchange
   for (int i = 0; i < 4; ++i) recorder.add(exchanged);
-  EXPECT_DOUBLE_EQ(recorder.medians().hidden().value_or(-1), 0);
+  EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0);
+}
+
+// A dense warm-up is in what a step sends.
+TEST(Recorder, BytesOfAStepAreTheMean) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), 0);
+  Recorder recorder(temp.path(), 0);
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    StepRow sent = row(step);
+    sent.bytes_sent = step < 60 ? 1000 : 2;
+    recorder.add(sent);
+  }
+  EXPECT_DOUBLE_EQ(recorder.means().bytes_sent, (60 * 1000 + 140 * 2) / 200.0);
+}
+
+TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
+  const TempFolder temp;
+  const fs::path file = temp.path() / "steps.csv";
+  Recorder::prepare(temp.path(), 0);
+  Recorder first(temp.path(), 0), second(temp.path(), 1);
+  first.add(row(0));
+  first.flush();
+  EXPECT_EQ(first.take_remark(), "");
+  for (const bool moved : {false, true}) {
+    moved ? fs::rename(file, temp.path() / "old") : static_cast<void>(fs::remove(file));
+    for (Recorder* recorder : {&first, &second}) {
+      recorder->add(row(7));
+      recorder->flush();
+      EXPECT_NE(recorder->take_remark().find("steps.csv was taken away"), std::string::npos);
+      EXPECT_EQ(recorder->take_remark(), "");
+    }
+    const std::string text = read_text(file);
+    EXPECT_TRUE(text.starts_with("step,rank,")) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+    EXPECT_NE(text.find("\n7,0,"), std::string::npos);
+    EXPECT_NE(text.find("\n7,1,"), std::string::npos);
+  }
+}
+
+// Ten million rows in memory would be a gigabyte.
+TEST(Recorder, KeepsNoRows) {
+  EXPECT_LT(sizeof(Recorder), 32U << 10U);
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), 0);
+  Recorder recorder(temp.path(), 0);
+  const auto resident = [] {
+    std::ifstream status("/proc/self/statm");
+    std::size_t all = 0, pages = 0;
+    status >> all >> pages;
+    return pages * static_cast<std::size_t>(::getpagesize());
+  };
+  const auto add = [&](std::uint64_t count) {
+    for (std::uint64_t step = 0; step < count; ++step) {
+      recorder.add(row(step));
+      if (step % 100 == 0) recorder.flush();
+    }
+  };
+  add(1000);
+  const std::size_t before = resident();
+  add(50'000);
+  EXPECT_LE(resident(), before + (1U << 20U));  // 6 MB of rows
+}
+
+TEST(FolderLock, OnlyAnotherHolderKeepsItAway) {
+  const TempFolder temp;
+  const FolderLock first(temp.path());
+  EXPECT_TRUE(first.held());
+  EXPECT_EQ(first.doubt(), "");
+  EXPECT_FALSE(FolderLock(temp.path()).held());
+  for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS}) {
+    static int reason = 0;
+    reason = error;
+    const FolderLock without(temp.path(), [](int, int) {
+      errno = reason;
+      return -1;
+    });
+    EXPECT_TRUE(without.held());
+    EXPECT_NE(without.doubt().find("cannot be locked"), std::string::npos);
+  }
+}
+
+TEST(Manifest, ComesBackAndTellsPartsApart) {
+  const TempFolder temp;
+  Workers workers(2);
+  Manifest manifest{.run = "ab", .step = 7, .rolling = true, .identity = {{"ranks", "2"}}, .parts = {}};
+  for (const char* name : {"rank_0", "rank_1"}) {
+    StateWriter part(temp.path() / name, part_text(manifest, name), workers);
+    part.add("values", std::vector<float>{1, 2});
+    manifest.parts[name] = part.finish();
+  }
+  write_manifest(temp.path(), manifest);
+  const Manifest read = Manifest::of_text(read_manifest_text(temp.path()));
+  EXPECT_TRUE(read.run == "ab" && read.step == 7 && read.rolling);
+  EXPECT_EQ(read.identity, manifest.identity);
+  EXPECT_EQ(read.parts, manifest.parts);
+  const auto problem = [&](const char* name) { return problem_of_part(temp.path(), name, manifest, workers); };
+  EXPECT_EQ(problem("rank_0"), "");
+  EXPECT_NE(problem("rank_2").find("has no such part"), std::string::npos);
+  fs::copy_file(temp.path() / "rank_0", temp.path() / "rank_1", fs::copy_options::overwrite_existing);
+  EXPECT_NE(problem("rank_1").find("but rank_0 of step 7 of the same run"), std::string::npos) << problem("rank_1");
+  write(temp.path() / "rank_1", "damaged");
+  EXPECT_NE(problem("rank_1").find("rank_1: not a file of this kind"), std::string::npos) << problem("rank_1");
+  fs::remove(temp.path() / "rank_1");
+  EXPECT_NE(problem("rank_1").find("missing"), std::string::npos);
+}
+
+// A disk that is much slower than the deadline of the network.
+TEST(FileWork, DisksHaveTimeOfTheirOwn) {
+  std::atomic<int> ended = 0;
+  const auto deadline = std::chrono::seconds(2);
+  run_threads(3, deadline, [&](Communicator& communicator) {
+    FileWork files(communicator, std::chrono::seconds(60));
+    files.run("write", [&] {
+      if (communicator.rank() == 1) std::this_thread::sleep_for(2 * deadline);
+      ++ended;
+    });
+    EXPECT_EQ(ended, 3) << "all wait for all";
+  });
+}
+
+TEST(FileWork, AllHearOfAnError) {
+  std::array<std::string, 3> heard;
+  run_threads(3, std::chrono::seconds(20), [&](Communicator& communicator) {
+    FileWork files(communicator, std::chrono::seconds(60));
+    try {
+      files.run("write its part", [&] {
+        if (communicator.rank() == 1) throw FileError("the disk is full");
+      });
+    } catch (const FileError& error) {
+      heard[static_cast<std::size_t>(communicator.rank())] = error.what();
+    } catch (const CommError& error) {
+      heard[static_cast<std::size_t>(communicator.rank())] = std::string("C ") + error.what();
+    }
+    communicator.barrier();  // which can still be had
+  });
+  EXPECT_EQ(heard[0], "C rank 1 could not write its part: the disk is full");
+  EXPECT_EQ(heard[1], "the disk is full");
+  EXPECT_EQ(heard[2], heard[0]);
+}
+
+TEST(FileWork, EndsAtItsOwnLimit) {
+  std::atomic<bool> others_gave_up = false;
+  std::array<std::string, 2> heard;
+  run_threads(2, std::chrono::seconds(20), [&](Communicator& communicator) {
+    FileWork files(communicator, std::chrono::seconds(0));
+    heard[static_cast<std::size_t>(communicator.rank())] = message_of([&] {
+      files.run("write", [&] {
+        while (communicator.rank() == 1 && !others_gave_up) std::this_thread::yield();
+      });
+    });
+    if (communicator.rank() == 0) others_gave_up = true;
+  });
+  EXPECT_NE(heard[0].find("rank 1 to write; --disk-deadline"), std::string::npos) << heard[0];
+}
+
+TEST(Capture, IsWrittenBesideAndItsErrorsCome) {
+  const TempFolder temp;
+  const Layout layout({{"w", 0, {3}}}, 16);
+  Capture capture("every=2,dir=" + (temp.path() / "folder").string());
+  for (std::uint64_t step = 0; step < 6; step += 2) {
+    const auto room = capture.room(16);
+    std::ranges::fill(room, 0.0F);
+    room[0] = static_cast<float>(step);
+    capture.write(step, layout);
+  }
+  capture.finish();
+  EXPECT_EQ(read_gradient_file(temp.path() / "folder" / "gradient-000004.sotto").values[0], 4);
+  fs::remove_all(temp.path() / "folder");
+  write(temp.path() / "folder", "in the way");
+  capture.write(6, layout);
+  EXPECT_NE(message_of([&] { capture.finish(); }).find("folder"), std::string::npos);
+  capture.finish();  // said once
 }
 
 TEST(Recorder, AFullDiskIsAFileError) {

@@ -13,6 +13,7 @@ def middle(low, high):
 
 
 def sampled(values):
+    values = [v for v in values if v != 0]
     stride = max(math.ceil(len(values) / 2**15), 1)
     return [values[j * stride + (mix(j) * stride >> 32)] for j in range(len(values) // stride)]
 
@@ -85,6 +86,13 @@ def hash64(key, seed):
     return z ^ z >> 31
 
 
+def share_of_positive(positive, negative, groups):
+    """How many groups the bins of positive values have."""
+    bins = positive + negative
+    share = (2 * groups * positive + bins) // (2 * bins) if bins else 0
+    return min(max(share, 1), groups - 1) if positive and negative else share
+
+
 def groups_of(first, bins, groups):
     """The bins of each group of a sign, of which `first` is the number of the first bin."""
     count = min(groups, bins)
@@ -130,11 +138,12 @@ def sketch_block(numbers, first, sign_groups, rows, columns):
 def quantise_minmax(bins, groups, rows, columns, block=16384):
     def quantise(values, _):
         found, positive, numbers = find_bins(values, bins)
-        sign_groups = groups_of(1, positive, groups) + groups_of(1 + positive, len(found) - positive, groups)
+        up = share_of_positive(positive, len(found) - positive, groups)
+        sign_groups = groups_of(1, positive, up) + groups_of(1 + positive, len(found) - positive, groups - up)
         side, packed, decoded, runs = bin_values(found, values, bins), b"", [], []
         for begin in range(0, len(values), block):
             counts, symbols, read, its_runs = sketch_block(numbers[begin : begin + block], begin, sign_groups, rows, columns)
-            counts += [0] * (2 * groups + 2 - len(counts))
+            counts += [0] * (groups // 2 * 2 + 2 - len(counts))
             side, packed, runs = side + struct.pack(f"<{len(counts)}H", *counts), packed + symbols, runs + its_runs
             decoded += [([f32(0)] + found)[b] for b in read]
         return side, packed, decoded, runs

@@ -1,5 +1,7 @@
 """Every golden message: at least one of each stage."""
 
+import math
+
 from .bins import quantise_minmax, quantise_quantile
 from .case import Case
 from .clusters import Clusters
@@ -38,7 +40,7 @@ def cases():
     randomk, block = select_randomk, select_block
     zstd, lz4 = ("Zstandard frame", zstd_rle), ("LZ4 block", lz4_block)
     int8_text = "int8(block=256, stochastic=false)"
-    svd = "svd(rank=16, exact=64, probes=1, reshape=rows)"
+    svd = "svd(rank=128, exact=512, reshape=rows)"
     topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
@@ -58,7 +60,7 @@ def cases():
         Case("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", adaptive(0.3, 8, 512), layout="small"),
         Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
         Case("small-quantile", "quantile(bins=256)", quantise_quantile(256), layout="small"),
-        Case("small-minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=1, rows=2, columns=0.3)", quantise_minmax(256, 1, 2, 0.3), layout="small"),
+        Case("small-minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=2, rows=2, columns=0.3)", quantise_minmax(256, 2, 2, 0.3), layout="small"),
         Case("small-topk", f"{topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small"),
         Case("small-sampled_topk", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.4), layout="small"),
         Case("small-threshold", "threshold(value=0.5, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.5, "absolute"), layout="small"),
@@ -116,6 +118,7 @@ def cases():
         Case("topk-adaptive-part", "topk(ratio=0.3, scope=segment, dense=0) | adaptive(error=0.1, bits=8, bucket=512)", adaptive(0.1, 8, 512), topk(0.3, "segment"), part=cut),
         # `dense` is of a whole segment: of `vectors` the first is, the last is not, though parts of both are smaller.
         Case("dense", "topk(ratio=0.2, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, topk(0.2, "segment"))),
+        Case("dense-all", "topk(ratio=0.2, scope=segment, dense=all) | f32", quantise_f32, dense(math.inf, topk(0.2, "segment")), layout="vectors"),
         Case("dense-part", "topk(ratio=0.2, scope=segment, dense=6) | f32", quantise_f32, dense(6, topk(0.2, "segment")), layout="vectors", part=(1, 4, 40)),
         Case("dense-bucket", "topk(ratio=0.2, scope=bucket, dense=6) | bf16", quantise_bf16, dense(6, topk(0.2, "bucket")), layout="vectors"),
         Case("dense-sampled", "sampled_topk(ratio=0.2, sample=0.1, dense=6) | f32", quantise_f32, dense(6, select_sampled(0.2, 0.1)), layout="vectors"),
@@ -124,6 +127,9 @@ def cases():
         Case("threshold-adaptive-bucket", "threshold(value=0.02, kind=adaptive, scope=bucket, dense=0) | sign(block=0)", sign(0), threshold(0.02, "adaptive", "bucket"), layout="spread"),
         Case("threshold-drop", "threshold(value=0.9, kind=drop, scope=segment, dense=0) | f32", quantise_f32, threshold(0.9, "drop")),
         Case("threshold-drop-bucket", "threshold(value=0.29, kind=drop, scope=bucket, dense=6) | int8(block=256, stochastic=false)", int8(256, False), dense(6, threshold(0.29, "drop", "bucket")), layout="vectors"),
+        Case("terngrad-bits", "terngrad(clip=1.5, bits=2)", terngrad(1.5, bits=2)),
+        Case("terngrad-bits-shared", "terngrad(clip=0, shared=true, pack=bits, bits=4)", terngrad(0, bits=4)),
+        Case("terngrad-bits-part", "topk(ratio=0.3, scope=segment, dense=0) | terngrad(clip=1, bits=3)", terngrad(1, bits=3), topk(0.3, "segment"), part=cut),
         Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment, dense=0) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
         Case("topk", "topk(ratio=0.05, scope=segment, dense=0) | f32", quantise_f32, topk(0.05, "segment")),
         Case("topk-bitmap", "topk(ratio=0.5, scope=segment, dense=0) | sign(block=0)", sign(0), topk(0.5, "segment")),
@@ -134,6 +140,7 @@ def cases():
         Case("index-runs", "threshold(value=0.25, kind=absolute, scope=segment, dense=0) | f32", quantise_f32, threshold(0.25, "absolute"), layout="sparse"),
         Case("sampled_topk", "sampled_topk(ratio=0.07, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(0.07)),
         Case("sampled_topk-few", "sampled_topk(ratio=0.4, sample=0.01, dense=0) | bf16", quantise_bf16, select_sampled(0.4), values=few_large),
+        Case("sampled_topk-all", "sampled_topk(ratio=1, sample=0.01, dense=0) | f32", quantise_f32, select_sampled(1)),
         Case("sampled_topk-bucket", "sampled_topk(ratio=0.1, sample=0.01, dense=0, scope=bucket) | f32", quantise_f32, select_sampled(0.1, scope="bucket")),
         Case("sampled_topk-bucket-dense", "sampled_topk(ratio=0.2, sample=0.3, dense=6, scope=bucket) | bf16", quantise_bf16, dense(6, select_sampled(0.2, 0.3, "bucket")), layout="vectors"),
         Case("threshold", "threshold(value=0.75, kind=relative, scope=segment, dense=0) | bf16", quantise_bf16, threshold(0.75, "relative")),
@@ -143,7 +150,7 @@ def cases():
         Case("quantile-few", "quantile(bins=7)", quantise_quantile(7)),
         Case("quantile-extreme", "quantile(bins=16)", quantise_quantile(16), values=extreme),
         Case("topk-quantile-part", "topk(ratio=0.3, scope=segment, dense=0) | quantile(bins=6)", quantise_quantile(6), topk(0.3, "segment"), part=cut),
-        Case("minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=2, rows=3, columns=0.5)", quantise_minmax(256, 2, 3, 0.5)),
+        Case("minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=5, rows=3, columns=0.5)", quantise_minmax(256, 5, 3, 0.5)),
         Case("minmax_sketch-extreme", "quantile(bins=40) | minmax_sketch(groups=8, rows=2, columns=0.3)", quantise_minmax(40, 8, 2, 0.3), values=extreme),
         Case("minmax_sketch-zeros", "quantile(bins=256) | minmax_sketch(groups=8, rows=2, columns=0.3)", quantise_minmax(256, 8, 2, 0.3), values=zeros),
         Case("topk-minmax_sketch-part", "topk(ratio=0.3, scope=segment, dense=0) | quantile(bins=30) | minmax_sketch(groups=3, rows=4, columns=0.2)", quantise_minmax(30, 3, 4, 0.2), topk(0.3, "segment"), part=cut),

@@ -106,9 +106,9 @@ def quantise_int4(block, stochastic):
     return quantise_levels(3, block, most, stochastic)
 
 
-def quantise_terngrad(clip, trits=False):
+def quantise_terngrad(clip, trits=False, bits=1):
     cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
-    return quantise_levels(1, 0, cut if clip else most, True, trits)
+    return quantise_levels(bits, 0, cut if clip else most, True, trits)
 
 
 def quantise_sign(block_size):

@@ -72,8 +72,8 @@ def select_sampled(ratio, looked_at=0.01, scope="segment"):
         size = max(share(n, looked_at), math.ceil(2 / ratio))
         stride = max(n // size, 1)
         sample = [abs(p[j * stride + (mix(j) * stride >> 32)]) for p in pieces for j in range(len(p) // stride)]
-        least = sorted(sample, reverse=True)[share(len(sample), ratio) - 1] if sample else f32(0)
         k = share(n, ratio)
+        least = sorted(sample, reverse=True)[share(len(sample), ratio) - 1] if sample and k < n else f32(0)
 
         def reach():
             return [i for i, v in enumerate(values) if v != 0 and abs(v) >= least]

@@ -46,6 +46,7 @@ class AdPsgd final : public Algorithm {
     StepReport report;
     averager_.read(worker.parameters());
     report.wait = lap.lap();
+    communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     report.loss = worker.compute_gradient(input.step, {});
     const auto offered = worker.optimiser().outgoing(worker.gradient(), 0);
@@ -59,6 +60,7 @@ class AdPsgd final : public Algorithm {
   }
 
   void rest() override { averager_.rest(); }
+  bool can_go_on() const override { return false; }  // what a rank has said of its end holds
 
   void agree(Worker& worker) override {
     rest();

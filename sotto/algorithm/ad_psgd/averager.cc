@@ -7,6 +7,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 
@@ -20,7 +21,7 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
   key_.rank = static_cast<std::uint16_t>(communicator.rank());
   if (ranks_ == 1) return;
   mailbox_ = communicator.open_mailbox(PairNote::bytes(ranks_) + model_.max_bytes());
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("averaging", [this] { run(); });
 }
 
 Averager::~Averager() {

@@ -28,6 +28,37 @@ struct ChocoOptions {
   }
 };
 
+// With `topk` in place of selections that choose about as many elements, by a sample or an estimate. The contraction
+// that those declare is that of the worst vector, of which a single element is sent: gamma would hardly mix anything.
+std::string as_usual(std::string_view codec) {
+  const Sentence sentence = parse_sentence("--codec", codec);
+  std::string usual;
+  for (const Call& call : sentence.calls) {
+    const auto value_of = [&](std::string_view key) -> std::string {
+      const auto found = std::ranges::find(call.arguments, key, &Argument::key);
+      return found == call.arguments.end() ? "" : found->value;
+    };
+    if (!usual.empty()) usual += " | ";
+    const bool sampled = call.name == "sampled_topk";
+    if (!sampled && (call.name != "threshold" || value_of("kind") != "adaptive")) {
+      usual += text_of(sentence, call);
+      continue;
+    }
+    usual += fmt::format("topk(ratio={}, dense={}", value_of(sampled ? "ratio" : "value"), value_of("dense"));
+    const std::string scope = value_of("scope");
+    usual += scope.empty() ? ")" : ", scope=" + scope + ")";
+  }
+  return usual;
+}
+
+// What is usual of a sentence, the least of all buckets.
+double usual_contraction(std::string_view sentence, std::span<const BucketPlan> buckets) {
+  const auto codec = make_codec("--codec", as_usual(read_method("--codec", sentence).codec));
+  double delta = 1;
+  for (const BucketPlan& bucket : buckets) delta = std::min(delta, contraction_of(codec->contract(bucket.layout)));
+  return delta;
+}
+
 // Buckets leave as backward finishes them.
 class Choco final : public Algorithm {
  public:
@@ -74,6 +105,8 @@ class Choco final : public Algorithm {
     return report_;
   }
 
+  void go_on() override { note_.least = GossipNote{}.least; }
+
   void agree(Worker& worker) override {
     if (x_.empty()) know(worker.parameters());
     agree_on(x_, note_.weight, communicator_);
@@ -104,7 +137,7 @@ class Choco final : public Algorithm {
   // This rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
-    step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_);
+    step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_, scratch_);
   }
 
   void mix(std::size_t index) {
@@ -119,6 +152,7 @@ class Choco final : public Algorithm {
     gossiper.exchange(communicator_, report_.phases);
     gossiper.finish(sum, mixed_, report_.phases);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
+    mixed_.weight = note_.weight + static_cast<double>(gamma_) * (mixed_.weight - note_.weight);
   }
 
   float gamma_;
@@ -133,6 +167,7 @@ class Choco final : public Algorithm {
   std::vector<float> known_;       // x^, the same wherever this rank is known
   std::vector<float> sum_;         // of a_ij x^_j
   std::vector<float> difference_;  // of the bucket at hand
+  std::vector<float> scratch_;
   GossipNote note_;
   // Of the step that is under way:
   Worker* worker_ = nullptr;
@@ -157,9 +192,7 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
                         "--topology ring, torus, complete or static_exponential",
                         topology.sentence()));
   }
-  double delta = 1;
-  for (const Gossiper& gossiper : gossipers) delta = std::min(delta, contraction_of(gossiper.contract()));
-  if (delta == 0) {
+  if (std::ranges::any_of(gossipers, [](const Gossiper& g) { return contraction_of(g.contract()) == 0; })) {
     throw ConfigError(
         fmt::format("--codec {}: what it leaves out of a difference may be as large as that; choco wants "
                     "a contraction, as topk, sign or qsgd(bits=4)",
@@ -167,8 +200,9 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
   }
   std::string remark;
   if (own.gamma == 0) {
+    const double delta = usual_contraction(options.codec, buckets);
     own.gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
-    remark = fmt::format("choco: gamma {:.3g}, as the codec is a contraction of {:.3g}", own.gamma, delta);
+    remark = fmt::format("choco: gamma {:.3g}, as the codec is, usually, a contraction of {:.3g}", own.gamma, delta);
   }
   return std::make_unique<Choco>(own.gamma, std::move(remark), options, buckets, std::move(gossipers), communicator);
 }

@@ -54,7 +54,7 @@ class DPsgd final : public Algorithm {
     report.wait += lap.lap();
     gossiper_.finish(x_, note_, report.phases);
     report.phases.network += std::exchange(on_the_way_, {}).network;
-    step_stretch(worker, x_, 0, input.lr);
+    step_all(worker, x_, input.lr, scratch_);
     std::ranges::copy(x_, worker.parameters().begin());
     report.compute += lap.lap();
     report.stop = input.step >= note_.least;
@@ -62,6 +62,7 @@ class DPsgd final : public Algorithm {
     return report;
   }
 
+  void go_on() override { note_.least = GossipNote{}.least; }
   void agree(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
   void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
 
@@ -70,7 +71,7 @@ class DPsgd final : public Algorithm {
   Communicator& communicator_;
   Gossiper gossiper_;
   std::uint64_t patience_;  // steps after which all have heard of a stop
-  std::vector<float> x_;
+  std::vector<float> x_, scratch_;
   GossipNote note_;
   Phases on_the_way_;
   CommThread thread_;  // last: it ends before what its work uses
@@ -83,7 +84,7 @@ std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& cal
   DPsgdOptions unused;
   read_options(sentence, call, unused);
   Gossiper gossiper = make_gossiper(options, buckets, communicator);
-  if (!consensus(gossiper.topology(), gossiper.mixing()).doubly_stochastic) {
+  if (!doubly_stochastic(gossiper.topology(), gossiper.mixing())) {
     fail_at(sentence, call, call.position,
             fmt::format("wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies "
                         "--mixing metropolis is, and push_sum takes any",

@@ -20,7 +20,9 @@ struct PushSumOptions {
   std::int64_t synch_freq = 1;
   void visit(OptionVisitor& v) {
     v.option("overlap", overlap, "let a round be on its way while the next steps compute");
-    v.option("synch_freq", synch_freq, "steps after which what arrived is added, with overlap", Bounds{1, 1e6});
+    v.option("synch_freq", synch_freq,
+             "with overlap: a round leaves every so many steps, and is added so many steps later at most",
+             Bounds{1, 1e6});
   }
 };
 
@@ -74,6 +76,8 @@ class PushSum final : public Algorithm {
     return report_;
   }
 
+  void go_on() override { model_.note().least = GossipNote{}.least; }
+
   void agree(Worker& worker) override { model_.agree(worker, communicator_); }
 
   void visit_state(StateVisitor& visitor) override {
@@ -90,7 +94,7 @@ class PushSum final : public Algorithm {
   // This rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
-    step_stretch(*worker_, x_of(range), range.begin, lr_);
+    step_stretch(*worker_, x_of(range), range.begin, lr_, scratch_);
   }
 
   void mix(std::size_t index) {
@@ -105,6 +109,7 @@ class PushSum final : public Algorithm {
   ChangingPeers peers_;
   std::uint64_t patience_;  // steps after which all have heard of a stop
   PushedModel model_;
+  std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;
   // Of the step that is under way:
   Worker* worker_ = nullptr;

@@ -1,6 +1,7 @@
 #include "sotto/algorithm/gossip/push_sum_overlap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -42,11 +43,11 @@ class PushSumOverlap final : public Algorithm {
     model_.begin(worker);
     worker.optimiser().begin_step(input.step);
     report.loss = compute_beside(thread_, worker, input.step);
-    step_stretch(worker, model_.x(), 0, input.lr);
+    step_all(worker, model_.x(), input.lr, scratch_);
     if (input.stop) model_.note().least = std::min(model_.note().least, input.step + patience_);
     report.compute = lap.lap();
-    if (on_its_way_ && input.step >= due_) collect(report.phases);
-    if (!on_its_way_) send(input, report.phases);
+    if (on_its_way_ && (input.step >= due_ || has_come_)) collect(report.phases);
+    if (exchanges(input.step)) send(input, report.phases);  // of the last round nothing is on its way by then
     report.wait = lap.lap();
     model_.show(worker);
     report.compute += lap.lap();
@@ -59,13 +60,19 @@ class PushSumOverlap final : public Algorithm {
     if (on_its_way_) thread_.wait();
   }
 
+  void go_on() override {
+    arrive();  // with what it says of a stop
+    model_.note().least = arriving_note_.least = GossipNote{}.least;
+  }
+
   void agree(Worker& worker) override {
     Phases unused;
     if (on_its_way_) collect(unused);
     model_.agree(worker, communicator_);
   }
 
-  // What is on its way is not added yet: a run goes on with the same bits whether it was looked at or not.
+  // What is on its way is not added yet: with synch_freq=1 a run goes on with the same bits whether it was looked at or
+  // not.
   void visit_state(StateVisitor& visitor) override {
     gossiper_.visit_state(visitor);
     model_.visit_state(visitor);
@@ -74,7 +81,7 @@ class PushSumOverlap final : public Algorithm {
     visit_vector(visitor, "push_sum.arriving", arriving_);
     visit_weight(visitor, "push_sum.arriving_weight", arriving_note_.weight);
     visitor.visit("push_sum.due", due_);
-    on_its_way_ = has_arrived_ = due_ != 0;
+    on_its_way_ = has_come_ = has_arrived_ = due_ != 0;
   }
 
  private:
@@ -86,15 +93,19 @@ class PushSumOverlap final : public Algorithm {
     due_ = input.step + synch_freq_;
     communicator_.at_step(input.step);
     on_its_way_ = true;
-    thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
+    has_come_ = false;
+    thread_.post([this] {
+      gossiper_.exchange(communicator_, on_the_way_);
+      has_come_ = true;
+    });
   }
-  // What came in, as one vector, which a checkpoint can hold.
+  // Makes one vector of what came in, which a checkpoint can hold; where nothing is on its way, a vector of zeros.
   void arrive() {
-    if (!on_its_way_ || has_arrived_) return;
+    if (has_arrived_) return;
     std::ranges::fill(arriving_, 0.0F);
     arriving_note_ = {.weight = 0};
-    gossiper_.finish(arriving_, arriving_note_, on_the_way_);
-    has_arrived_ = true;
+    if (on_its_way_) gossiper_.finish(arriving_, arriving_note_, on_the_way_);
+    has_arrived_ = on_its_way_;
   }
   void collect(Phases& phases) {
     if (!has_arrived_) thread_.wait();
@@ -116,12 +127,14 @@ class PushSumOverlap final : public Algorithm {
   ChangingPeers peers_;
   std::uint64_t patience_;  // steps after which all have heard of a stop
   PushedModel model_;
+  std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;
   // The round that is on its way.
   std::vector<float> arriving_;
   GossipNote arriving_note_;
   Phases on_the_way_;
-  std::uint64_t due_ = 0;
+  std::uint64_t due_ = 0;               // the step after which it is added at the latest
+  std::atomic<bool> has_come_ = false;  // the communication thread is done with it
   bool on_its_way_ = false, has_arrived_ = false;
   CommThread thread_;  // last: it ends before what its work uses
 };

@@ -141,7 +141,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
 // This rank's own step.
 void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
   const Range range = buckets_[bucket].range;
-  step_stretch(worker, worker.parameters().subspan(range.begin, range.size()), range.begin, lr);
+  step_stretch(worker, worker.parameters().subspan(range.begin, range.size()), range.begin, lr, scratch_);
 }
 
 void LocalSteps::offer(Worker& worker, std::size_t bucket) {
@@ -221,6 +221,11 @@ void LocalSteps::enter(std::uint64_t step) {
 }
 
 void LocalSteps::rest() { wait(); }
+
+void LocalSteps::go_on() {
+  asked_ = false;
+  for (Shard& shard : shards_) shard.stop = 0;
+}
 
 void LocalSteps::agree(Worker& worker) {
   rest();

@@ -44,6 +44,7 @@ class LocalSteps final : public Algorithm {
   void enter(std::uint64_t step) override;
   StepReport step(Worker& worker, const StepInput& input) override;
   void rest() override;
+  void go_on() override;
   void agree(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
 
@@ -86,8 +87,9 @@ class LocalSteps final : public Algorithm {
   std::vector<Shard> shards_;
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
   std::span<float> deltas_;        // that, or the gradient's place
-  bool asked_ = false;             // this rank was asked to stop, and has not told the others
-  Phases phases_;                  // as shards; of what was waited for: done_
+  std::vector<float> scratch_;
+  bool asked_ = false;  // this rank was asked to stop, and has not told the others
+  Phases phases_;       // as shards; of what was waited for: done_
   Phases done_;
   std::vector<Clock::time_point> posted_at_;  // each bucket
   Queue queue_, done_queue_;                  // as phases

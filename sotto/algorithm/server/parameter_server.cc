@@ -137,6 +137,12 @@ class ParameterServer final : public Algorithm {
     rests_ = true;
   }
 
+  // The server's thread does nothing at a rest.
+  void go_on() override {
+    worker_.go_on();
+    if (server_) server_->go_on();
+  }
+
   void visit_state(StateVisitor& visitor) override {
     ScopedState own(visitor, "parameter_server");
     worker_.visit_state(own);

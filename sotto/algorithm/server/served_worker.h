@@ -30,6 +30,8 @@ class ServedWorker {
   bool end_idle_step(const StepInput& input);
   // Until all ranks come to rest, with this step ahead of them.
   void rest(std::uint64_t step);
+  // All stopped, and go on after all. REQUIRES rest().
+  void go_on() { stop_ = ServerNote::never; }
   // Nothing is said any more. REQUIRES rest().
   void leave() noexcept;
 

@@ -195,10 +195,11 @@ void Server::update() {
     kernels::add(carried_, mean_);
     std::ranges::fill(carried_, 0.0F);
   }
+  const double rate = farthest->note.rate * plan_.rate_share();
   optimiser_->begin_step(version_);
   for (const Shard::Part& part : shard_.parts()) {
     optimiser_->apply(Shard::bucket(model_, part).values, Shard::bucket(mean_, part).values, part.plan.range.begin,
-                      farthest->note.rate);
+                      rate);
   }
   ++version_;
   phases_.decode += timer.seconds();

@@ -42,6 +42,7 @@ class Server {
   // At rest: what all ranks are to have. all_know(): they do.
   std::span<const float> model() const { return plan_.in_step() && !downlink_.whole() ? known_ : model_; }
   void all_know();
+  void go_on() { stop_ = ServerNote::never; }  // all stopped, and do not end
   void visit_state(StateVisitor& visitor);
 
  private:

@@ -22,8 +22,11 @@ struct ServerPlan {
   std::size_t workers() const { return static_cast<std::size_t>(ranks - first_worker()); }
   // Every worker gets every update, so that all have the same model.
   bool in_step() const { return mode == Mode::sync && gradients == workers(); }
-  // What a gradient counts in an update.
-  float share() const { return 1.0F / static_cast<float>(mode == Mode::sync ? gradients : workers()); }
+  // What a gradient counts in the vector that the optimiser is given.
+  float share() const { return mode == Mode::sync ? 1.0F / static_cast<float>(gradients) : 1.0F; }
+  // What an update counts of the rate. Where each gradient makes one, all workers' together are a step of the rate; the
+  // gradients themselves stay as they are, as the step of many an optimiser does not depend on their size.
+  double rate_share() const { return mode == Mode::sync ? 1.0 : 1.0 / static_cast<double>(workers()); }
 };
 
 }  // namespace sotto

@@ -7,11 +7,15 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
+#include "sotto/core/thread.h"
 
 namespace sotto {
 
 ServerThread::ServerThread(Server& server, Mailbox& requests, std::function<void()> on_failure)
-    : server_(server), requests_(requests), on_failure_(std::move(on_failure)), thread_([this] { run(); }) {}
+    : server_(server),
+      requests_(requests),
+      on_failure_(std::move(on_failure)),
+      thread_(start_thread("the server", [this] { run(); })) {}
 
 ServerThread::~ServerThread() {
   {

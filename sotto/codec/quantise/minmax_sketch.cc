@@ -50,10 +50,10 @@ std::size_t MinMaxSketch::side_bytes(std::size_t values) const {
 
 std::size_t MinMaxSketch::most_bytes(std::size_t values) const {
   if (values == 0) return 0;
-  const std::size_t columns = std::min(share_of(options_.columns, values) + 2 * groups(), values);
-  const std::size_t longest = (bins_->bins()->most_bins() - 1 + groups() - 1) / groups();
-  return kernels::packed_bytes(values, SketchClasses::width_of(2 * groups() + 1)) +
-         kernels::packed_bytes(rows() * columns, SketchClasses::width_of(longest)) + 2 * groups();
+  const std::size_t columns = std::min(share_of(options_.columns, values) + groups(), values);
+  const std::size_t longest = SketchClasses::longest(bins_->bins()->most_bins() - 1, groups());
+  return kernels::packed_bytes(values, SketchClasses::width_of(groups() + 1)) +
+         kernels::packed_bytes(rows() * columns, SketchClasses::width_of(longest)) + groups();
 }
 
 std::size_t MinMaxSketch::packed_bytes(std::size_t values) const {
@@ -80,7 +80,7 @@ void MinMaxSketch::list_runs(std::span<const std::byte> side, std::size_t values
 }
 
 RunLimits MinMaxSketch::run_limits(std::size_t values) const {
-  return {SketchBlocks::count(values) * (2 * groups() + 2), values * rows()};
+  return {SketchBlocks::count(values) * (groups() + 2), values * rows()};
 }
 
 bool MinMaxSketch::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {

@@ -13,8 +13,8 @@ struct MinMaxSketchOptions {
   std::int64_t rows = 2;
   double columns = 0.3;
   void visit(OptionVisitor& v) {
-    v.option("groups", groups, "runs of bins that the bins of each sign are cut into; none becomes one of another",
-             Bounds{1, static_cast<double>(SketchClasses::most_groups)});
+    v.option("groups", groups, "runs that the bins of both signs are cut into; none becomes one of another",
+             Bounds{SketchClasses::least_groups, SketchClasses::most_groups});
     v.option("rows", rows, "cells of a value, of which the one furthest from zero counts",
              Bounds{1, kernels::MinMaxCells::most_rows});
     v.option("columns", columns, "cells of a row, for each value of a group", Bounds{0.01, 1});
@@ -44,6 +44,7 @@ class MinMaxSketch final : public Quantise {
   void list_runs(std::span<const std::byte> side, std::size_t values, std::size_t packed,
                  std::vector<SymbolRun>& runs) const override;
   RunLimits run_limits(std::size_t values) const override;
+  void reserve(std::optional<std::uint64_t> place, std::size_t values) override { bins_->reserve(place, values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

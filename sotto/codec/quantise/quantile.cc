@@ -14,7 +14,6 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t most_sampled = std::size_t{1} << 15;
 constexpr std::size_t chunk = 2048;  // values whose bins are packed at a time
 
 kernels::Extremes extremes_of(Workers& workers, std::span<const float> values) {
@@ -75,48 +74,26 @@ void add_side(std::span<const std::uint32_t> keys, std::uint32_t sign, const ker
 }  // namespace
 
 Quantile::Quantile(const QuantileOptions& options)
-    : options_(options), width_(static_cast<unsigned>(std::bit_width(most_bins() - 1))) {
-  keys_.room(most_sampled);
-  room_.room(most_sampled);
-}
+    : options_(options), width_(static_cast<unsigned>(std::bit_width(most_bins() - 1))) {}
 
 std::size_t Quantile::side_bytes(std::size_t values) const { return std::min(values, most_bins() - 1) * sizeof(float); }
-
-// Sorted keys: of all, or of one value in each `stride`.
-std::span<const std::uint32_t> Quantile::sample(Workers& workers, std::span<const float> values) {
-  const std::size_t stride = std::max<std::size_t>((values.size() + most_sampled - 1) / most_sampled, 1);
-  const std::size_t count = values.size() / stride;
-  const auto keys = keys_.room(most_sampled).first(count);
-  workers.run_stretches(count, scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t j = begin; j < end; ++j) {
-      const std::size_t within = (std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32;
-      keys[j] = kernels::element::bin_key(values[j * stride + within]);
-    }
-  });
-  kernels::sort_keys(keys, room_.room(most_sampled).first(count));
-  return keys;
-}
 
 bool Quantile::find(Workers& workers, std::span<const float> values, std::span<std::byte> side) {
   const kernels::Extremes extremes = extremes_of(workers, values);
   if (std::max(extremes.positive.most, extremes.negative.most) >= kernels::infinity_bits) return false;
   std::ranges::fill(side, std::byte{0});
-  const auto keys = sample(workers, values);
-  const auto below = [&](std::uint32_t key) {
-    return static_cast<std::size_t>(std::ranges::lower_bound(keys, key) - keys.begin());
-  };
-  const std::size_t first = below(1);
-  const std::size_t negatives = below(kernels::element::sign_mask);
-  const std::size_t positive = negatives - first;
-  const std::size_t all = keys.size() - first;
+  const auto keys = sample_.take(workers, values);
+  const auto positive =
+      static_cast<std::size_t>(std::ranges::lower_bound(keys, kernels::element::sign_mask) - keys.begin());
+  const std::size_t all = keys.size();
   // Each sign has its share of the bins, and at least one when it has any value.
   const std::size_t bins = most_bins() - 1;
   std::size_t share = all > 0 ? (2 * bins * positive + all) / (2 * all) : bins / 2;
   if (extremes.positive.most > 0 && extremes.negative.most > 0) share = std::clamp<std::size_t>(share, 1, bins - 1);
   Found found(side);
-  if (extremes.positive.most > 0) add_side(keys.subspan(first, positive), 0, extremes.positive, share, found);
+  if (extremes.positive.most > 0) add_side(keys.first(positive), 0, extremes.positive, share, found);
   if (extremes.negative.most > 0)
-    add_side(keys.subspan(negatives), kernels::element::sign_mask, extremes.negative, bins - share, found);
+    add_side(keys.subspan(positive), kernels::element::sign_mask, extremes.negative, bins - share, found);
   search_.set(std::span(found.splits).first(found.count), values.size());
   return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sotto/codec/quantise/bins.h"
-#include "sotto/codec/scratch.h"
+#include "sotto/codec/quantise/key_sample.h"
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 
@@ -19,9 +19,9 @@ struct QuantileOptions {
 // negative ones apart, each of which decodes to the middle of its bin. Zeros stay zeros, and no sign changes. Values of
 // the ends of a long tail are far from the middle of their bin: there is no bound on the error.
 //
-// The paper finds quantiles with a streaming sketch. Here all values are at hand: those of up to 2^15 values are exact;
-// of more, a sample of at least 2^14 of them is sorted, so that a bin's share is off by a tenth or so, and the error by
-// less than a hundredth. The smallest and the largest values are the true ones in any case.
+// The paper finds quantiles with a streaming sketch. Here all values are at hand: those of up to 2^15 values that are
+// not zero are exact; of more, a sample of at least 2^14 of them is sorted, so that a bin's share is off by a tenth or
+// so, and the error by less than a hundredth. The smallest and the largest values are the true ones in any case.
 class Quantile final : public Quantise, public Bins {
  public:
   using Options = QuantileOptions;
@@ -30,6 +30,7 @@ class Quantile final : public Quantise, public Bins {
   std::string sentence() const override { return record_options("quantile", options_); }
   unsigned width() const override { return width_; }
   std::size_t side_bytes(std::size_t values) const override;
+  void reserve(std::optional<std::uint64_t> /*place*/, std::size_t values) override { sample_.reserve(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
@@ -44,12 +45,10 @@ class Quantile final : public Quantise, public Bins {
   std::size_t most_bins() const override { return static_cast<std::size_t>(options_.bins); }
 
  private:
-  std::span<const std::uint32_t> sample(Workers& workers, std::span<const float> values);
-
   QuantileOptions options_;
   unsigned width_;
   kernels::BinSearch search_;  // of the unit at hand
-  Scratch<std::uint32_t> keys_, room_;
+  KeySample sample_;
 };
 
 }  // namespace sotto

@@ -22,14 +22,14 @@ std::uint16_t SketchBlocks::number(std::size_t b, std::size_t place) const {
 SketchCounts SketchBlocks::counts(std::size_t b) const {
   SketchCounts counts{};
   const std::size_t first = number(b, 0) > 0 ? 0 : 1;
-  for (std::size_t place = first; place <= 2 * shape_.groups; ++place) counts[place - first] = number(b, place);
+  for (std::size_t place = first; place <= shape_.groups; ++place) counts[place - first] = number(b, place);
   return counts;
 }
 
 void SketchBlocks::store(const SketchCounts& counts, bool zeros, std::size_t groups, std::byte* side) {
   std::fill_n(side, side_bytes(1, groups), std::byte{0});
   const std::size_t first = zeros ? 0 : 1;
-  for (std::size_t place = first; place <= 2 * groups; ++place) {
+  for (std::size_t place = first; place <= groups; ++place) {
     kernels::store(side, place, static_cast<std::uint16_t>(counts[place - first]));
   }
 }
@@ -44,7 +44,8 @@ void SketchBlocks::check() const {
   for (std::size_t b = 0; b < count(); ++b) {
     const std::size_t classes = this->classes(number(b, 0) > 0).count();
     const SketchCounts counts = this->counts(b);
-    std::size_t sum = number(b, 2 * shape_.groups + 1);  // there is nothing
+    // Behind an odd number of them stands nothing.
+    std::size_t sum = shape_.groups % 2 == 0 ? number(b, shape_.groups + 1) : 0;
     bool good = sum == 0;
     for (std::size_t c = 0; c < counts.size(); ++c) {
       sum += counts[c];

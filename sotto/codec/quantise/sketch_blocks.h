@@ -34,7 +34,7 @@ class SketchBlocks {
  public:
   static std::size_t count(std::size_t values) { return (values + SketchBlock::size - 1) / SketchBlock::size; }
   static std::size_t side_bytes(std::size_t values, std::size_t groups) {
-    return count(values) * (groups + 1) * sizeof(std::uint32_t);
+    return count(values) * (groups / 2 + 1) * sizeof(std::uint32_t);
   }
 
   // `side` is that of the blocks alone; of a writer who fills it, larger than what it reads.

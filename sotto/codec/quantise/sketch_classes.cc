@@ -13,8 +13,11 @@ unsigned SketchClasses::width_of(std::size_t symbols) {
 
 SketchClasses::SketchClasses(const BinValues& bins, std::size_t groups, bool zeros) {
   if (zeros) classes_[count_++] = {0, 1};
-  add_side(1, bins.positive, groups);
-  add_side(1 + bins.positive, bins.negative, groups);
+  const std::size_t all = bins.positive + bins.negative;
+  std::size_t positive = all > 0 ? (2 * groups * bins.positive + all) / (2 * all) : 0;
+  if (bins.positive > 0 && bins.negative > 0) positive = std::clamp<std::size_t>(positive, 1, groups - 1);
+  add_side(1, bins.positive, positive);
+  add_side(1 + bins.positive, bins.negative, groups - positive);
 }
 
 void SketchClasses::add_side(std::size_t first, std::size_t bins, std::size_t groups) {

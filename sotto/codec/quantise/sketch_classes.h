@@ -12,12 +12,14 @@
 
 namespace sotto {
 
-// How a MinMaxSketch falls into classes. The bins of each sign are cut into `groups` runs of about equal length, or as
-// many as there are bins; a class is such a group, and where there are zeros class 0 is theirs. Within a class a bin is
-// a level, outwards from zero.
+// How a MinMaxSketch falls into classes. The bins are cut into `groups` runs of about equal length, of which each sign
+// has its share, at least one and no more than it has bins. A class is such a group, and where there are zeros class 0
+// is theirs. Within a class a bin is a level, outwards from zero.
 class SketchClasses {
  public:
-  static constexpr std::size_t most_groups = 32;
+  static constexpr std::size_t least_groups = 2, most_groups = 64;
+  // No group has more bins, of `bins` of both signs.
+  static std::size_t longest(std::size_t bins, std::size_t groups) { return (2 * bins + groups - 1) / groups; }
   static unsigned width_of(std::size_t symbols);  // bits that tell so many apart
   struct Class {
     std::uint16_t base = 0;  // its first bin

@@ -91,19 +91,24 @@ void TernGrad::add_decoded(std::span<const std::byte> side, std::span<const std:
 
 Contract TernGrad::contract(std::size_t largest) const {
   const double n = static_cast<double>(std::max<std::size_t>(largest, 1));
+  const double levels = levels_.top();  // S
   if (options_.clip != 0) {
-    // With y = x after the cut, E|C(x)-x|^2 = |x|^2 - 2 <x, y> + s |y|_1 <= |x|^2 - 2 |y|^2 + c |x| |y|, as s is at
-    // most c = clip (or the root of n, being at most |x|) times |x| / sqrt(n). That is largest where |y| = c / 4 |x|.
+    // With y = x after the cut, rounding to S levels up to s has a variance of at most (s |y|_1 - |y|^2) / S, so
+    // E|C(x)-x|^2 <= |x|^2 - |y|^2 + (s |y|_1 - |y|^2) / S <= |x|^2 - (1 + 1/S) |y|^2 + c/S |x| |y|, as s is at most
+    // c = clip (or the root of n, being at most |x|) times |x| / sqrt(n). That is largest where |y| = c / (2 S + 2)
+    // |x|, or all of |x|.
     const double c = std::min(options_.clip, std::sqrt(n));
-    const double bound = c < 4 ? 1 + c * c / 8 : c - 1;
+    const double bound = c < 2 * (levels + 1) ? 1 + c * c / (4 * levels * (levels + 1)) : (c - 1) / levels;
     return {.kind = Contract::Kind::none,
             .omega = options_.shared ? INFINITY : bound,
             .delta = 0,
             .grain = Contract::Grain::segment};
   }
-  // E|C(x)-x|^2 = s |x|_1 - |x|^2, and s |x|_1 <= |x| sqrt(n) |x| when s is the largest magnitude of x itself.
+  // E|C(x)-x|^2 <= (s |x|_1 - |x|^2) / S, and a quarter of (s / S)^2 for each value; s |x|_1 <= |x| sqrt(n) |x| when s
+  // is the largest magnitude of x itself.
+  const double bound = std::min(std::sqrt(n) / levels, n / (4 * levels * levels));
   return {.kind = Contract::Kind::unbiased,
-          .omega = options_.shared ? INFINITY : std::sqrt(n),
+          .omega = options_.shared ? INFINITY : bound,
           .delta = 0,
           .input = Contract::Input::delta,
           .grain = Contract::Grain::segment};

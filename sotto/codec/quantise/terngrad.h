@@ -11,19 +11,23 @@ struct TernGradOptions {
   double clip = 2.5;
   bool shared = false;
   std::string pack = "bits";
+  std::int64_t bits = 1;
   void visit(OptionVisitor& v) {
     v.option("clip", clip,
              "values of a segment beyond so many times their root mean square are cut, which is a bias; 0: none",
              Bounds::at_least(0));
-    if (!named()) return;
-    v.option("shared", shared,
-             "the ranks agree on the largest of their scales first, so that sums are multiples of it");
-    v.option("pack", pack, "two bits a value, or five values a byte", {"bits", "trits"});
+    if (reading || shared || pack != "bits") {
+      v.option("shared", shared,
+               "the ranks agree on the largest of their scales first, so that sums are multiples of it");
+      v.option("pack", pack, "bits + 1 bits a value, or five values of bits=1 a byte", {"bits", "trits"});
+    }
+    if (reading || bits != 1) v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
   }
   // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
   // are.
   bool reading = true;
-  bool named() const { return reading || shared || pack != "bits"; }
+  // What no single option can be blamed for; empty when there is nothing.
+  std::string problem() const { return pack == "trits" && bits != 1 ? "pack=trits is for -1, 0 and 1: bits=1" : ""; }
 };
 
 // TernGrad (Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
@@ -31,10 +35,16 @@ struct TernGradOptions {
 // after values were cut, which is the only bias. Two bits a value; a code behind it finds that most are 0. The paper's
 // standard deviation is taken about 0, so that equal values, or a single one, are not cut to nothing. A scale that the
 // ranks share is the largest of theirs, and values are cut to that.
+//
+// bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale in place of one, as in the code that ATOMO's
+// authors compared with (its quantisation level), which takes the scale before it cuts, however.
 class TernGrad final : public Quantise {
  public:
   using Options = TernGradOptions;
-  explicit TernGrad(const TernGradOptions& options) : options_(options), trits_(options.pack == "trits") {
+  explicit TernGrad(const TernGradOptions& options)
+      : options_(options),
+        trits_(options.pack == "trits"),
+        levels_{.blocks = {largest_piece}, .bits = static_cast<unsigned>(options.bits)} {
     options_.reading = false;
   }
 
@@ -61,7 +71,7 @@ class TernGrad final : public Quantise {
 
   TernGradOptions options_;
   bool trits_;
-  LevelBlocks levels_{.blocks = {largest_piece}, .bits = 1};
+  LevelBlocks levels_;
 };
 
 }  // namespace sotto

@@ -19,6 +19,7 @@ bool needs_budget(const std::string& p) { return p != "max" && p != "l2"; }
 }  // namespace
 
 std::string AtomoOptions::problem() const {
+  if (const std::string wrong = DenseOption::problem(); !wrong.empty()) return wrong;
   const bool given = s != "none";
   if (!needs_budget(p)) return given ? "p=" + p + " has no s: its probabilities follow from the energies alone" : "";
   if (!given) return "s is missing: how many atoms to send on average, as in atomo(s=3) or atomo(s=5%)";

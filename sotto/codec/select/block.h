@@ -30,6 +30,7 @@ struct BlockOptions : DenseOption {
   }
   // What no single option can be blamed for; empty when there is nothing.
   std::string problem() const {
+    if (const std::string wrong = DenseOption::problem(); !wrong.empty()) return wrong;
     return unbiased && pick == "top" ? "the largest blocks are never unbiased; pick=random and pick=shared can be" : "";
   }
 };
@@ -52,6 +53,7 @@ class Block final : public Select {
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
+  bool sends_all() const override { return options_.ratio == 1; }
   bool pools() const override { return share_.pools; }
   bool scales() const override { return options_.unbiased; }
   bool blind() const override { return options_.pick != "top"; }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <string>
 
 #include "sotto/core/options.h"
 
@@ -9,14 +9,14 @@ namespace sotto {
 
 // The option that all selections have, whose meaning selection.h gives it.
 struct DenseOption {
-  std::int64_t dense = 1024;
+  std::string dense = "1024";
   void visit_dense(OptionVisitor& v) {
-    v.option(
-        "dense", dense,
-        "one-dimensional segments of at most so many values, such as biases, are sent whole, beside what is selected",
-        Bounds{0, 4294967295.0});
+    v.option("dense", dense,
+             "one-dimensional segments of at most so many values, such as biases, are sent whole, beside what is "
+             "selected; all: however long they are");
   }
-  std::size_t most_dense() const { return static_cast<std::size_t>(dense); }
+  std::string problem() const;     // what is wrong with it; empty when nothing is
+  std::size_t most_dense() const;  // REQUIRES no problem()
 };
 
 }  // namespace sotto

@@ -41,6 +41,7 @@ class RandomK final : public Select {
     return share_.select(workers(), groups, streams, indices, counts, scales);
   }
   std::size_t dense() const override { return options_.most_dense(); }
+  bool sends_all() const override { return options_.ratio == 1; }
   bool pools() const override { return share_.pools; }
   bool scales() const override { return options_.unbiased; }
   bool blind() const override { return true; }

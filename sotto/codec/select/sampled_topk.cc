@@ -50,9 +50,12 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
-  const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
-  const auto sample = candidates_.sample(workers(), groups, stride);
-  std::uint32_t least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
+  std::uint32_t least = 1;  // where k is all of them
+  if (k < atoms) {
+    const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
+    const auto sample = candidates_.sample(workers(), groups, stride);
+    least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
+  }
   std::size_t found = candidates_.collect(workers(), groups, least, counts);
   for (int i = 0; i < corrections && static_cast<double>(found) < too_few * static_cast<double>(k) && least > 1; ++i) {
     least = std::max(std::bit_cast<std::uint32_t>(std::bit_cast<float>(least) * lower), 1U);
@@ -63,15 +66,17 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
 }
 
 Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
-  // What is sent are the largest ones, and at least one: the sampled one whose magnitude is the threshold.
-  std::size_t largest = 1;
+  // What is sent are the largest ones: all, or at least one, the sampled one whose magnitude is the threshold.
+  double delta = 1;
+  const auto keep = [&](std::size_t n) {
+    if (share_of(options_.ratio, n) < n) delta = std::min(delta, 1 / static_cast<double>(n));
+  };
   if (pools()) {
-    largest = std::max(largest, std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
+    keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
   } else {
-    for (const std::size_t n : atoms) largest = std::max(largest, n);
+    std::for_each(atoms.begin(), atoms.end(), keep);
   }
-  return {
-      .kind = Contract::Kind::contraction, .delta = 1 / static_cast<double>(largest), .input = Contract::Input::delta};
+  return {.kind = Contract::Kind::contraction, .delta = delta, .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

@@ -12,7 +12,7 @@ struct SampledTopKOptions : DenseOption {
   double sample = 0.01;
   std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    v.option("ratio", ratio, "share of the elements that is aimed at; 0.8 to 1.3 times as many are sent",
+    v.option("ratio", ratio, "share of the elements that is aimed at; 0.8 to 1.3 times as many are sent, of 1 all",
              Bounds::share());
     v.option("sample", sample, "share of them that is looked at for the threshold, or more where 2/ratio is more",
              Bounds::share());
@@ -29,7 +29,7 @@ struct SampledTopKOptions : DenseOption {
 // The elements that reach a threshold which a sample of the segment, or bucket, suggests (Deep Gradient Compression,
 // Lin et al., ICLR 2018, whose corrections are these): about k = ceil(ratio * n) of them, faster than exactly k. When
 // more than 1.3 k reach it, the k largest of them are sent; when fewer than 0.8 k, it is lowered to 0.8 of itself, ten
-// times at most.
+// times at most. Where k is n, all are sent.
 class SampledTopK final : public Select {
  public:
   using Options = SampledTopKOptions;
@@ -42,6 +42,7 @@ class SampledTopK final : public Select {
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
+  bool sends_all() const override { return options_.ratio == 1; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

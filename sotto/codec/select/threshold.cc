@@ -13,6 +13,7 @@
 namespace sotto {
 
 std::string ThresholdOptions::problem() const {
+  if (const std::string wrong = DenseOption::problem(); !wrong.empty()) return wrong;
   if (kind == "absolute") {
     return scope == "bucket" ? "an absolute threshold is the same for all segments: it has no scope" : "";
   }

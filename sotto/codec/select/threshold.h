@@ -45,6 +45,7 @@ class Threshold final : public Select {
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
+  bool sends_all() const override { return drops() && options_.value == 0; }
   bool pools() const override { return options_.scope == "bucket"; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 

@@ -5,14 +5,18 @@
 
 namespace sotto {
 
+std::size_t TopK::wanted(std::size_t atoms) const {
+  return options_.count > 0 ? std::min(atoms, static_cast<std::size_t>(options_.count))
+                            : share_of(options_.ratio, atoms);
+}
+
 std::size_t TopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
   if (pools()) {
-    const std::size_t k = share_of(options_.ratio, std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
+    const std::size_t k = wanted(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
     std::transform(atoms.begin(), atoms.end(), each.begin(), [k](std::size_t n) { return std::min(n, k); });
     return k;
   }
-  std::transform(atoms.begin(), atoms.end(), each.begin(),
-                 [this](std::size_t n) { return share_of(options_.ratio, n); });
+  std::transform(atoms.begin(), atoms.end(), each.begin(), [this](std::size_t n) { return wanted(n); });
   return std::accumulate(each.begin(), each.end(), std::size_t{0});
 }
 
@@ -24,8 +28,8 @@ std::size_t TopK::select(std::span<const Group> groups, const Streams&, std::spa
     const auto some = groups.subspan(g, together);
     std::size_t atoms = 0;
     for (const Group& group : some) atoms += group.energies.size();
-    total += candidates_.select_largest(workers(), share_of(options_.ratio, atoms), some, indices.subspan(total),
-                                        counts.subspan(g, together));
+    total +=
+        candidates_.select_largest(workers(), wanted(atoms), some, indices.subspan(total), counts.subspan(g, together));
   }
   return total;
 }
@@ -34,7 +38,7 @@ Contract TopK::contract(std::span<const std::size_t> atoms) const {
   // What is dropped is at most 1 - k/n of the square of the norm, in each group that is selected from.
   double delta = 1;
   const auto keep = [&](std::size_t n) {
-    if (n > 0) delta = std::min(delta, static_cast<double>(share_of(options_.ratio, n)) / static_cast<double>(n));
+    if (n > 0) delta = std::min(delta, static_cast<double>(wanted(n)) / static_cast<double>(n));
   };
   if (pools()) {
     keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));

@@ -10,19 +10,31 @@ namespace sotto {
 struct TopKOptions : DenseOption {
   double ratio = 0.01;
   std::string scope = "segment";
+  std::int64_t count = 0;
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
     v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
     visit_dense(v);
+    if (!named()) return;
+    v.option("count", count, "a number of elements in place of a share, as in topk(count=3); 0: the share",
+             Bounds{0, 4294967295});
+  }
+  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
+  // are.
+  bool reading = true;
+  bool named() const { return reading || count > 0; }
+  std::string problem() const {
+    return count > 0 && ratio != TopKOptions{}.ratio ? "count and ratio both say how many to send: give one"
+                                                     : DenseOption::problem();
   }
 };
 
-// The k = ceil(ratio * n) elements of largest magnitude, of equal ones those that stand first; zeros are never sent, so
-// there may be fewer. One pass over the elements, as a rule, without sorting them.
+// The k = ceil(ratio * n) elements of largest magnitude, or min(n, count), of equal ones those that stand first; zeros
+// are never sent, so there may be fewer. One pass over the elements, as a rule, without sorting them.
 class TopK final : public Select {
  public:
   using Options = TopKOptions;
-  explicit TopK(const TopKOptions& options) : options_(options) {}
+  explicit TopK(const TopKOptions& options) : options_(options) { options_.reading = false; }
 
   std::string sentence() const override { return record_options("topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
@@ -31,9 +43,12 @@ class TopK final : public Select {
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
+  bool sends_all() const override { return options_.ratio == 1; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
+  std::size_t wanted(std::size_t atoms) const;  // k
+
   TopKOptions options_;
   Candidates candidates_;
 };

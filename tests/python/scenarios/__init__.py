@@ -4,7 +4,9 @@ from .aggregate import *
 from .all_reduce import *
 from .averages import *
 from .checkpoints import *
+from .documents import *
 from .errors import *
 from .gossiper import *
+from .scaler import *
 from .steps import *
 from .wrong_steps import *

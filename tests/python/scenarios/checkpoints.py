@@ -1,5 +1,6 @@
 """States saved and loaded, on as many ranks and on others."""
 
+import logging
 import warnings
 
 import torch
@@ -8,7 +9,7 @@ import torch.distributed as dist
 import sotto
 
 from .averages import owed
-from .net import digest, make, train
+from .net import digest, make, Net, train
 
 
 RESUMED = {"schedule": [(0, "none"), (2, "ef | topk(0.1) | qsgd(4)")], "rules": {"*.bias": "int8"}, "seed": 5}
@@ -43,6 +44,90 @@ def resume(first, steps, folder, rank=None):
     sotto.load_state_dict(ddp, state["sotto"])
     train(ddp, steps, first=first, optimiser=optimiser)
     return digest(ddp)
+
+
+def save_gathered(steps, path):
+    """As save(), but in one file, which rank 0 writes; and what the others have of it."""
+    ddp, optimiser = resumable()
+    sotto.compress(ddp, **RESUMED)
+    train(ddp, steps, optimiser=optimiser)
+    states = sotto.state_dict(ddp, gather=True)
+    if dist.get_rank() == 0:
+        torch.save({"model": ddp.state_dict(), "optimiser": optimiser.state_dict(), "sotto": states}, path)
+    dist.barrier()
+    return len(states)
+
+
+def resume_gathered(first, steps, path):
+    ddp, optimiser = resumable()
+    sotto.compress(ddp, **RESUMED)
+    state = torch.load(path, weights_only=True)
+    ddp.load_state_dict(state["model"])
+    optimiser.load_state_dict(state["optimiser"])
+    sotto.load_state_dict(ddp, state["sotto"])
+    train(ddp, steps, first=first, optimiser=optimiser)
+    return digest(ddp)
+
+
+def gossip_gathered():
+    """Models of ranks' own from one list, and the same run without a break."""
+    ends = []
+    for broken in (False, True):
+        torch.manual_seed(3)
+        net = torch.nn.Linear(6, 3)
+        optimiser = torch.optim.SGD(net.parameters(), 0.1)
+        model = sotto.GossipDataParallel(net, "push_sum", optimizer=optimiser)
+
+        def learn(first, steps):
+            for step in range(first, first + steps):
+                optimiser.zero_grad()
+                model(torch.full((4, 6), 1.0 + step + dist.get_rank())).square().mean().backward()
+                optimiser.step()
+
+        learn(0, 2)
+        if broken:
+            states = [sotto.state_dict(model, gather=True)]
+            dist.broadcast_object_list(states, src=0)
+            learn(5, 1)
+            sotto.load_state_dict(model, states[0])
+        learn(2, 2)
+        ends.append(digest(net))
+    return ends
+
+
+def stats_in_parts():
+    """Of three steps, of two, and of all."""
+    ddp = sotto.compress(make(), "ef | topk(0.1)")
+    parts = []
+    for first, steps in ((0, 3), (3, 2)):
+        train(ddp, steps, first=first)
+        parts.append(sotto.stats(ddp, reset=True).__dict__)
+    whole = sotto.compress(make(), "ef | topk(0.1)")
+    train(whole, 5)
+    return [*parts, sotto.stats(ddp).__dict__, sotto.stats(whole).__dict__]
+
+
+def reported(kind, steps, every):
+    """The lines of these steps, and of as many more without a report."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("sotto")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    if kind == "local":
+        net = Net()
+        optimiser = torch.optim.SGD(net.parameters(), 0.1)
+        owner, model = sotto.LocalSGD(net, optimiser, every=2), net
+    else:
+        owner = model = sotto.compress(make(), "ef | topk(0.1)")
+        optimiser = torch.optim.SGD(model.parameters(), 0.1)
+    handle = sotto.report(owner, every=every)
+    train(model, steps, optimiser=optimiser)
+    handle.remove()
+    train(model, steps, optimiser=optimiser)
+    logger.removeHandler(handler)
+    return lines
 
 
 def resume_on_other_ranks(folder, old_ranks):

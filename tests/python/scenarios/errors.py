@@ -65,12 +65,113 @@ def dies():
     loss.backward()
 
 
-def differently():
-    return sotto.compress(make(), "none" if dist.get_rank() == 0 else "qsgd") is None
+def differently(what):
+    """Rank 1 says something else, or wraps something else."""
+    other = {"codec": {"codec": "qsgd"}, "seed": {"seed": 2}, "bucket_mb": {"bucket_mb": 2}, "start_after": {"start_after": 3},
+             "rules": {"rules": {"*.bias": "none"}}, "aggregator": {"aggregator": "gather"}, "dtype": {},
+             "check_replicas": {"check_replicas": 1}, "nonfinite": {"nonfinite": "propagate"}, "wrapper": {},
+             "scaler": {"scaler": torch.amp.GradScaler("cpu")}}[what]
+    bad = dist.get_rank() == 1
+    if what == "dtype":  # DDP itself would not take that
+        return sotto.AllReduceDataParallel(Net().half() if bad else Net()) is None
+    if bad and what == "wrapper":
+        make()
+        return sotto.Gossiper() is None
+    return sotto.compress(make(), **({"codec": "ef | topk(0.1)"} | (other if bad else {}))) is None
 
 
-def differently_checked():
-    return sotto.compress(make(), "none", check_replicas=dist.get_rank()) is None
+def missed():
+    """Rank 1 fails before its first call. Then all call; and again, when rank 0 missed two of theirs."""
+    said, digests = [], []
+    for absent in ([1], [0, 0]):
+        for rank in absent:
+            ddp = make()
+            if dist.get_rank() != rank:
+                try:
+                    sotto.compress(ddp, "int8", timeout=0.3)
+                except sotto.Error as error:
+                    said.append(f"{type(error).__name__}: {error}")
+            dist.barrier()
+        ddp = sotto.compress(make(), "int8", timeout=600)
+        train(ddp, 2)
+        digests.append(digest(ddp))
+    return [said, digests]
+
+
+def fails_in_the_hook():
+    """DDP of rank 1 reduces a parameter that its module had when it was made."""
+    net = Net()
+    old = net.out.bias
+    ddp = DDP(net, broadcast_buffers=False)
+    if dist.get_rank() == 1:
+        net.out.bias = nn.Parameter(torch.zeros(10))
+    sotto.compress(ddp, "ef | topk(0.1)", timeout=600)
+    (loss_of(ddp, 0) + old.sum()).backward()
+
+
+def hooked_by_ddp(how):
+    net = Net()
+    if how == "mixed":
+        from torch.nn.parallel.distributed import _MixedPrecision
+        ddp = DDP(net, mixed_precision=_MixedPrecision(torch.bfloat16, torch.bfloat16, torch.bfloat16))
+    elif how == "in backward":
+        from torch.distributed.optim import _apply_optimizer_in_backward
+        _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
+        ddp = DDP(net)
+    else:
+        ddp = DDP(net)
+        ddp._register_fused_optim(torch.optim.SGD, 0.1)
+    sotto.compress(ddp, "none")
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 4)
+        self.head = nn.Linear(4, 10)
+        self.head.weight = self.embedding.weight
+
+
+def not_plain():
+    """What is said of modules and tensors that are not whole on a rank, or exchange with others already."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import distribute_tensor, Shard
+
+    said = {}
+
+    def expect(name, call):
+        try:
+            call()
+            said[name] = "nothing"
+        except sotto.ConfigError as error:
+            said[name] = str(error)
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    tensor = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    net = nn.Linear(4, 4)
+    spread = nn.Linear(4, 4)
+    spread.weight = nn.Parameter(distribute_tensor(spread.weight.detach(), mesh, [Shard(0)]))
+    optimiser = torch.optim.SGD(spread.parameters(), 0.1)
+    expect("all reduce", lambda: sotto.AllReduceDataParallel(spread))
+    expect("gossip", lambda: sotto.GossipDataParallel(spread))
+    expect("local", lambda: sotto.LocalSGD(spread, optimiser))
+    expect("diloco", lambda: sotto.DiLoCo(spread, optimiser))
+    expect("aggregate", lambda: sotto.aggregate(tensor))
+    expect("codec", lambda: sotto.Codec("int8").encode(tensor))
+    expect("ratio", lambda: sotto.Codec("int8").ratio(tensor))
+    expect("gossiper", lambda: sotto.Gossiper().mix(tensor))
+    ddp = DDP(net)
+    later = DDP(nn.Linear(4, 4))
+    later.module.weight = spread.weight
+    expect("compress", lambda: sotto.compress(later, "none"))
+    optimiser = torch.optim.SGD(net.parameters(), 0.1)
+    expect("gossip of ddp", lambda: sotto.GossipDataParallel(ddp))
+    expect("gossip within", lambda: sotto.GossipDataParallel(nn.Sequential(ddp)))
+    expect("local of ddp", lambda: sotto.LocalSGD(ddp, optimiser))
+    expect("all reduce of ddp", lambda: sotto.AllReduceDataParallel(ddp))
+    expect("gossip of all reduce", lambda: sotto.GossipDataParallel(sotto.AllReduceDataParallel(net)))
+    expect("compress of gossip", lambda: sotto.compress(DDP(sotto.GossipDataParallel(nn.Linear(4, 4))), "none"))
+    return said
 
 
 def not_reduced(how):
@@ -87,7 +188,7 @@ def not_reduced(how):
 
 def aggregates_differently(what):
     """Rank 1 does something else."""
-    usual = {"shape": 1000, "type": "float32", "op": "avg", "codec": "none", "aggregator": "auto", "seed": 0}
+    usual = {"shape": 1000, "type": "float32", "op": "avg", "codec": "int8", "aggregator": "auto", "seed": 0}
     other = {"shape": 500, "type": "float16", "op": "sum", "codec": "qsgd(4)", "aggregator": "gather", "seed": 1}
     how = usual | ({what: other[what]} if dist.get_rank() == 1 else {})
     tensor = torch.ones(how.pop("shape"), dtype=getattr(torch, how.pop("type")))
@@ -213,6 +314,8 @@ def bad_calls():
     expect("bucket type", lambda: sotto.compress(net, "none", bucket_mb="4"))
     expect("seed type", lambda: sotto.compress(net, "none", seed=1.5))
     expect("rules type", lambda: sotto.compress(net, "none", rules=["*.bias"]))
+    expect("tied", lambda: sotto.compress(DDP(Tied()), "none", rules={"head.weight": "int8"}))
+    expect("scaler", lambda: sotto.compress(net, "none", scaler=65536.0))
     expect("rule type", lambda: sotto.compress(net, "none", rules={"*.bias": 3}))
     sotto.compress(net, "none")
     expect("twice", lambda: sotto.compress(net, "none"))

@@ -1,0 +1,148 @@
+// What the number of ranks costs: ranks are threads of one process, with a tiny model of which each has its own, so
+// that nothing else takes time or memory. For each algorithm and number of ranks: seconds until all have made their
+// first step, messages that a rank sends in a step, and resident memory a rank, without the model, its gradient and
+// momentum.
+//
+//     bench_ranks [RANKS ...]        64 256 1024 unless told
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/threads.h"
+#include "sotto/core/options.h"
+#include "sotto/core/timer.h"
+#include "sotto/optim/optimiser.h"
+
+namespace {
+
+using namespace sotto;
+
+constexpr std::uint64_t steps = 5;  // behind the first
+
+// Ten tensors in two buckets, drawn towards a point of each rank's own.
+class TinyModel final : public Worker {
+ public:
+  explicit TinyModel(int rank) : target_(static_cast<float>(rank)) {
+    for (int i = 0; i < 10; ++i) layout_.append(fmt::format("layer{}.weight", i), {10, 32});
+    buckets_ = plan_buckets(layout_, 4 * layout_.size() / 2);
+    parameters_.resize(layout_.size());
+    gradient_.resize(layout_.size());
+    optimiser_ = make_optimiser("optimiser", "sgd(momentum=0.9)", layout_.size());
+  }
+  std::span<float> parameters() override { return parameters_; }
+  std::span<float> gradient() override { return gradient_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return *optimiser_; }
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
+    for (std::size_t b = buckets_.size(); b-- > 0;) calls.needed(b);
+    std::ranges::transform(parameters_, gradient_.begin(), [this](float value) { return value - target_; });
+    for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
+    return 0;
+  }
+  std::size_t bytes() const { return 3 * 4 * layout_.size(); }
+
+ private:
+  float target_;
+  Layout layout_;
+  std::vector<BucketPlan> buckets_;
+  std::vector<float> parameters_, gradient_;
+  std::unique_ptr<Optimiser> optimiser_;
+};
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+struct Subject {
+  std::string_view algorithm, topology;
+};
+
+void measure(const Subject& subject, int ranks) {
+  std::atomic<std::uint64_t> most_messages = 0;
+  std::atomic<int> started = 0;
+  double start = 0, resident = 0;
+  std::size_t model = 0;
+  const double before = resident_bytes();
+  const Timer timer;
+  run_threads(ranks, std::chrono::seconds(300), [&](Communicator& communicator) {
+    TinyModel worker(communicator.rank());
+    AlgorithmOptions options;
+    options.topology = subject.topology;
+    const auto algorithm = make_algorithm("algorithm", subject.algorithm, options, worker.buckets(), communicator);
+    algorithm->step(worker, {0, 0.1, false});
+    algorithm->rest();
+    if (++started == ranks) start = timer.seconds();
+    const auto messages = [&] { return communicator.traffic().messages_sent + algorithm->traffic().messages_sent; };
+    const std::uint64_t first = messages();
+    for (std::uint64_t step = 1; step <= steps; ++step) algorithm->step(worker, {step, 0.1, false});
+    algorithm->rest();
+    const std::uint64_t sent = (messages() - first + steps - 1) / steps;
+    for (std::uint64_t most = most_messages; sent > most && !most_messages.compare_exchange_weak(most, sent);) continue;
+    communicator.barrier();  // all of it is still there
+    if (communicator.rank() == 0) {
+      resident = resident_bytes();
+      model = worker.bytes();
+    }
+    communicator.barrier();
+  });
+  const double each = (resident - before) / ranks - static_cast<double>(model);
+  fmt::print("| {} | {} | {} | {:.2f} | {} | {:.3f} |\n", subject.algorithm, subject.topology, ranks, start,
+             most_messages.load(), each / 1e6);
+  std::fflush(stdout);
+}
+
+// In a process of its own, whose memory nothing before has grown.
+bool measure_apart(const Subject& subject, int ranks) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 0;
+    try {
+      measure(subject, ranks);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} on {} ranks: {}\n", subject.algorithm, ranks, error.what());
+      status = 1;
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::vector<int> numbers;
+    for (int i = 1; i < argc; ++i) numbers.push_back(static_cast<int>(parse_int("RANKS", argv[i], {2, 4096})));
+    if (numbers.empty()) numbers = {64, 256, 1024};
+    fmt::print("| algorithm | topology    | ranks | start s | messages a step | MB a rank |\n");
+    fmt::print("| --- | --- | ---: | ---: | ---: | ---: |\n");
+    std::fflush(stdout);
+    bool good = true;
+    constexpr std::array subjects{Subject{"sync", "exponential"}, Subject{"push_sum", "exponential"},
+                                  Subject{"d_psgd", "ring"}, Subject{"local(h=1)", "exponential"}};
+    for (const Subject& subject : subjects) {
+      for (const int ranks : numbers) good = measure_apart(subject, ranks) && good;
+    }
+    return good ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_ranks: {}\n", error.what());
+    return 2;
+  }
+}

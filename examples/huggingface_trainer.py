@@ -1,0 +1,30 @@
+"""Hugging Face's Trainer, compressed: torchrun --nproc-per-node 2 examples/huggingface_trainer.py"""
+import sys, tempfile
+import torch
+from torch import nn
+from transformers import Trainer, TrainerCallback, TrainingArguments
+import sotto
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    def forward(self, x, labels):
+        logits = self.net(x)
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+class Compress(TrainerCallback):
+    def on_train_begin(self, arguments, state, control, **_):
+        sotto.compress(trainer.model_wrapped, "ef | topk(0.05) | qsgd(4)")  # the one line: that is the DistributedDataParallel
+
+torch.manual_seed(0)
+patterns = torch.rand(10, 64)
+y = torch.randint(10, (4000,))
+x = patterns[y] + 0.3 * torch.randn(4000, 64)  # of ten made patterns, with noise
+arguments = TrainingArguments(tempfile.mkdtemp(), use_cpu=True, ddp_backend="gloo", per_device_train_batch_size=32, save_strategy="no",
+                              learning_rate=0.003, num_train_epochs=int(sys.argv[1]) if len(sys.argv) > 1 else 2, report_to=[], disable_tqdm=True)
+trainer = Trainer(Classifier(), arguments, train_dataset=[{"x": a, "labels": b} for a, b in zip(x, y)], callbacks=[Compress()])
+trainer.train()
+accuracy = (trainer.model.net(x).argmax(1) == y).float().mean()
+if trainer.is_world_process_zero(): print(f"accuracy {accuracy:.3f}; {sotto.stats(trainer.model_wrapped).ratio:.1f} times fewer bytes sent")

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "sotto/comm/stop.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+// A store each of whose answers comes within a limit, or else is a CommError. c10d's own client waits for ever for a
+// server that is stopped or unreachable, whatever its time-out, which is only that of keys. After one late answer every
+// later request fails at once.
+class BoundedStore final : public c10d::Store {
+ public:
+  // `place` names the store in errors. Keys are waited for as long, too.
+  BoundedStore(c10::intrusive_ptr<c10d::Store> store, std::string place, std::chrono::milliseconds limit);
+
+  // The same store for whoever has until then, and ends when `stop` says so.
+  c10::intrusive_ptr<BoundedStore> until(Clock::time_point end, Stop stop = {}) const;
+
+  c10::intrusive_ptr<c10d::Store> clone() override;
+  void set(const std::string& key, const std::vector<std::uint8_t>& value) override;
+  std::vector<std::uint8_t> compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
+                                       const std::vector<std::uint8_t>& desired) override;
+  std::vector<std::uint8_t> get(const std::string& key) override;
+  std::int64_t add(const std::string& key, std::int64_t value) override;
+  bool deleteKey(const std::string& key) override;
+  bool check(const std::vector<std::string>& keys) override;
+  std::int64_t getNumKeys() override;
+  void wait(const std::vector<std::string>& keys) override;
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
+
+ private:
+  struct Inner {
+    c10::intrusive_ptr<c10d::Store> store;
+    std::string place;
+    std::atomic<bool> silent = false;
+  };
+  BoundedStore(std::shared_ptr<Inner> inner, std::chrono::milliseconds limit, Clock::time_point end, Stop stop);
+  template <class Request>
+  auto ask(Request request);
+
+  std::shared_ptr<Inner> inner_;
+  std::chrono::milliseconds limit_;
+  Clock::time_point end_ = Clock::time_point::max();
+  Stop stop_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,146 @@
+#include "sotto/comm/meeting_place.h"
+
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "sotto/comm/bounded.h"
+#include "sotto/comm/interfaces.h"
+#include "sotto/comm/patience.h"
+#include "sotto/comm/visible_text.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10d::TCPStoreOptions& options) {
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d prints stack traces of what is told here in one line
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
+}
+
+[[noreturn]] void port_in_use(const std::string& host, std::uint16_t port) {
+  throw PortInUse(
+      fmt::format("port {} is in use by another program; choose another with --master {}:PORT", port, host));
+}
+
+// A socket that is bound to that address of the loopback and port.
+int bind_to(const SocketAddress& address, const std::string& host, std::uint16_t port) {
+  const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (socket >= 0) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // after a job that has just ended
+  // Listening here, too, tells of a port in use what binding alone does not.
+  if (socket >= 0 && ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, SOMAXCONN) == 0) {
+    return socket;
+  }
+  const int error = errno;
+  if (socket >= 0) ::close(socket);
+  if (error == EADDRINUSE) port_in_use(host, port);
+  throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port, std::strerror(error)));
+}
+
+std::uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
+}
+
+// Whether somebody accepts connections there; decided within five seconds, since a lost first packet is sent again.
+bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
+  const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) return false;
+  const auto end = std::min(until, Clock::now() + 5s);
+  bool connected = ::connect(socket, address.get(), address.length()) == 0;
+  while (!connected && errno == EINPROGRESS && Clock::now() < end && !(stop && stop() != 0)) {
+    pollfd polled{socket, POLLOUT, 0};
+    if (::poll(&polled, 1, 20) > 0) {
+      int error = 0;
+      socklen_t length = sizeof(error);
+      ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+      connected = error == 0;
+      break;
+    }
+    errno = EINPROGRESS;
+  }
+  ::close(socket);
+  return connected;
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uint16_t port,
+                                               std::chrono::milliseconds deadline) {
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.timeout = deadline;
+  options.port = port;
+  const auto addresses = resolve(host, port);  // c10d's client, which every server has, retries an unknown host
+  if (is_loopback(host)) {
+    options.masterListenFd = bind_to(addresses.front(), host, port);
+    options.port = port_of(*options.masterListenFd);
+  }
+  try {
+    return make_store(host, options);
+  } catch (const std::exception& error) {
+    const std::string_view what = error.what();
+    if (what.find("EADDRINUSE") != what.npos || what.find("in use") != what.npos) port_in_use(host, port);
+    throw CommError(fmt::format("cannot serve the ranks' meeting place at {}:{}: {}", host, port,
+                                visible(what.substr(0, what.find('\n')))));
+  }
+}
+
+c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,
+                                              std::chrono::milliseconds deadline, const Stop& stop) {
+  const auto begin = Clock::now(), until = begin + deadline;
+  const auto stop_here = [&] {
+    if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
+  };
+  const auto addresses = bounded(until, stop, [host, port] { return resolve(host, port); });
+  stop_here();
+  if (!addresses) {
+    throw CommError(fmt::format("nobody says where the host `{}` is, for {:g} s", host, seconds(deadline)));
+  }
+  // c10d's client tells nothing of a server that accepts and is silent, and retries what cannot be for as long.
+  const auto anybody = [&](const SocketAddress& address) { return accepts(address, until, stop); };
+  for (Patience patience(200ms); !std::ranges::any_of(*addresses, anybody); patience.pause(until)) {
+    stop_here();
+    if (Clock::now() < until) continue;
+    throw CommError(fmt::format(
+        "nobody serves the ranks' meeting place at {}:{}, for {:g} s; is rank 0 or the launcher running there?", host,
+        port, seconds(deadline)));
+  }
+  c10d::TCPStoreOptions options;
+  options.waitWorkers = false;
+  options.timeout = std::max(1ms, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
+  options.port = port;
+  std::string why = "does not answer";
+  try {
+    if (const auto store = bounded(until, stop, [host, options] { return make_store(host, options); })) return *store;
+  } catch (const c10::DistNetworkError&) {
+    why = "closes them at once";
+  } catch (const c10::Error&) {
+    why = "answers something else";
+  }
+  stop_here();
+  throw CommError(
+      fmt::format("what accepts connections at {}:{} is no meeting place of ranks: it {}, for {:.3g} s; is it another "
+                  "program, or stopped?",
+                  host, port, why, seconds(Clock::now() - begin)));
+}
+
+}  // namespace sotto

@@ -1,0 +1,75 @@
+#include "sotto/core/block_hash.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "sotto/core/file.h"
+#include "sotto/core/file_reader.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t digest_bytes = 32;
+
+void sha256(std::span<const std::byte> bytes, std::byte* digest) {
+  unsigned size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest), &size, EVP_sha256(), nullptr) !=
+          1 ||
+      size != digest_bytes) {
+    throw std::runtime_error("OpenSSL refuses to compute a digest");
+  }
+}
+
+}  // namespace
+
+void BlockHash::add(std::span<const std::byte> bytes) {
+  if (!pending_.empty() || bytes.size() < block) {
+    const std::size_t count = std::min(bytes.size(), block - pending_.size());
+    pending_.insert(pending_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+    bytes = bytes.subspan(count);
+    if (pending_.size() < block) return;
+    digest(pending_);
+    pending_.clear();
+  }
+  const std::size_t whole = bytes.size() / block * block;
+  digest(bytes.first(whole));
+  pending_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end());
+}
+
+void BlockHash::digest(std::span<const std::byte> bytes) {
+  const std::size_t before = digests_.size(), blocks = (bytes.size() + block - 1) / block;
+  digests_.resize(before + blocks * digest_bytes);
+  workers_.run_stretches(bytes.size(), block, [&](std::size_t begin, std::size_t end) {
+    sha256(bytes.subspan(begin, end - begin), digests_.data() + before + begin / block * digest_bytes);
+  });
+}
+
+std::string BlockHash::hex() {
+  digest(pending_);
+  pending_.clear();
+  return sha256_hex(digests_);
+}
+
+std::string block_hash(std::span<const std::byte> bytes, Workers& workers) {
+  BlockHash hash(workers);
+  hash.add(bytes);
+  return hash.hex();
+}
+
+std::string block_hash_of_file(const std::filesystem::path& path, Workers& workers) {
+  BlockHash hash(workers);
+  FileReader file(path);
+  std::vector<std::byte> piece(
+      std::min(file.size() + 1, 4 * BlockHash::block * static_cast<std::size_t>(workers.threads())));
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::size_t count = std::min<std::uint64_t>(piece.size(), file.size() - at);
+    file.read(at, std::span(piece).first(count));
+    hash.add(std::span(piece).first(count));
+    at += count;
+  }
+  return hash.hex();
+}
+
+}  // namespace sotto

@@ -1,0 +1,56 @@
+#include "sotto/core/file_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, std::string_view reason) {
+  throw FileError(fmt::format("cannot read {}: {}", path.string(), reason));
+}
+
+std::string last_error() { return std::generic_category().message(errno); }
+
+int open(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // does not wait for the writer of a pipe
+  if (file < 0) fail(path, last_error());
+  return file;
+}
+
+}  // namespace
+
+FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)), file_(open(path_)) {
+  struct stat info {};
+  const bool known = ::fstat(file_, &info) == 0;
+  const std::string reason = known ? "not a regular file" : last_error();
+  if (!known || !S_ISREG(info.st_mode)) {
+    ::close(file_);
+    fail(path_, reason);
+  }
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
+
+FileReader::~FileReader() { ::close(file_); }
+
+void FileReader::read(std::uint64_t from, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = ::pread(file_, to.data(), to.size(), static_cast<off_t>(from));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, last_error());
+    if (count == 0) fail(path_, "it has become shorter");
+    from += static_cast<std::uint64_t>(count);
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace sotto

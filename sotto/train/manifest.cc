@@ -1,0 +1,88 @@
+#include "sotto/train/manifest.h"
+
+#include <fmt/format.h>
+
+#include "sotto/core/block_hash.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/state_file.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view part_prefix = "part ";
+
+std::string take(checkpoint::Metadata& metadata, const std::string& key) {
+  const auto found = metadata.extract(key);
+  return found.empty() ? "" : found.mapped();
+}
+
+std::filesystem::path file_of(const std::filesystem::path& checkpoint) { return checkpoint / "manifest"; }
+
+}  // namespace
+
+std::string Manifest::text() const {
+  checkpoint::Metadata all = identity;
+  all["run"] = run;
+  all["step"] = std::to_string(step);
+  all["rolling"] = rolling ? "yes" : "no";
+  for (const auto& [name, hash] : parts) all[std::string(part_prefix) + name] = hash;
+  return checkpoint::to_text(all);
+}
+
+Manifest Manifest::of_text(const std::string& text) {
+  Manifest manifest;
+  manifest.identity = checkpoint::from_text(text);
+  manifest.run = take(manifest.identity, "run");
+  manifest.step = std::strtoull(take(manifest.identity, "step").c_str(), nullptr, 10);
+  manifest.rolling = take(manifest.identity, "rolling") == "yes";
+  for (auto entry = manifest.identity.begin(); entry != manifest.identity.end();) {
+    if (!entry->first.starts_with(part_prefix)) {
+      ++entry;
+      continue;
+    }
+    manifest.parts[entry->first.substr(part_prefix.size())] = entry->second;
+    entry = manifest.identity.erase(entry);
+  }
+  return manifest;
+}
+
+void write_manifest(const std::filesystem::path& checkpoint, const Manifest& manifest) {
+  StateWriter(file_of(checkpoint), manifest.text()).finish();
+}
+
+std::string read_manifest_text(const std::filesystem::path& checkpoint) {
+  if (!path_exists(file_of(checkpoint))) {
+    throw FileError(fmt::format("{}: missing: an older version of sotto wrote this checkpoint, or it was taken away",
+                                file_of(checkpoint).string()));
+  }
+  return StateReader(file_of(checkpoint)).text();
+}
+
+std::string part_text(const Manifest& manifest, const std::string& name) {
+  checkpoint::Metadata all = manifest.identity;
+  all["run"] = manifest.run;
+  all["step"] = std::to_string(manifest.step);
+  all["part"] = name;
+  return checkpoint::to_text(all);
+}
+
+std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
+                            Workers& workers) {
+  const auto path = checkpoint / name;
+  const auto problem = [&](std::string_view what) { return fmt::format("{}: {}", path.string(), what); };
+  const auto wanted = manifest.parts.find(name);
+  if (wanted == manifest.parts.end()) return problem("the manifest has no such part");
+  try {
+    if (!path_exists(path)) return problem("missing");
+    if (block_hash_of_file(path, workers) == wanted->second) return "";
+    checkpoint::Metadata found = checkpoint::from_text(StateReader(path).text());  // names what is damaged
+    return problem(fmt::format("is not what belongs there, but {} of step {} of {} run", found["part"], found["step"],
+                               found["run"] == manifest.run ? "the same" : "another"));
+  } catch (const FileError& error) {
+    const std::string_view what = error.what();
+    return what.find(path.string()) == what.npos ? problem(what) : std::string(what);
+  }
+}
+
+}  // namespace sotto

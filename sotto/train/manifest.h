@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "sotto/core/workers.h"
+#include "sotto/train/checkpoint.h"
+
+namespace sotto {
+
+// The file `manifest` of a checkpoint, which is written last: what the other files must be to belong together.
+struct Manifest {
+  std::string run;  // drawn at random when the run began
+  std::uint64_t step = 0;
+  bool rolling = false;                      // made by the clock: later ones replace it
+  checkpoint::Metadata identity;             // what a run that goes on from here must have in common with this one
+  std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "model", "rank_0" ..
+
+  std::string text() const;
+  static Manifest of_text(const std::string& text);
+};
+
+// FileError.
+void write_manifest(const std::filesystem::path& checkpoint, const Manifest& manifest);
+std::string read_manifest_text(const std::filesystem::path& checkpoint);  // FileError, too, where there is none
+
+// The text of a part: the identity, and which part it is.
+std::string part_text(const Manifest& manifest, const std::string& name);
+// Why the file of this name is not the part that was written, as far as can be told; empty: it is.
+std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
+                            Workers& workers);
+
+}  // namespace sotto

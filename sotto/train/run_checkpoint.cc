@@ -1,0 +1,266 @@
+// How a run folder's checkpoints are written, chosen and read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/core/block_hash.h"
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/state_file.h"
+#include "sotto/core/workers.h"
+#include "sotto/train/evaluate.h"
+#include "sotto/train/run_folder.h"
+
+namespace sotto {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t rolling_kept = 2;
+constexpr std::size_t hash_digits = 64;
+
+std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
+
+void require_finite_parameters(Model& model, int rank, std::uint64_t steps_done) {
+  const auto parameters = model.parameters();
+  const auto bad = std::ranges::find_if(parameters, [](float value) { return !std::isfinite(value); });
+  if (bad == parameters.end()) return;
+  throw NumericError(fmt::format("rank {}: parameter {} holds {} after step {}; the last checkpoint is as it was", rank,
+                                 model.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
+                                 steps_done));
+}
+
+void require_identity(const fs::path& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted) {
+  for (const auto& [key, value] : wanted) {
+    const auto there = found.find(key);
+    const std::string other = there == found.end() ? "(nothing)" : there->second;
+    if (other != value) {
+      throw ConfigError(
+          fmt::format("--resume {}: it was written with {} {}, this run has {}; use the same, or another "
+                      "--train-dir",
+                      folder.string(), key, other, value));
+    }
+  }
+}
+
+// Of rank 0, on all ranks.
+std::string broadcast_text(std::string text, Communicator& communicator) {
+  std::uint64_t size = text.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  text.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+void rename_or_fail(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) throw FileError(from.string() + ": cannot be renamed: " + error.message());
+}
+
+// Those that the clock made and that later ones replace; the newest ones stay. What cannot be read is left alone.
+void remove_rolling(const fs::path& train_dir) {
+  std::size_t newer = 0;
+  auto steps = checkpoint::find(train_dir);
+  std::ranges::reverse(steps);
+  for (const std::uint64_t step : steps) {
+    const fs::path folder = checkpoint::folder(train_dir, step);
+    try {
+      if (!Manifest::of_text(read_manifest_text(folder)).rolling || ++newer <= rolling_kept) continue;
+      const fs::path doomed = checkpoint::partial_folder(train_dir, step);
+      rename_or_fail(folder, doomed);  // never half of it under its name
+      fs::remove_all(doomed);
+    } catch (const FileError&) {             // NOLINT(bugprone-empty-catch)
+    } catch (const fs::filesystem_error&) {  // NOLINT(bugprone-empty-catch): the next save tries again
+    }
+  }
+}
+
+}  // namespace
+
+// What `model` holds: what ranks have in common, which was made together.
+struct RunFolder::Shared {
+  std::vector<float> buffers;
+  MeanModel mean, mean_evaluated;  // of ranks with models of their own
+  std::span<const float> parameters, evaluated;
+};
+
+std::string RunFolder::own_file() const { return rank_file(communicator_.rank()); }
+
+void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, Algorithm& algorithm,
+                     const checkpoint::Metadata& identity) {
+  if (saved_ == steps_done) return;
+  Model& model = replica.model();
+  require_finite_parameters(model, communicator_.rank(), steps_done);
+  const fs::path partial = checkpoint::partial_folder(path_, steps_done);
+  const bool first = communicator_.rank() == 0;
+  Manifest manifest{
+      .run = fmt::format("{:016x}", run_), .step = steps_done, .rolling = rolling, .identity = identity, .parts = {}};
+  files_.run("make a folder for the checkpoint", [&] {
+    if (!first) return;
+    checkpoint::remove_partial(path_);
+    make_folder(partial);
+  });
+
+  Shared shared;
+  shared.buffers.assign(model.buffers().begin(), model.buffers().end());
+  aggregate(shared.buffers, Op::avg, communicator_);
+  shared.parameters = model.parameters();
+  shared.evaluated = replica.optimiser().to_evaluate();
+  if (!replicated_) {
+    shared.mean = mean_model(shared.parameters, communicator_);
+    shared.parameters = shared.mean.parameters;
+    if (!shared.evaluated.empty()) {
+      shared.mean_evaluated = mean_model(shared.evaluated, communicator_);
+      shared.evaluated = shared.mean_evaluated.parameters;
+    }
+  }
+  try {
+    files_.run("write its part of the checkpoint", [&] {
+      write_own(partial, manifest, replica, algorithm);
+      if (first) write_shared(partial, manifest, shared);
+    });
+    gather_parts(manifest);
+    files_.run("write the checkpoint", [&] {
+      if (first) publish(partial, manifest);
+    });
+  } catch (const FileError&) {  // otherwise others may still be writing there
+    if (first) checkpoint::remove_partial(path_);
+    throw;
+  }
+  saved_ = steps_done;
+}
+
+void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm) {
+  Workers workers(static_cast<int>(options_.codec_threads));
+  StateWriter own(partial / own_file(), part_text(manifest, own_file()), workers);
+  own.add("buffers", replica.model().buffers());
+  if (!replicated_) own.add("parameters", replica.model().parameters());
+  replica.optimiser().visit_state(own);
+  algorithm.visit_state(own);
+  manifest.parts[own_file()] = own.finish();
+}
+
+void RunFolder::write_shared(const fs::path& partial, Manifest& manifest, const Shared& shared) {
+  Workers workers(static_cast<int>(options_.codec_threads));
+  StateWriter model(partial / "model", part_text(manifest, "model"), workers);
+  model.add("parameters", shared.parameters);
+  model.add("buffers", shared.buffers);
+  if (!shared.evaluated.empty()) model.add(checkpoint::evaluated_parameters, shared.evaluated);
+  model.visit("steps", manifest.step);
+  manifest.parts["model"] = model.finish();
+  parameters_sha256_ = block_hash(std::as_bytes(shared.parameters), workers);
+}
+
+// The hashes of all ranks' parts.
+void RunFolder::gather_parts(Manifest& manifest) {
+  const std::string own = manifest.parts.at(own_file());
+  std::string all(hash_digits * static_cast<std::size_t>(communicator_.size()), '\0');
+  communicator_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    manifest.parts[rank_file(rank)] = all.substr(hash_digits * static_cast<std::size_t>(rank), hash_digits);
+  }
+}
+
+// Gives a complete checkpoint its manifest and its name.
+void RunFolder::publish(const fs::path& partial, const Manifest& manifest) {
+  for (const auto& [name, hash] : manifest.parts) {
+    if (!fs::exists(partial / name)) {
+      throw FileError((partial / name).string() + ": missing; --train-dir must be a folder that all ranks share");
+    }
+  }
+  write_manifest(partial, manifest);
+  fsync_path(partial);
+  const fs::path name = checkpoint::folder(path_, manifest.step);
+  const fs::path replaced = fs::path(name) += ".replaced.tmp";
+  if (fs::exists(name)) rename_or_fail(name, replaced);  // one that was left aside, since it is not whole
+  rename_or_fail(partial, name);
+  fsync_path(path_);
+  std::error_code ignored;
+  fs::remove_all(replaced, ignored);
+  if (manifest.rolling) remove_rolling(path_);
+}
+
+std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata& identity) {
+  std::vector<std::uint64_t> steps;
+  files_.run("look for checkpoints", [&] {
+    if (communicator_.rank() == 0) steps = checkpoint::find(path_);
+  });
+  std::vector<std::string> left_aside;
+  for (;;) {
+    std::uint64_t step = steps.empty() ? 0 : steps.back();
+    communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0);
+    if (step == 0) break;
+    if (!steps.empty()) steps.pop_back();
+    start_step_ = step;
+    const fs::path folder = checkpoint::folder(path_, step);
+    std::string text, problem;
+    files_.run("read the manifest of a checkpoint", [&] {
+      if (communicator_.rank() != 0) return;
+      try {
+        text = read_manifest_text(folder);
+      } catch (const FileError& error) {
+        problem = error.what();
+      }
+    });
+    problem = broadcast_text(problem, communicator_);
+    if (problem.empty()) {
+      const Manifest manifest = Manifest::of_text(broadcast_text(text, communicator_));
+      require_identity(folder, manifest.identity, identity);
+      problem = manifest.step == step
+                    ? verdict_on(manifest)
+                    : fmt::format("{}: holds step {}; it was renamed by hand?", folder.string(), manifest.step);
+      if (problem.empty()) {
+        run_ = std::strtoull(manifest.run.c_str(), nullptr, 16);
+        saved_ = step;
+        return left_aside;
+      }
+    }
+    left_aside.push_back(problem);
+  }
+  start_step_ = 0;
+  if (left_aside.empty()) return {};
+  throw FileError(fmt::format("--resume {}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
+}
+
+// Why not all parts are what the manifest says, the same on all ranks; empty: they are.
+std::string RunFolder::verdict_on(const Manifest& manifest) {
+  const fs::path folder = checkpoint::folder(path_, manifest.step);
+  std::array<char, 512> mine{};
+  files_.run("check its part of the checkpoint", [&] {
+    Workers workers(static_cast<int>(options_.codec_threads));
+    std::string problem = problem_of_part(folder, own_file(), manifest, workers);
+    if (problem.empty() && communicator_.rank() == 0) problem = problem_of_part(folder, "model", manifest, workers);
+    std::memcpy(mine.data(), problem.data(), std::min(problem.size(), mine.size() - 1));
+  });
+  std::vector<char> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
+  communicator_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
+    if (all[at] != '\0') return all.data() + at;
+  }
+  return "";
+}
+
+void RunFolder::load(Replica& replica, Algorithm& algorithm) {
+  const fs::path folder = checkpoint::folder(path_, start_step_);
+  Model& model = replica.model();
+  files_.run("read its part of the checkpoint", [&] {
+    if (replicated_) {
+      StateReader shared(folder / "model");
+      shared.get("parameters", model.parameters());
+    }
+    StateReader own(folder / own_file());
+    own.get("buffers", model.buffers());
+    if (!replicated_) own.get("parameters", model.parameters());
+    replica.optimiser().visit_state(own);
+    algorithm.visit_state(own);
+    own.finish();
+  });
+}
+
+}  // namespace sotto

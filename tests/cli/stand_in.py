@@ -1,0 +1,164 @@
+"""`sotto`, `python` and `./dev` as blocks of the documentation meet them in a test: the real ones, asked for less.
+
+The test names the program in STAND_IN_SOTTO, and in STAND_IN_PAGE the page. On pages of results and speeds a training is
+only tried with --dry-run, and a script's arguments are only read.
+"""
+
+import argparse
+import gzip
+import os
+import pathlib
+import re
+import runpy
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ONLY_PARSED = os.environ["STAND_IN_PAGE"].startswith(("docs/results/", "docs/performance.md", "launch/"))
+NOBODY = "http://127.0.0.1:9/"  # nobody listens at this port
+
+
+def sotto(*arguments):
+    return subprocess.run([os.environ["STAND_IN_SOTTO"], *arguments]).returncode
+
+
+def with_flag(arguments, flag, value):
+    """The arguments with another value of a flag, or with the flag."""
+    if flag in arguments:
+        at = arguments.index(flag)
+        return [*arguments[: at + 1], value, *arguments[at + 2 :]]
+    return [*arguments, flag, value]
+
+
+def of_list(arguments, flag, default):
+    """The values of a flag that takes several, and the arguments without it."""
+    if flag not in arguments:
+        return [default], arguments
+    at = arguments.index(flag)
+    end = next((i for i in range(at + 1, len(arguments)) if arguments[i].startswith("--")), len(arguments))
+    return arguments[at + 1 : end], arguments[:at] + arguments[end:]
+
+
+def capture(arguments):
+    """The gradient of the first step under the name of the last one that would be captured."""
+    every, folder = re.fullmatch(r"every=(\d+),dir=(\S+)", arguments[arguments.index("--capture") + 1]).groups()
+    for flag, value in {"--max-steps": "1", "--batch-size": "2", "--test-size": "10"}.items():
+        arguments = with_flag(arguments, flag, value)
+    status = sotto(*arguments)
+    if status == 0:
+        shutil.copy(f"{folder}/gradient-000000.sotto", f"{folder}/gradient-{int(every):06}.sotto")
+    return status
+
+
+def train(arguments):
+    if "--dry-run" in arguments:
+        return sotto(*arguments)
+    if ONLY_PARSED and "--capture" in arguments:
+        return capture(arguments)
+    if ONLY_PARSED and "SLURM_PROCID" in os.environ:  # each would try it for all ranks: the first one does, for two
+        rank = os.environ["SLURM_PROCID"]
+        for name in [name for name in os.environ if name.startswith("SLURM_")]:
+            del os.environ[name]
+        return sotto(*arguments, "--ranks", "2", "--dry-run") if rank == "0" else 0
+    if ONLY_PARSED:
+        return sotto(*arguments, "--dry-run")
+    steps = "101" if "--capture" in arguments else "5" if "--resume" in arguments else "3"
+    return sotto(*with_flag(with_flag(arguments, "--max-steps", steps), "--test-size", "20"))
+
+
+def compare(arguments):
+    if not ONLY_PARSED:
+        return sotto(*with_flag(with_flag(arguments, "--max-steps", "2"), "--test-size", "20"))
+    codecs, rest = of_list(arguments, "--codecs", "none")
+    algorithms, rest = of_list(rest, "--algorithms", "sync")
+    rest = [a for a in rest[1:] if a not in ("--markdown", "--json")]
+    trials = [["train", *rest, "--codec", codec, "--algorithm", algorithm] for codec in codecs for algorithm in algorithms]
+    # How much an algorithm sends that depends on time is not told: that one step is.
+    return max(sotto(*trial, *(["--max-steps", "1", "--test-size", "10"] if "ad_psgd" in trial[-1] or "async" in trial[-1]
+                               else ["--dry-run"])) for trial in trials)
+
+
+def data_get(arguments):
+    """What is asked for is understood, though nobody answers; then files lie there that look the same."""
+    asked = subprocess.run([os.environ["STAND_IN_SOTTO"], *arguments, "--url", NOBODY], text=True, capture_output=True)
+    if asked.returncode != 1 or NOBODY not in asked.stderr:
+        print(asked.stderr, file=sys.stderr)
+        return 1
+    write_mnist(pathlib.Path(arguments[arguments.index("--data-dir") + 1]))
+    return 0
+
+
+def write_mnist(folder, train=2048, test=100):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", train), ("t10k", test)):
+        labels = bytes(i % 10 for i in range(count))
+        with gzip.open(folder / f"{name}-images-idx3-ubyte.gz", "wb", compresslevel=1) as images:
+            images.write(struct.pack(">IIII", 0x803, count, 28, 28) + b"".join(bytes([25 * y] * 784) for y in labels))
+        with gzip.open(folder / f"{name}-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">II", 0x801, count) + labels)
+
+
+def write_cifar(folder):
+    """Files of the right size, in which all is 0."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"):
+        with open(folder / name, "wb") as file:
+            file.truncate(10_000 * 3073)
+
+
+def evaluate(arguments):
+    """Whoever follows a run is interrupted once there was a line."""
+    process = subprocess.Popen([os.environ["STAND_IN_SOTTO"], *arguments], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    return 0 if line.startswith("step ") and process.returncode == 128 + signal.SIGINT else 1
+
+
+def measure(arguments):
+    if "--input" not in arguments:
+        arguments = with_flag(arguments, "--elements", "65536")
+    return sotto(*with_flag(arguments, "--repeats", "1"))
+
+
+def be_sotto(arguments):
+    if arguments[:2] == ["data", "get"]:
+        return data_get(arguments)
+    if arguments[:2] in (["codec", "measure"], ["codec", "sweep"]):
+        return measure(arguments)
+    if arguments[0] == "eval" and "--follow" in arguments:
+        return evaluate(arguments)
+    return {"train": train, "compare": compare}.get(arguments[0], lambda arguments: sotto(*arguments))(arguments)
+
+
+def be_python(arguments):
+    """A script runs until it has read its arguments."""
+    script, *rest = arguments
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_args(self, *how):
+        parse(self, *how)
+        sys.exit(0)
+
+    argparse.ArgumentParser.parse_args = parse_args
+    sys.argv = [script, *rest]
+    sys.path.insert(0, str(pathlib.Path(script).resolve().parent))
+    runpy.run_path(script, run_name="__main__")
+    return 1  # it has read none
+
+
+def be_dev(arguments):
+    """A command that ./dev has, and benchmarks that there are; anything more is not tried here."""
+    commands = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+    known = re.findall(r"^  (\w+) ", commands, re.M)
+    benchmarks = {"peers", *(path.stem for path in (ROOT / "bench").glob("*.cpp"))}
+    wrong = arguments[0] not in known or (arguments[0] == "bench" and len(arguments) > 1 and arguments[1] not in benchmarks)
+    print(f"./dev {' '.join(arguments)}", "is not known" if wrong else "")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit({"sotto": be_sotto, "python": be_python, "dev": be_dev}[sys.argv[1]](sys.argv[2:]))

@@ -1,0 +1,163 @@
+"""Blocks of the documentation in sh, as they are pasted, and those in TOML; a page's in one folder, in their order.
+
+They meet the real programs, asked for less (stand_in.py). Other machines are this one, several times.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+import slurm_cluster
+from conftest import DEADLINE
+from documents import ROOT, blocks
+
+HERE = pathlib.Path(__file__).parent
+ELSEWHERE = {"pip install .": "tests/python/test_package.py installs it, without a network"}
+SENTENCES = next(block for block in blocks("") if block.page == "README.md")
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+class Clone:
+    """A folder that looks like a built clone of the repository to what is pasted there, with a home and /shared of its own."""
+
+    def __init__(self, folder, build_dir, page):
+        self.folder, self.page = folder / "clone", page
+        self.shared, home = folder / "shared", folder / "home"
+        self.folder.mkdir()
+        self.shared.mkdir()
+        for name in ("bench", "docs", "examples", "launch"):
+            (self.folder / name).symlink_to(ROOT / name)
+        programs = self.folder / "build" / "release" / "bin"
+        stand_in = f'exec {sys.executable} {HERE / "stand_in.py"}'
+        executable(programs / "sotto", f'{stand_in} sotto "$@"')
+        for program in (build_dir / "bin").glob("bench_*"):
+            # One repetition of what is named, or else of what is quickest.
+            few = "--elements 10000 --repeats 1" + (" f32" if program.name == "bench_codecs" else "")
+            executable(programs / program.name, f'exec {program} "$@" {few}')
+        executable(self.folder / "dev", f'{stand_in} dev "$@"')
+        (self.folder / "build" / "release" / "python").symlink_to(build_dir / "python")
+        version = re.search(r"^torch==(.+)", (ROOT / "requirements.txt").read_text(), re.M)[1]
+        scripts = home / ".cache" / "sotto" / f"venv-torch{version}" / "bin"
+        executable(scripts / "python", f'{stand_in} python "$@"')
+        (scripts / "torchrun").symlink_to(pathlib.Path(sysconfig.get_path("scripts")) / "torchrun")
+        self.environment = {k: v for k, v in os.environ.items()
+                            if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_", "PMIX_", "PMI_", "PET_", "TORCH"))}
+        self.environment |= {
+            "HOME": str(home), "PATH": f"{scripts}:{programs}:{os.environ['PATH']}", "STAND_IN_PAGE": page,
+            "STAND_IN_SOTTO": str(build_dir / "bin" / "sotto"), "PYTHONPATH": str(build_dir / "python"),
+            "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GLOO_SOCKET_IFNAME": "lo",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+    def paste(self, text, **variables):
+        """Each script at the same time as the others."""
+        command = ["bash", "-euo", "pipefail", "-c", text]
+        job = subprocess.run(command, cwd=self.folder, env=self.environment | variables, stdin=subprocess.DEVNULL,
+                             text=True, capture_output=True, timeout=5 * DEADLINE)
+        assert job.returncode == 0, f"{text}\n{job.stdout[-3000:]}\n{job.stderr[-3000:]}"
+        return job.stdout
+
+    def here(self, text, port):
+        """The same text, with places on this machine for those of the page."""
+        places = {"10.0.0.1": "127.0.0.1", "29500": str(port), "node1:2,node2:2": "localhost:4",
+                  "/shared/run": f"{self.shared}/run-{port}", "/shared/": f"{self.shared}/"}
+        return functools.reduce(lambda text, place: text.replace(*place), places.items(), text)
+
+
+@pytest.fixture(scope="module")
+def clone_of(tmp_path_factory, build_dir):
+    """The clone of a page, with the files that the page speaks of: those of data sets in DIR, and gradients."""
+    clones = {}
+
+    def clone_of(page):
+        if page not in clones:
+            clones[page] = Clone(tmp_path_factory.mktemp("page"), build_dir, page)
+            clones[page].paste(PREPARE.format(python=sys.executable, here=HERE))
+        return clones[page]
+
+    return clone_of
+
+
+PREPARE = """
+PYTHONPATH={here} {python} -c 'import pathlib, stand_in
+for folder in map(pathlib.Path, ("DIR", "../shared/cifar")):
+    stand_in.write_mnist(folder)
+    stand_in.write_cifar(folder)'
+{python} -c 'import torch; torch.save(torch.randn(500, 800), "gradient.pt")'
+sotto train --model logreg --batch-size 2 --max-steps 1 --test-size 10 --capture every=1,dir=one
+mv one/gradient-000000.sotto GRADIENT
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Eight nodes of eight cores, whatever there really is."""
+    if reason := slurm_cluster.missing():
+        pytest.skip(f"Slurm: {reason}")
+    try:
+        cluster = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"), nodes=8, cores=8)
+    except slurm_cluster.SlurmError as error:
+        pytest.skip(f"Slurm: {error}")
+    yield cluster
+    cluster.close()
+
+
+def at_once(*texts):
+    """A script that runs others side by side, and fails where one of them does."""
+    return "".join(f"(\n{text}) & jobs+=($!)\n" for text in texts) + 'for job in "${jobs[@]}"; do wait "$job"; done\n'
+
+
+@pytest.mark.parametrize("block", blocks("sh"), ids=str)
+def test_sh(block, clone_of, request):
+    if block.text.split("  #")[0].strip() in ELSEWHERE:
+        pytest.skip(ELSEWHERE[block.text.split("  #")[0].strip()])
+    clone = clone_of(block.page)
+    (port,) = slurm_cluster.free_ports(1)
+    text = clone.here(block.text, port)
+    if "--node-rank 0" in text:  # a machine, and the other one
+        clone.paste(at_once(text, text.replace("--node-rank 0", "--node-rank 1")))
+    elif text.startswith("RANK=0 "):  # a line on each machine
+        clone.paste(at_once(*(line + "\n" for line in text.splitlines())))
+    elif text.startswith("srun "):
+        cluster = request.getfixturevalue("cluster")
+        clone.paste(text, SLURM_CONF=cluster.environment["SLURM_CONF"])
+    elif text.startswith("sbatch "):
+        cluster = request.getfixturevalue("cluster")
+        slurm = {"SLURM_CONF": cluster.environment["SLURM_CONF"], "SBATCH_WAIT": "1", "INTERFACE": "lo"}
+        clone.paste(text, **slurm)
+    elif text.startswith("torchrun "):  # a port of its own, in place of torchrun's usual one
+        clone.paste(text, PET_STANDALONE="1")
+    else:
+        clone.paste(text)
+
+
+def test_the_path_of_the_readme_has_the_programs(clone_of):
+    (block,) = [block for block in blocks("sh") if block.page == "README.md" and block.text.startswith("PATH=")]
+    clone = clone_of("README.md")
+    found = clone.paste(block.text + "command -v sotto\ncommand -v torchrun\n", PATH=os.environ["PATH"]).split()
+    assert found == [f"{clone.folder}/build/release/bin/sotto", f"{clone.environment['PATH'].split(':')[0]}/torchrun"]
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_toml(block, sotto, tmp_path):
+    (tmp_path / "links.toml").write_text(block.text)
+    job = subprocess.run([sotto, "train", "--ranks", "4", "--model", "logreg", "--link", "links.toml", "--dry-run"], cwd=tmp_path,
+                         capture_output=True, text=True, timeout=DEADLINE)
+    assert job.returncode == 0, job.stderr
+
+
+@pytest.mark.parametrize("line", SENTENCES.text.splitlines(), ids=lambda line: re.split(r" {2,}| the same", line)[0])
+def test_sentences_of_the_readme(line, sotto):
+    sentence = re.split(r" {2,}| the same", line)[0]
+    job = subprocess.run([sotto, "codec", "describe", sentence], capture_output=True, text=True, timeout=DEADLINE)
+    assert job.returncode == 0, job.stderr

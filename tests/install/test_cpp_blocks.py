@@ -1,0 +1,70 @@
+"""Blocks of the documentation in C++ compile, in the surroundings that the page describes."""
+
+import subprocess
+
+import pytest
+
+from documents import ROOT, blocks
+
+STAGE = "struct TernaryOptions"  # a new header, and the line that a table gets for it
+ENTRY = "entry<Ternary>"
+
+AGGREGATOR = """
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/memory/sent_message.h"
+#include "sotto/aggregate/round.h"
+#include "sotto/core/timer.h"
+namespace sotto {
+class Named final : public Aggregator {
+ public:
+  explicit Named(AggregatorParts parts) : parts_(std::move(parts)), encoder_(parts_.codec) {}
+  std::string_view name() const override { return "name"; }
+  void visit_state(StateVisitor&) override {}
+@BLOCK@
+  AggregatorParts parts_;
+  Encoder encoder_;
+  Range whole_;
+  Message own_;
+  std::span<const Range> ranges{&whole_, 1};
+  std::span<Message> messages{&own_, 1};
+  SentMessage sent{*parts_.codec, own_.view(), whole_};
+};
+}
+"""
+GOSSIPER = """
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/comm/threads.h"
+#include "sotto/topology/table.h"
+void example(sotto::Communicator& ranks, std::vector<float>& mine) {
+@BLOCK@
+}
+"""
+SURROUNDINGS = {"void average(": AGGREGATOR, "std::vector<float> statistics": GOSSIPER}
+
+
+def with_stage(header, entry):
+    """The table of stages, with a header in it and a line more."""
+    table = (ROOT / "sotto" / "codec" / "stages.cc").read_text()
+    first = next(line for line in table.splitlines(True) if line.strip().startswith("entry<"))
+    begin = "namespace sotto {\n"
+    return '#include <cmath>\n#include "sotto/codec/quantise/levels.h"\n' + table.replace(
+        begin, f"{begin}{header}}}\n{begin}", 1).replace(first, entry + first, 1)
+
+
+def source_of(block):
+    for start, text in SURROUNDINGS.items():
+        if block.text.startswith(start):
+            return text.replace("@BLOCK@", block.text)
+    stage = {start: b.text for b in blocks("cpp") for start in (STAGE, ENTRY) if b.text.startswith(start)}
+    assert block.text in stage.values(), "say in this test where the block is to stand"
+    return with_stage(stage[STAGE], stage[ENTRY]) if block.text == stage[ENTRY] else with_stage(stage[STAGE], "")
+
+
+@pytest.mark.parametrize("block", blocks("cpp"), ids=str)
+def test_it_compiles(block, tmp_path):
+    path = tmp_path / "block.cc"
+    path.write_text(source_of(block))
+    result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", path], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,55 @@
+"""sotto.optim: the steps of optimisers, against plain arithmetic."""
+
+import numpy
+import pytest
+import torch
+
+
+@pytest.mark.parametrize(("lr", "decay", "momentum"), [(0.1, 0.0, 0.9), (0.05, 0.01, 0.9), (0.3, 0.2, 0.0), (0.1, 0.05, 0.5)])
+def test_dgc_decays_weights_with_a_momentum_of_their_own(package, lr, decay, momentum):
+    """d = m d + wd p; p -= lr (g + d), for groups with options of their own, and parameters without a gradient."""
+    generator = numpy.random.default_rng(1)
+    shapes = [(7, 5), (5,), (2, 3, 4)]
+    wanted = [generator.standard_normal(shape).astype(numpy.float32) for shape in shapes]
+    pulls = [numpy.zeros_like(w) for w in wanted]
+    params = [torch.nn.Parameter(torch.from_numpy(w.copy())) for w in wanted]
+    unused = torch.nn.Parameter(torch.ones(3))
+    optimiser = package.optim.DGCSGD([{"params": params[:2]}, {"params": [params[2], unused], "weight_decay": 0.5, "lr": 0.01}],
+                                     lr=lr, weight_decay=decay, decay_momentum=momentum)
+    saved = None
+    for step in range(6):
+        gradients = [generator.standard_normal(shape).astype(numpy.float32) for shape in shapes]
+        for i, (param, gradient) in enumerate(zip(params, gradients)):
+            rate, weight_decay = (lr, decay) if i < 2 else (0.01, 0.5)
+            param.grad = torch.from_numpy(gradient)
+            pulls[i] = momentum * pulls[i] + weight_decay * wanted[i]
+            wanted[i] = wanted[i] - rate * (gradient + pulls[i])
+        optimiser.step()
+        if step == 2:  # a restart
+            saved = optimiser.state_dict()
+            optimiser = package.optim.DGCSGD([{"params": params[:2]}, {"params": [params[2], unused]}], lr=1)
+            optimiser.load_state_dict(saved)
+        for param, values, gradient in zip(params, wanted, gradients):
+            numpy.testing.assert_allclose(param.detach().numpy(), values, rtol=1e-5, atol=1e-6)
+            numpy.testing.assert_array_equal(param.grad.numpy(), gradient)
+    assert torch.equal(unused, torch.ones(3))
+
+
+def test_bad_options(package):
+    param = torch.nn.Parameter(torch.ones(3))
+    for options in ({"lr": -1}, {"lr": "x"}, {"lr": 0.1, "weight_decay": -1}, {"lr": 0.1, "decay_momentum": 1.0}):
+        with pytest.raises(package.ConfigError, match=list(options)[-1]):
+            package.optim.DGCSGD([param], **options)
+
+
+def test_a_closure(package):
+    param = torch.nn.Parameter(torch.tensor([2.0]))
+    optimiser = package.optim.DGCSGD([param], lr=0.5)
+
+    def closure():
+        optimiser.zero_grad()
+        loss = (param ** 2).sum()
+        loss.backward()
+        return loss
+
+    assert optimiser.step(closure).item() == 4.0 and param.item() == 0.0

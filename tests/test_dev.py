@@ -1,0 +1,101 @@
+"""The environment that ./dev makes, with a torch of a few bytes in place of the real one."""
+
+import base64
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sysconfig
+import zipfile
+
+import pytest
+
+SCRIPTS = pathlib.Path(sysconfig.get_path("scripts"))
+
+
+def write_wheel(folder, name, version):
+    """A package that has one module, and one program which prints the interpreter that runs it."""
+    files = {
+        f"{name}.py": "import sys\ndef main(): print(sys.prefix)\n",
+        f"{name}-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{name}-{version}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{name}-{version}.dist-info/entry_points.txt": f"[console_scripts]\n{name}run = {name}:main\n",
+    }
+    record = f"{name}-{version}.dist-info/RECORD"
+    rows = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text)}"
+            for path, text in files.items()]
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, text in (files | {record: "\n".join([*rows, f"{record},,"]) + "\n"}).items():
+            wheel.writestr(path, text)
+
+
+class Clone:
+    """A folder with ./dev in it, whose cache and whose index of packages are its own."""
+
+    def __init__(self, root, folder):
+        self.folder = folder / "clone"
+        self.wheels = folder / "wheels"
+        self.venv = folder / "cache" / "sotto" / "venv-torch2.0.0"
+        for made in (self.folder, self.wheels):
+            made.mkdir()
+        shutil.copy(root / "dev", self.folder)
+        for name in ("torch", "other"):
+            write_wheel(self.wheels, name, "2.0.0")
+
+    def setup(self, *requirements):
+        (self.folder / "requirements.txt").write_text("".join(f"{r}==2.0.0\n" for r in requirements))
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
+        result = subprocess.run(
+            ["./dev", "setup"], cwd=self.folder, capture_output=True, text=True, timeout=300,
+            env=kept | {"XDG_CACHE_HOME": str(self.venv.parents[1]), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
+                        "PIP_FIND_LINKS": str(self.wheels)})
+        assert result.returncode == 0, result.stderr
+        return result.stderr
+
+    def starts(self, name):
+        """Whether this program of the environment starts, with the environment's own interpreter."""
+        result = subprocess.run([self.venv / "bin" / name], capture_output=True, text=True, timeout=60)
+        return result.stdout.strip() == str(self.venv)
+
+
+@pytest.fixture(scope="module")
+def clone(root, tmp_path_factory):
+    clone = Clone(root, tmp_path_factory.mktemp("dev"))
+    assert "making a Python environment" in clone.setup("torch")
+    return clone
+
+
+def test_programs_of_a_fresh_environment_start(clone):
+    assert clone.starts("torchrun")
+    activate = f'. {clone.venv}/bin/activate && echo "$VIRTUAL_ENV" && command -v torchrun'
+    result = subprocess.run(["bash", "-c", activate], capture_output=True, text=True, timeout=60)
+    assert result.stdout.split() == [str(clone.venv), str(clone.venv / "bin" / "torchrun")], result
+
+
+def test_an_environment_with_dead_programs_is_mended(clone):
+    for script in ("torchrun", "activate"):
+        path = clone.venv / "bin" / script
+        path.write_text(path.read_text().replace(clone.venv.name, f"{clone.venv.name}.new"))
+    with pytest.raises(FileNotFoundError):
+        clone.starts("torchrun")
+    assert "making" not in clone.setup("torch")
+    assert clone.starts("torchrun")
+    assert ".new" not in (clone.venv / "bin" / "activate").read_text()
+
+
+def test_an_environment_is_completed_in_place(clone):
+    (clone.venv / "mine").touch()
+    assert "adding to the Python environment" in clone.setup("torch", "other")
+    assert clone.starts("torchrun") and clone.starts("otherrun")
+    assert (clone.venv / "mine").exists()
+
+
+def test_every_program_of_the_environment_that_runs_the_tests_has_its_interpreter():
+    for script in SCRIPTS.iterdir():
+        first = script.open("rb").readline() if script.is_file() else b""
+        if first.startswith(b"#!"):
+            interpreter = first[2:].split()[0].decode()
+            assert os.access(interpreter, os.X_OK), f"{script} begins with {first}"
+    result = subprocess.run([SCRIPTS / "torchrun", "--help"], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0 and "--nproc-per-node" in result.stdout, result.stderr

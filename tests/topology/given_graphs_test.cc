@@ -1,0 +1,133 @@
+#include "sotto/topology/given_graphs.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sotto/topology/mixing_matrix.h"
+#include "sotto/topology/table.h"
+#include "sotto/topology/topology_file.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+using test::message_of;
+
+TEST(GivenTopologies, SendToWhomTheTextSays) {
+  const Topology topology = make_topology("test", "graph(1 2; 0; 0)", 3);
+  EXPECT_EQ(topology.sentence(), "graph(sends_to=1 2; 0; 0)");
+  EXPECT_TRUE(topology.is_static() && topology.symmetric() && !topology.has_shares());
+  EXPECT_EQ(topology.round(0).out(0), (std::vector{1, 2}));
+  EXPECT_EQ(topology.round(0).out(2), (std::vector{0}));
+  EXPECT_EQ(make_topology("test", topology.sentence(), 3).round(0), topology.round(0));
+  EXPECT_EQ(make_mixing("test", "", topology)->sentence(), "uniform");
+}
+
+TEST(GivenTopologies, HaveRoundsThatTakeTurns) {
+  const Topology topology = make_topology("test", "graph(1; ; / ; 2; / ; ; 0)", 3);
+  ASSERT_EQ(topology.period(), 3U);
+  EXPECT_EQ(topology.round(1).out(1), std::vector{2});
+  EXPECT_TRUE(topology.round(2).out(1).empty());
+  EXPECT_EQ(topology.spread(), 4U);
+  EXPECT_EQ(make_topology("test", topology.sentence(), 3).period(), 3U);
+}
+
+TEST(GivenTopologies, AreWhatTheSameOneOfTheTableIs) {
+  const Topology ring = make_topology("test", "ring", 5);
+  std::vector<Graph> rounds{ring.round(0)};
+  const Topology given = given_topology(rounds);
+  EXPECT_EQ(given.round(0), ring.round(0));
+  EXPECT_EQ(consensus(given, *make_mixing("test", "", given)).spectral_gap,
+            consensus(ring, *make_mixing("test", "uniform", ring)).spectral_gap);
+}
+
+TEST(GivenTopologies, MixWithTheirOwnShares) {
+  const Topology topology = make_topology("test", "graph(1:0.25 2:0.25; 0:0.5; 0:0.125)", 3);
+  ASSERT_TRUE(topology.has_shares());
+  const auto mixing = make_mixing("test", "", topology);
+  EXPECT_EQ(mixing->sentence(), "given");
+  const MixingMatrix matrix = MixingMatrix::of(topology.round(0), *mixing);
+  const double expected[3][3] = {{0.5, 0.5, 0.125}, {0.25, 0.5, 0}, {0.25, 0, 0.875}};
+  for (int to = 0; to < 3; ++to) {
+    for (int from = 0; from < 3; ++from) EXPECT_EQ(matrix.at(to, from), expected[to][from]) << to << from;
+  }
+  EXPECT_EQ(make_mixing("test", "uniform", topology)->sentence(), "uniform");  // who asks for it gets it
+  EXPECT_NE(
+      message_of([] { make_mixing("--mixing", "given", make_topology("test", "ring", 3)); }).find("say their shares"),
+      std::string::npos);
+}
+
+TEST(GivenTopologies, AreRefusedWithAReason) {
+  for (const auto& [text, reason] : {std::pair{"graph(1; 0)", "each of 2 ranks, and there are 3"},
+                                     {"graph(1; 2; 3)", "must be in [0, 2]"},
+                                     {"graph(1; 2; x)", "a rank that rank 2 sends to"},
+                                     {"graph(0 1; 2; 0)", "sends to itself"},
+                                     {"graph(1 1; 2; 0)", "twice"},
+                                     {"graph(1; 0; )", "never reaches"},
+                                     {"graph(1; 2; )", "never reaches"},
+                                     {"graph(1:0.5; 2; 0)", "say the share of each"},
+                                     {"graph(1:0.5; 2:0.5; 0:0.5 / 1; 2; 0)", "some rounds"},
+                                     {"graph(1:0.5 2:0.5; 2:0.5; 0:0.5)", "must keep a share"},
+                                     {"graph(1:-1; 2:0.5; 0:0.5)", "must be in (0, 1)"},
+                                     {"graph", "each of 1 ranks, and there are 3"}}) {
+    EXPECT_NE(message_of([&] { make_topology("--topology", text, 3); }).find(reason), std::string::npos)
+        << text << ": " << message_of([&] { make_topology("--topology", text, 3); });
+  }
+}
+
+class TopologyFiles : public testing::Test {
+ protected:
+  std::string written(const std::string& text) {
+    std::ofstream(path_) << text;
+    return path_;
+  }
+  ~TopologyFiles() override { std::filesystem::remove(path_); }
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / ("sotto-topology-" + std::to_string(::getpid()) + ".toml")).string();
+};
+
+TEST_F(TopologyFiles, SayRoundsAndMatrices) {
+  EXPECT_EQ(topology_sentence("--topology", "ring"), "ring");
+  EXPECT_EQ(make_topology("test", topology_sentence("test", written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3)
+                .sentence(),
+            "graph(sends_to=1 2; 0; 0)");
+  EXPECT_EQ(make_topology("test",
+                          topology_sentence("test", written("[[round]]\nsends_to = [[1], [], []]\n"
+                                                            "[[round]]\nsends_to = [[], [2], []]\n"
+                                                            "[[round]]\nsends_to = [[], [], [0]]\n")),
+                          3)
+                .period(),
+            3U);
+  EXPECT_EQ(make_topology("test",
+                          topology_sentence("test", written("[[round]]\nmatrix = [[0.5, 0.5, 0.125], [0.25, 0.5, 0], "
+                                                            "[0.25, 0, 0.875]]\n")),
+                          3)
+                .sentence(),
+            "graph(sends_to=1:0.25 2:0.25; 0:0.5; 0:0.125)");
+}
+
+TEST_F(TopologyFiles, AreRefusedWithTheirLine) {
+  for (const auto& [text, reason] : {std::pair{"", "[[round]] is missing"},
+                                     {"round = []\n", "there is no round"},
+                                     {"[[round]]\n", ":1: a round has one of"},
+                                     {"\n[[round]]\nsends_to = [[1], [0]]\nmatrix = [[1]]\n", ":2: a round has one of"},
+                                     {"[[round]]\nsend_to = [[1], [0]]\n", "did you mean `sends_to`"},
+                                     {"[[round]]\nsends_to = [[1], [0.5]]\n", ":2: a rank must be a whole number"},
+                                     {"[[round]]\nsends_to = [1, 0]\n", "a list of ranks must be a list"},
+                                     {"[[round]]\nmatrix = [[0.5, 0.5]]\n", "so many shares belong here"},
+                                     {"[[round]]\nmatrix = [[0.5, 0.5], [0.5, 0.25]]\n", "column 1 adds up to 0.75"},
+                                     {"[[round]]\nmatrix = [[2, 0.5], [-1, 0.5]]\n", "from 0 to 1"},
+                                     {"[[round\n", ":1:"}}) {
+    const std::string path = written(text);
+    const std::string message = message_of([&] { topology_sentence("--topology", path); });
+    EXPECT_TRUE(message.starts_with("--topology " + path)) << message;
+    EXPECT_NE(message.find(reason), std::string::npos) << text << ": " << message;
+  }
+  EXPECT_NE(message_of([] { topology_sentence("--topology", "/nowhere/own.toml"); }), "");
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "sotto/topology/table.h"
+
+namespace sotto::test {
+
+// A sentence of an entry of the table that has one for so many ranks: of hosts of two where they are even, and of a
+// graph that sends to the next rank.
+inline std::string sample(const TopologyEntry& entry, int ranks) {
+  const std::string name(entry.name);
+  if (name == "hosts") return name + (ranks == 1 ? "(1)" : "(2)");
+  if (name != "graph" || ranks == 1) return name;
+  std::string lists;
+  for (int rank = 0; rank < ranks; ++rank) lists += (rank > 0 ? "; " : "") + std::to_string((rank + 1) % ranks);
+  return name + "(" + lists + ")";
+}
+
+}  // namespace sotto::test
