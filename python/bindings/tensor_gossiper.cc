@@ -34,7 +34,6 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
   std::exception_ptr refusal;
   try {
     const Topology graph = make_graph();
-    consensus_ = sotto::consensus(graph, *make_mixing("mixing", options_.mixing, graph));
     gossiper_of(at::Tensor());  // what cannot be had is refused now
     terms = {{"what is averaged", "tensors"},
              {"topology", graph.sentence()},
@@ -51,17 +50,21 @@ Topology TensorGossiper::make_graph() const {
   return make_topology("topology", options_.topology, communicator_->size());
 }
 
+Consensus TensorGossiper::consensus() const {
+  const Topology graph = make_graph();
+  return sotto::consensus(graph, *make_mixing("mixing", options_.mixing, graph));
+}
+
 Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
   Layout layout;
   if (tensor.defined()) {
     layout = Layout({{"tensor", 0, memory_shape(tensor)}}, static_cast<std::size_t>(tensor.numel()));
   }
   if (!gossiper_ || layout != layout_) {
-    Topology graph = make_graph();
-    auto mixing = make_mixing("mixing", options_.mixing, graph);
+    const auto graph = std::make_shared<const Topology>(make_graph());
     layout_ = std::move(layout);
-    gossiper_.emplace("codec", options_.codec, std::move(graph), std::move(mixing), layout_, communicator_->rank(),
-                      workers_);
+    gossiper_.emplace("codec", options_.codec, graph, make_mixing("mixing", options_.mixing, *graph), layout_,
+                      communicator_->rank(), workers_);
   }
   return *gossiper_;
 }

@@ -34,7 +34,7 @@ class TensorGossiper {
 
   const Communicator& communicator() const { return *communicator_; }
   std::uint64_t round() const { return round_; }  // the number of the next one
-  const Consensus& consensus() const { return consensus_; }
+  Consensus consensus() const;                    // takes O(ranks^3): made when it is asked for
   std::string topology() const { return make_graph().sentence(); }
 
  private:
@@ -45,7 +45,6 @@ class TensorGossiper {
   TensorGossiperOptions options_;
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<Workers> workers_;
-  Consensus consensus_;
   std::uint64_t round_ = 0;
   Layout layout_;
   std::optional<Gossiper> gossiper_;  // of that layout

@@ -32,9 +32,9 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
   return codec;
 }
 
-Gossiper::Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
-                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input,
-                   std::uint16_t bucket)
+Gossiper::Gossiper(std::string_view where, std::string_view codec, std::shared_ptr<const Topology> topology,
+                   std::shared_ptr<const Mixing> mixing, Layout layout, int rank, std::shared_ptr<Workers> workers,
+                   Contract::Input input, std::uint16_t bucket)
     : codec_(make_gossip_codec(where, codec, layout, std::move(workers), input)),
       encoder_(codec_),
       topology_(std::move(topology)),
@@ -63,7 +63,7 @@ double Gossiper::share_of(const Graph& graph, int peer) const {
 }
 
 double Gossiper::received_share() const {
-  const Graph& graph = topology_.round(0);
+  const Graph& graph = topology_->round(0);
   double sum = mixing_->shares(graph, rank_).kept;
   for (const int peer : graph.in(rank_)) sum += share_of(graph, peer);
   return sum;

@@ -37,10 +37,10 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
 // only codecs that may be used on a model are taken, unless only differences to what receivers know are exchanged.
 class Gossiper {
  public:
-  // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own,
-  // `bucket` is the index.
-  Gossiper(std::string_view where, std::string_view codec, Topology topology, std::unique_ptr<Mixing> mixing,
-           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
+  // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own (all
+  // may share topology and mixing), `bucket` is the index.
+  Gossiper(std::string_view where, std::string_view codec, std::shared_ptr<const Topology> topology,
+           std::shared_ptr<const Mixing> mixing, Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
            Contract::Input input = Contract::Input::model, std::uint16_t bucket = 0);
 
   // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
@@ -61,10 +61,10 @@ class Gossiper {
   void take_back(std::span<float> values, GossipNote& note);
 
   // From the next round on, with the same mixing. REQUIRES that this suits.
-  void follow(Topology topology) { topology_ = std::move(topology); }
+  void follow(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
 
   std::size_t size() const { return layout_.size(); }  // of the vector
-  const Topology& topology() const { return topology_; }
+  const Topology& topology() const { return *topology_; }
   const Mixing& mixing() const { return *mixing_; }
   // The shares that add up at this rank, its own and those of its neighbours: 1 where the mixing is doubly stochastic.
   // REQUIRES a static topology.
@@ -78,7 +78,7 @@ class Gossiper {
     double share;  // of what it has, that it sends here
     GossipNote note;
   };
-  const Graph& graph() const { return topology_.round(key_.step); }
+  const Graph& graph() const { return topology_->round(key_.step); }
   double share_of(const Graph& graph, int peer) const;  // that it sends to this rank
   // Who sends what in this round; the share that this rank keeps.
   double prepare(const GossipNote& note, const Key& key);
@@ -86,8 +86,8 @@ class Gossiper {
 
   std::shared_ptr<Codec> codec_;
   Encoder encoder_;
-  Topology topology_;
-  std::unique_ptr<Mixing> mixing_;
+  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const Mixing> mixing_;
   Layout layout_;
   int rank_;
   std::uint16_t index_;  // of the bucket

@@ -12,6 +12,7 @@ void Round::clear() {
   more_sent_.clear();
   more_received_.clear();
   rooms_.clear();
+  std::ranges::fill(places_, 0);
 }
 
 void Round::send(int peer, const Message& message) { sends_.push_back({peer, message.bytes(), {}}); }
@@ -19,6 +20,9 @@ void Round::send(int peer, const Message& message) { sends_.push_back({peer, mes
 void Round::receive(int peer, std::size_t most_bytes) {
   recvs_.push_back({peer, {}, {}, MessageView::announced_size});
   rooms_.push_back(most_bytes);
+  const auto index = static_cast<std::size_t>(peer);
+  if (places_.size() <= index) places_.resize(index + 1);
+  places_[index] = rooms_.size();
 }
 
 void Round::exchange(Communicator& communicator) {
@@ -35,9 +39,10 @@ void Round::exchange(Communicator& communicator) {
 }
 
 const MessageView& Round::message(int peer) const {
-  const auto recv = std::ranges::find(recvs_, peer, &Recv::peer);
-  if (recv == recvs_.end()) throw std::logic_error("Round::message: this peer sends nothing");
-  return views_.at(static_cast<std::size_t>(recv - recvs_.begin()));
+  const auto index = static_cast<std::size_t>(peer);
+  const std::size_t place = index < places_.size() ? places_[index] : 0;
+  if (place == 0) throw std::logic_error("Round::message: this peer sends nothing");
+  return views_.at(place - 1);
 }
 
 void Round::decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason) {

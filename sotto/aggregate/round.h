@@ -45,7 +45,8 @@ class Round {
 
   std::vector<Send> sends_, more_sent_;
   std::vector<Recv> recvs_, more_received_;
-  std::vector<std::size_t> rooms_;  // bytes that each of recvs_ may have
+  std::vector<std::size_t> rooms_;   // bytes that each of recvs_ may have
+  std::vector<std::size_t> places_;  // of each peer's message among recvs_, plus 1; 0: none
   std::vector<MessageView> views_;
   Scratch<std::byte> buffer_;
 };

@@ -108,17 +108,23 @@ void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs
 // In round k each rank r sends to r + k. A rank may do so beside others that send all at once: round k of any rank
 // needs others to have come to their round k, and the first needs nothing.
 void Communicator::exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs) {
+  const auto to = [&](const Send& send) { return (send.peer - rank_ + size_) % size_; };  // the round of each
+  const auto from = [&](const Recv* recv) { return (rank_ - recv->peer + size_) % size_; };
+  std::vector<Send> left(sends.begin(), sends.end());
+  std::vector<Recv*> wanted;
+  for (Recv& recv : recvs) wanted.push_back(&recv);
+  std::ranges::stable_sort(left, {}, to);
+  std::ranges::stable_sort(wanted, {}, from);
+  auto send = left.begin();
+  auto recv = wanted.begin();
   for (int k = 1; k < size_; ++k) {
-    const int next = (rank_ + k) % size_, last = (rank_ + size_ - k) % size_;
-    round_sends_.clear();
+    const auto sent = send;
+    const auto received = recv;
+    while (send != left.end() && to(*send) == k) ++send;
     round_recvs_.clear();
-    std::ranges::copy_if(sends, std::back_inserter(round_sends_), [&](const Send& send) { return send.peer == next; });
-    std::ranges::copy_if(recvs, std::back_inserter(round_recvs_), [&](const Recv& recv) { return recv.peer == last; });
-    counted_exchange(round_sends_, round_recvs_);
-    auto done = round_recvs_.begin();
-    for (Recv& recv : recvs) {
-      if (recv.peer == last) recv = *done++;
-    }
+    for (; recv != wanted.end() && from(*recv) == k; ++recv) round_recvs_.push_back(**recv);
+    counted_exchange({sent, send}, round_recvs_);
+    std::ranges::for_each(round_recvs_, [place = received](const Recv& done) mutable { **place++ = done; });
   }
 }
 

@@ -150,7 +150,7 @@ class Communicator {
   std::uint64_t step_ = 0;
   std::string_view operation_;
   // Kept from call to call, so that a collective allocates nothing after the first.
-  std::vector<Send> sends_, round_sends_;
+  std::vector<Send> sends_;
   std::vector<Recv> recvs_, round_recvs_;
   std::vector<std::byte> scratch_;
 };

@@ -36,7 +36,14 @@ void Graph::add(int from, int to) {
 void Graph::add(int from, int to, double share) {
   const std::size_t before = out(from).size();
   add(from, to);
-  if (out(from).size() > before) shares_.at(static_cast<std::size_t>(from)).push_back(share);
+  if (out(from).size() == before) return;
+  shares_.resize(out_.size());
+  shares_[static_cast<std::size_t>(from)].push_back(share);
+}
+
+const std::vector<double>& Graph::shares(int rank) const {
+  static const std::vector<double> none;
+  return shares_.empty() ? none : shares_.at(static_cast<std::size_t>(rank));
 }
 
 void Graph::add(const Graph& other) {

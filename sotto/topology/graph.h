@@ -8,10 +8,7 @@ namespace sotto {
 // Who sends to whom in one round of gossip: a directed graph without loops.
 class Graph {
  public:
-  explicit Graph(int ranks)
-      : out_(static_cast<std::size_t>(ranks)),
-        in_(static_cast<std::size_t>(ranks)),
-        shares_(static_cast<std::size_t>(ranks)) {}
+  explicit Graph(int ranks) : out_(static_cast<std::size_t>(ranks)), in_(out_.size()) {}
 
   int ranks() const { return static_cast<int>(out_.size()); }
   // Once, however often it is added; a rank sends nothing to itself.
@@ -26,7 +23,7 @@ class Graph {
   const std::vector<int>& out(int rank) const { return out_.at(static_cast<std::size_t>(rank)); }
   const std::vector<int>& in(int rank) const { return in_.at(static_cast<std::size_t>(rank)); }
   // Of what a rank holds, the share for each of out(rank); empty where the graph says none.
-  const std::vector<double>& shares(int rank) const { return shares_.at(static_cast<std::size_t>(rank)); }
+  const std::vector<double>& shares(int rank) const;
   bool has_shares() const;  // for all edges; true of one without edges
 
   bool symmetric() const;  // whoever sends to another gets something from it
@@ -36,7 +33,7 @@ class Graph {
 
  private:
   std::vector<std::vector<int>> out_, in_;
-  std::vector<std::vector<double>> shares_;
+  std::vector<std::vector<double>> shares_;  // empty where none is said
 };
 
 }  // namespace sotto

@@ -1,19 +1,18 @@
 #include "sotto/topology/topology.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <utility>
 
 namespace sotto {
 Topology::Topology(std::string sentence, std::vector<Graph> cycle, std::size_t peers)
-    : sentence_(std::move(sentence)), cycle_(std::move(cycle)) {
-  const std::size_t length = cycle_.size();
+    : sentence_(std::move(sentence)) {
+  const std::size_t length = cycle.size();
   peers_ = peers == 0 ? length : std::min(peers, length);
   for (std::size_t round = 0; round < length / std::gcd(length, peers_); ++round) {
-    Graph graph = cycle_[round * peers_ % length];  // with its shares, where it is alone
-    for (std::size_t i = 1; i < peers_; ++i) graph.add(cycle_[(round * peers_ + i) % length]);
+    Graph graph = cycle[round * peers_ % length];  // with its shares, where it is alone
+    for (std::size_t i = 1; i < peers_; ++i) graph.add(cycle[(round * peers_ + i) % length]);
     rounds_.push_back(std::move(graph));
   }
 }
@@ -55,26 +54,31 @@ std::size_t Topology::spread() const {
   constexpr std::size_t word_bits = 64;
   const auto size = static_cast<std::size_t>(ranks());
   const std::size_t words = (size + word_bits - 1) / word_bits;
-  std::vector<std::uint64_t> known(size * words), before;
+  std::vector<std::uint64_t> all(words, ~std::uint64_t{0}), known(size * words), before(size * words);
+  if (size % word_bits != 0) all.back() >>= word_bits - size % word_bits;
   std::size_t most = 0;
   for (std::size_t first = 0; first < period(); ++first) {
     std::ranges::fill(known, 0);
     for (std::size_t rank = 0; rank < size; ++rank) {
       known[rank * words + rank / word_bits] = std::uint64_t{1} << (rank % word_bits);
     }
-    const auto heard = [&] {
-      std::size_t bits = 0;
-      for (const std::uint64_t word : known) bits += static_cast<std::size_t>(std::popcount(word));
-      return bits;
+    const auto all_know = [&] {
+      for (std::size_t rank = 0; rank < size; ++rank) {
+        if (!std::equal(all.begin(), all.end(), known.begin() + static_cast<std::ptrdiff_t>(rank * words)))
+          return false;
+      }
+      return true;
     };
     std::size_t rounds = 0;
-    for (; heard() < size * size; ++rounds) {
-      before = known;
+    for (; !all_know(); ++rounds) {
+      std::swap(before, known);
       const Graph& graph = round(first + rounds);
       for (std::size_t rank = 0; rank < size; ++rank) {
+        std::uint64_t* const own = known.data() + rank * words;
+        std::copy_n(before.data() + rank * words, words, own);
         for (const int peer : graph.in(static_cast<int>(rank))) {
           const std::uint64_t* const from = before.data() + static_cast<std::size_t>(peer) * words;
-          for (std::size_t w = 0; w < words; ++w) known[rank * words + w] |= from[w];
+          for (std::size_t w = 0; w < words; ++w) own[w] |= from[w];
         }
       }
     }
@@ -87,7 +91,7 @@ bool Topology::connected() const { return all_rounds().connected(); }
 
 Graph Topology::all_rounds() const {
   Graph all(ranks());
-  for (const Graph& graph : cycle_) all.add(graph);
+  for (const Graph& graph : rounds_) all.add(graph);
   return all;
 }
 

@@ -19,7 +19,7 @@ class Topology {
   Topology(std::string sentence, std::vector<Graph> cycle, std::size_t peers);
 
   const std::string& sentence() const { return sentence_; }  // canonical, every option named
-  int ranks() const { return cycle_.front().ranks(); }
+  int ranks() const { return rounds_.front().ranks(); }
   std::size_t peers() const { return peers_; }
   // As many rounds repeat for ever.
   std::size_t period() const { return rounds_.size(); }
@@ -44,7 +44,6 @@ class Topology {
   Graph all_rounds() const;
 
   std::string sentence_;
-  std::vector<Graph> cycle_;
   std::size_t peers_;
   std::vector<Graph> rounds_;
 };

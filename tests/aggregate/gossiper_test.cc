@@ -27,9 +27,8 @@ struct Job {
 };
 
 Gossiper make(const Job& job, int rank, int ranks) {
-  const Topology topology = make_topology("test", job.topology, ranks);
-  auto mixing = make_mixing("test", job.mixing, topology);
-  return {"--codec", job.codec, topology, std::move(mixing), sample_layout(), rank};
+  const auto topology = std::make_shared<const Topology>(make_topology("test", job.topology, ranks));
+  return {"--codec", job.codec, topology, make_mixing("test", job.mixing, *topology), sample_layout(), rank};
 }
 
 Key key_of(int rank, std::size_t round) {

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "../support/thread_limit.h"
@@ -134,8 +136,14 @@ TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
   const auto all = run_processes(2, limit, [&](int rank) {
     GlooOptions options;
     options.connect_deadline = 600s;
-    int looks = 0;
-    if (rank == 1) options.stop = [&looks] { return ++looks > 5 ? SIGTERM : 0; };
+    if (rank == 1) {
+      options.stop = [port = world(1, 3).port] {  // as soon as it is among those who wait
+        c10d::TCPStoreOptions where;
+        where.port = port;
+        c10d::PrefixStore store("test", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", where));
+        return store.check({"here/1"}) ? SIGTERM : 0;
+      };
+    }
     connect_gloo(world(rank, 3), options);
   });
   EXPECT_TRUE(all[1].error.starts_with("rank 1: stopped by SIGTERM while the ranks met at 127.0.0.1:")) << all[1].error;

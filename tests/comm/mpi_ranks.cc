@@ -121,14 +121,15 @@ void fail_again(const Rank& rank) {
   rank.await_all();
 }
 
-// Rank 2 gives up, and stays.
+// Rank 2 gives up, and stays until the others have told.
 void give_up(const Rank& rank) {
   std::vector<float> data(100);
   if (rank.number() == 2) {
     rank.communicator.barrier();
     rank.communicator.give_up("the disk is full");
     rank.tell("gave up");
-    return rank.await_all();
+    rank.await_all();
+    throw std::runtime_error("the disk is full");
   }
   rank.tell_error([&] {
     rank.communicator.barrier();

@@ -6,21 +6,23 @@
 
 namespace sotto {
 
-ChangingPeers::ChangingPeers(const AlgorithmOptions& options, int ranks) : phases_(options.topologies), ranks_(ranks) {}
+ChangingPeers::ChangingPeers(const AlgorithmOptions& options, int ranks)
+    : first_(options.topology), phases_(options.topologies), ranks_(ranks) {}
 
-std::optional<Topology> ChangingPeers::begun(std::uint64_t step) {
+std::shared_ptr<const Topology> ChangingPeers::begun(std::uint64_t step) {
   const auto begins = [&](const TopologyPhase& phase) { return phase.first_step <= step; };
   const auto begun = static_cast<std::size_t>(std::ranges::count_if(phases_, begins));
-  if (begun == phases_begun_) return std::nullopt;
+  if (begun == phases_begun_) return nullptr;
   phases_begun_ = begun;
-  return make_topology("--topology", phases_[begun - 1].topology, ranks_);
+  return std::make_shared<const Topology>(make_topology("--topology", phases_[begun - 1].topology, ranks_));
 }
 
-std::uint64_t ChangingPeers::spread(const Topology& first) const {
-  std::uint64_t longest = first.spread();
-  for (const TopologyPhase& phase : phases_) {
-    longest = std::max<std::uint64_t>(longest, make_topology("--topology", phase.topology, ranks_).spread());
-  }
+std::uint64_t ChangingPeers::spread() const {
+  const auto of = [this](const std::string& topology) {
+    return std::uint64_t{make_topology("--topology", topology, ranks_).spread()};
+  };
+  std::uint64_t longest = of(first_);
+  for (const TopologyPhase& phase : phases_) longest = std::max(longest, of(phase.topology));
   return longest;
 }
 

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
@@ -14,12 +15,13 @@ namespace sotto {
 class ChangingPeers {
  public:
   ChangingPeers(const AlgorithmOptions& options, int ranks);
-  // The topology that begins with this step, if another one does than what the last call found.
-  std::optional<Topology> begun(std::uint64_t step);
-  // Rounds after which every rank has heard of every other one, with that topology or any of these.
-  std::uint64_t spread(const Topology& first) const;
+  // The topology that begins with this step, or null where it is what the last call found.
+  std::shared_ptr<const Topology> begun(std::uint64_t step);
+  // Rounds after which every rank has heard of every other one, with any of these topologies or the first one.
+  std::uint64_t spread() const;
 
  private:
+  std::string first_;
   std::vector<TopologyPhase> phases_;
   int ranks_;
   std::size_t phases_begun_ = 0;

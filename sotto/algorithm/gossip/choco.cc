@@ -70,7 +70,7 @@ class Choco final : public Algorithm {
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
         gossipers_(std::move(gossipers)),
-        patience_(topology().spread()),
+        stop_delay_([this] { return topology().spread(); }),
         row_sum_(gossipers_.front().received_share()),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
@@ -91,7 +91,7 @@ class Choco final : public Algorithm {
     communicator_.at_step(input.step);
     if (x_.empty()) know(worker.parameters());
     worker.optimiser().begin_step(input.step);
-    if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
+    if (input.stop) stop_delay_.stop(note_, input.step);
     report_.loss = thread_.compute(worker, input.step);
     report_.compute = lap.lap();
     thread_.wait();
@@ -161,8 +161,8 @@ class Choco final : public Algorithm {
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
   std::vector<Gossiper> gossipers_;  // of each bucket
-  std::uint64_t patience_;           // steps after which all have heard of a stop
-  double row_sum_;                   // sum_j a_ij
+  StopDelay stop_delay_;
+  double row_sum_;  // sum_j a_ij
   std::vector<float> x_;
   std::vector<float> known_;       // x^, the same wherever this rank is known
   std::vector<float> sum_;         // of a_ij x^_j

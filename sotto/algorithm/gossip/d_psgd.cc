@@ -28,7 +28,7 @@ class DPsgd final : public Algorithm {
       : options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
-        patience_(gossiper_.topology().spread()) {}
+        stop_delay_([this] { return gossiper_.topology().spread(); }) {}
 
   std::string_view name() const override { return "d_psgd"; }
   std::string_view aggregator() const override { return "gossip"; }
@@ -43,7 +43,7 @@ class DPsgd final : public Algorithm {
     communicator_.at_step(input.step);
     x_.assign(worker.parameters().begin(), worker.parameters().end());
     worker.optimiser().begin_step(input.step);
-    if (input.stop) note_.least = std::min(note_.least, input.step + patience_);
+    if (input.stop) stop_delay_.stop(note_, input.step);
     gossiper_.begin(x_, note_, key_of(options_, communicator_, input), report.phases);
     thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
     if (!options_.overlap) thread_.wait();
@@ -70,7 +70,7 @@ class DPsgd final : public Algorithm {
   AlgorithmOptions options_;
   Communicator& communicator_;
   Gossiper gossiper_;
-  std::uint64_t patience_;  // steps after which all have heard of a stop
+  StopDelay stop_delay_;
   std::vector<float> x_, scratch_;
   GossipNote note_;
   Phases on_the_way_;

@@ -15,35 +15,36 @@
 namespace sotto {
 namespace {
 
-Gossiper make_one(const AlgorithmOptions& options, Layout layout, const Communicator& communicator,
-                  std::shared_ptr<Workers> workers, Contract::Input input, std::size_t bucket) {
-  Topology topology = make_topology("--topology", options.topology, communicator.size());
-  auto mixing = make_mixing("--mixing", options.mixing, topology);
-  return {"--codec",
-          options.codec,
-          std::move(topology),
-          std::move(mixing),
-          std::move(layout),
-          communicator.rank(),
-          std::move(workers),
-          input,
-          static_cast<std::uint16_t>(bucket)};
+// What all gossipers of a rank share.
+struct Shared {
+  std::shared_ptr<const Topology> topology;
+  std::shared_ptr<const Mixing> mixing;
+  std::shared_ptr<Workers> workers;
+};
+
+Shared share(const AlgorithmOptions& options, const Communicator& communicator) {
+  const auto topology =
+      std::make_shared<const Topology>(make_topology("--topology", options.topology, communicator.size()));
+  return {topology, make_mixing("--mixing", options.mixing, *topology),
+          std::make_shared<Workers>(options.codec_threads)};
 }
 
 }  // namespace
 
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        const Communicator& communicator) {
-  return make_one(options, whole_layout(buckets), communicator, std::make_shared<Workers>(options.codec_threads),
-                  Contract::Input::model, 0);
+  const Shared shared = share(options, communicator);
+  return {"--codec",           options.codec, shared.topology, shared.mixing, whole_layout(buckets),
+          communicator.rank(), shared.workers};
 }
 
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input) {
-  const auto workers = std::make_shared<Workers>(options.codec_threads);
+  const Shared shared = share(options, communicator);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    gossipers.push_back(make_one(options, buckets[b].layout, communicator, workers, input, b));
+    gossipers.emplace_back("--codec", options.codec, shared.topology, shared.mixing, buckets[b].layout,
+                           communicator.rank(), shared.workers, input, static_cast<std::uint16_t>(b));
   }
   return gossipers;
 }

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/aggregate/gossiper.h"
@@ -10,6 +15,22 @@
 namespace sotto {
 
 // What algorithms on graphs have in common.
+
+// Steps after which all have heard of a stop that one rank is asked for. Counted when the first one is: for a thousand
+// ranks that takes milliseconds, which few runs ever need.
+class StopDelay {
+ public:
+  explicit StopDelay(std::function<std::uint64_t()> count) : count_(std::move(count)) {}
+  // All stop after that step at the latest.
+  void stop(GossipNote& note, std::uint64_t step) {
+    if (!steps_) steps_ = count_();
+    note.least = std::min(note.least, step + *steps_);
+  }
+
+ private:
+  std::function<std::uint64_t()> count_;
+  std::optional<std::uint64_t> steps_;
+};
 
 // For whole vectors, as the options say. ConfigError.
 Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,

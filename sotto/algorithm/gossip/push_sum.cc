@@ -36,7 +36,7 @@ class PushSum final : public Algorithm {
         communicator_(communicator),
         gossipers_(make_gossipers(options, buckets, communicator)),
         peers_(options, communicator.size()),
-        patience_(peers_.spread(topology()) + 1),
+        stop_delay_([this] { return peers_.spread() + 1; }),
         model_(buckets_.front().range.end),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
@@ -59,9 +59,9 @@ class PushSum final : public Algorithm {
     worker.optimiser().begin_step(input.step);
     communicator_.at_step(input.step);
     if (const auto topology = peers_.begun(input.step)) {
-      for (Gossiper& gossiper : gossipers_) gossiper.follow(*topology);
+      for (Gossiper& gossiper : gossipers_) gossiper.follow(topology);
     }
-    if (input.stop) model_.note().least = std::min(model_.note().least, input.step + patience_);
+    if (input.stop) stop_delay_.stop(model_.note(), input.step);
     report_.loss = thread_.compute(worker, input.step);
     report_.compute = lap.lap();
     thread_.wait();
@@ -107,7 +107,7 @@ class PushSum final : public Algorithm {
   Communicator& communicator_;
   std::vector<Gossiper> gossipers_;  // of each bucket
   ChangingPeers peers_;
-  std::uint64_t patience_;  // steps after which all have heard of a stop
+  StopDelay stop_delay_;
   PushedModel model_;
   std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;

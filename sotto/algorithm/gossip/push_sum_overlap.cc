@@ -26,7 +26,7 @@ class PushSumOverlap final : public Algorithm {
         communicator_(communicator),
         gossiper_(make_gossiper(options, buckets, communicator)),
         peers_(options, communicator.size()),
-        patience_((peers_.spread(gossiper_.topology()) + 1) * synch_freq_),
+        stop_delay_([this] { return (peers_.spread() + 1) * synch_freq_; }),
         model_(gossiper_.size()),
         arriving_(gossiper_.size()) {}
 
@@ -44,7 +44,7 @@ class PushSumOverlap final : public Algorithm {
     worker.optimiser().begin_step(input.step);
     report.loss = compute_beside(thread_, worker, input.step);
     step_all(worker, model_.x(), input.lr, scratch_);
-    if (input.stop) model_.note().least = std::min(model_.note().least, input.step + patience_);
+    if (input.stop) stop_delay_.stop(model_.note(), input.step);
     report.compute = lap.lap();
     if (on_its_way_ && (input.step >= due_ || has_come_)) collect(report.phases);
     if (exchanges(input.step)) send(input, report.phases);  // of the last round nothing is on its way by then
@@ -86,7 +86,7 @@ class PushSumOverlap final : public Algorithm {
 
  private:
   void send(const StepInput& input, Phases& phases) {
-    if (auto topology = peers_.begun(input.step)) gossiper_.follow(std::move(*topology));
+    if (auto topology = peers_.begun(input.step)) gossiper_.follow(std::move(topology));
     Key key = key_of(options_, communicator_, input);
     key.step = static_cast<std::uint32_t>(rounds_++);
     gossiper_.begin(model_.x(), model_.note(), key, phases);
@@ -125,7 +125,7 @@ class PushSumOverlap final : public Algorithm {
   Communicator& communicator_;
   Gossiper gossiper_;
   ChangingPeers peers_;
-  std::uint64_t patience_;  // steps after which all have heard of a stop
+  StopDelay stop_delay_;
   PushedModel model_;
   std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;
