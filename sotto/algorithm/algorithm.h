@@ -48,6 +48,8 @@ struct StepInput {
   std::uint64_t step = 0;
   double lr = 0;
   bool stop = false;  // this rank was asked to stop
+  // Of ranks that count_together(): they meet when they have made so many steps each, on average; 0: whenever.
+  std::uint64_t meeting = 0;
 };
 
 // Seconds of one step. Phases run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is how
@@ -55,6 +57,9 @@ struct StepInput {
 struct StepReport {
   double loss = 0;
   bool stop = false;  // some rank was asked to stop: all of them stop after this step
+  // Of ranks that count_together(): all of them rest() after this step, as enough were made, or some rank was asked to
+  // stop.
+  bool meets = false;
   double seconds = 0, compute = 0, wait = 0, queue = 0;
   Phases phases;
 };
@@ -78,6 +83,10 @@ class Algorithm {
   virtual bool starts_early() const { return false; }
   // The step that the schedule of learning rates has come to, where ranks do not go step by step together.
   virtual std::uint64_t rate_step(std::uint64_t step) const { return step; }
+  // Whether ranks make as many steps as they can, and what all of them have made counts.
+  virtual bool counts_together() const { return false; }
+  // Of ranks at their own speed: the steps of each, as far as this one knows; behind rest(): all of them.
+  virtual std::vector<std::uint64_t> rank_steps() const { return {}; }
   // How often it exchanged with another rank, where that depends on how fast ranks are.
   virtual std::optional<std::uint64_t> exchange_count() const { return std::nullopt; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.

@@ -30,18 +30,23 @@ std::optional<double> Recorder::Figures::hidden() const {
   return std::max(0.0, 1 - wait_ms / exchanges);
 }
 
-void Recorder::prepare(const std::filesystem::path& train_dir, std::uint64_t first_step) {
+void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps) {
   const auto path = train_dir / "steps.csv";
   std::string kept(header);
-  if (first_step > 0 && std::filesystem::exists(path)) {
+  const bool resumed = std::ranges::any_of(first_steps, [](std::uint64_t step) { return step > 0; });
+  if (resumed && std::filesystem::exists(path)) {
     const std::string text = read_text(path);
     std::size_t at = std::min(text.find('\n'), text.size() - 1) + 1;
     while (at < text.size()) {
       const std::size_t end = text.find('\n', at);
       if (end == std::string::npos) break;  // a row that a crash cut off
-      std::uint64_t step = 0;
-      const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, step);
-      if (error == std::errc() && step < first_step) kept.append(text, at, end + 1 - at);
+      std::uint64_t step = 0, rank = 0;
+      const auto [comma, error] = std::from_chars(text.data() + at, text.data() + end, step);
+      const bool has_rank =
+          std::from_chars(std::min(comma + 1, text.data() + end), text.data() + end, rank).ec == std::errc();
+      if (error == std::errc() && has_rank && rank < first_steps.size() && step < first_steps[rank]) {
+        kept.append(text, at, end + 1 - at);
+      }
       at = end + 1;
     }
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sotto/algorithm/algorithm.h"
@@ -25,9 +26,9 @@ struct StepRow {
 // second.
 class Recorder {
  public:
-  // Rank 0 prepares the file before any rank opens it: with the header, and without rows of `first_step` and later
-  // ones, which a resumed run is about to repeat.
-  static void prepare(const std::filesystem::path& train_dir, std::uint64_t first_step);
+  // Rank 0 prepares the file before any rank opens it: with the header, and without each rank's rows of its first step
+  // and later ones, which a resumed run is about to repeat.
+  static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);
   ~Recorder();

@@ -94,7 +94,6 @@ std::string RunFolder::own_file() const { return rank_file(communicator_.rank())
 
 void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, Algorithm& algorithm,
                      const checkpoint::Metadata& identity) {
-  if (saved_ == steps_done) return;
   Model& model = replica.model();
   require_finite_parameters(model, communicator_.rank(), steps_done);
   const fs::path partial = checkpoint::partial_folder(path_, steps_done);
@@ -133,7 +132,6 @@ void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, A
     if (first) checkpoint::remove_partial(path_);
     throw;
   }
-  saved_ = steps_done;
 }
 
 void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm) {
@@ -217,7 +215,6 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
                     : fmt::format("{}: holds step {}; it was renamed by hand?", folder.string(), manifest.step);
       if (problem.empty()) {
         run_ = std::strtoull(manifest.run.c_str(), nullptr, 16);
-        saved_ = step;
         return left_aside;
       }
     }

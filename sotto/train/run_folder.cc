@@ -75,14 +75,14 @@ void RunFolder::choose() {
   remove_temporaries(path_);
 }
 
-void RunFolder::begin() {
-  files_.run("prepare the run folder", [this] {
+void RunFolder::begin(std::span<const std::uint64_t> first_steps) {
+  files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
     const ChosenOptimiser optimiser = chosen_optimiser(options_);
     write_file_atomic(path_ / "config.toml",
                       fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
                                   optimiser.sentence, format_double(optimiser.lr)));
-    Recorder::prepare(path_, start_step_);
+    Recorder::prepare(path_, first_steps);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,9 @@ class RunFolder {
   // block_hash() of the model that was saved last, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
-  // Writes config.toml, and prepares steps.csv: once it is sure that this run goes ahead.
-  void begin();
+  // Writes config.toml, and prepares steps.csv, in which each rank goes on from that step of its own: once it is sure
+  // that this run goes ahead.
+  void begin(std::span<const std::uint64_t> first_steps);
 
   // NumericError when a parameter is not finite: no run could go on from there. Writes model_step_N, whole or not at
   // all: `steps_done` steps have been applied. A rolling one is removed when two later rolling ones are there.
@@ -68,7 +70,6 @@ class RunFolder {
   std::uint64_t start_step_ = 0;
   bool replicated_;
   std::string parameters_sha256_;
-  std::optional<std::uint64_t> saved_;  // the step of the newest checkpoint
 };
 
 }  // namespace sotto

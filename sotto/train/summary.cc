@@ -27,6 +27,7 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["link"] = s.options.link;
   json["first_step"] = s.first_step;
   json["steps"] = s.steps;
+  if (!s.rank_steps.empty()) json["rank_steps"] = s.rank_steps;
   json["interrupted_by_signal"] = s.signal;
   json["test_accuracy"] = s.tested.accuracy;
   json["test_top5"] = s.tested.top5;

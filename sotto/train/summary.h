@@ -22,9 +22,10 @@ struct Summary {
   std::string remark;      // what was chosen while it ran, and why
   Recorder::Figures step;
   double median_step_ms = 0;
-  std::uint64_t first_step = 0;  // of this process: that of the checkpoint it continued
-  std::uint64_t steps = 0;       // of the whole run
-  int signal = 0;                // that ended it early, or 0
+  std::uint64_t first_step = 0;           // of this process: that of the checkpoint it continued
+  std::uint64_t steps = 0;                // of the whole run; where ranks go at their own speed, of one on average
+  std::vector<std::uint64_t> rank_steps;  // and there, of each
+  int signal = 0;                         // that ended it early, or 0
   TestResult tested;
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;  // all; and of steps alone, the mean
   std::vector<std::uint64_t> exchanges;    // of each rank since the last start, where they depend on how fast ranks are

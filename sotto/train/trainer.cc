@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <optional>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
@@ -79,14 +80,17 @@ class Trainer {
         progress_(world.starter),
         links_(options.link.empty() ? Links{} : parse_links("--link", options.link, world.size)),
         communicator_(connect(options, world, links_)),
-        algorithm_(agreed_algorithm()) {}
+        algorithm_(agreed_algorithm()),
+        together_(algorithm_->counts_together()) {}
 
   TrainResult run() {
     RunFolder folder(options_, *communicator_);
     folder_ = &folder;
     if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
     if (options_.resume) resume(folder);
-    folder.begin();
+    done_ = folder.start_step();
+    first_steps_ = rank_steps();
+    folder.begin(first_steps_);
     if (communicator_->rank() == 0 && !links_.file.empty()) {
       write_file_atomic(folder.path() / "link.toml", links_.file);
     }
@@ -104,25 +108,27 @@ class Trainer {
 
     TrainResult result;
     result.train_dir = folder.path().string();
-    std::uint64_t step = folder.start_step();
+    const std::uint64_t first = first_steps_[own_rank()];
+    std::uint64_t step = first;  // this rank's next one
+    meeting_ = next_meeting(done_);
     counted_ = traffic();
-    for (bool stop = false; step < plan_.steps && !stop; ++step) stop = train_step(step);
-    result.steps = step;
+    for (bool stop = false; done_ < plan_.steps && !stop; ++step) stop = train_step(step);
+    result.steps = done_;
     algorithm_->rest();
     if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
     attempt([this] { capture_.finish(); });
     const int urgency = agreed_urgency();
-    save(step, false);
-    if (urgency >= StopSignal::failed_rank) end_in_error(urgency - StopSignal::failed_rank, step);
-    if (step < plan_.steps) result.signal = std::max(1, StopSignal::of_urgency(urgency));
-    if (evaluated_ != step || step == 0) evaluate(step);
+    save(false);
+    if (urgency >= StopSignal::failed_rank) end_in_error(urgency - StopSignal::failed_rank);
+    if (done_ < plan_.steps) result.signal = std::max(1, StopSignal::of_urgency(urgency));
+    if (!is_tested_) evaluate();
     result.test_accuracy = tested_.accuracy;
-    if (result.steps > folder.start_step()) {
+    if (step > first) {
       summarise(result, folder.start_step());
     } else {
       say("nothing was left to do: summary.json stays as it was");
     }
-    if (result.signal == 0) require_sense(tested_, test_->classes(), step);
+    if (result.signal == 0) require_sense(tested_, test_->classes(), done_);
     return result;
   }
 
@@ -162,29 +168,72 @@ class Trainer {
     return static_cast<double>(step * accumulate()) / static_cast<double>(loader_.steps_per_epoch());
   }
 
+  // A step of the run is one of each rank; where ranks go at their own speed and count together, as many of all.
+  std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
+  // The steps that each rank has made. REQUIRES rest().
+  std::vector<std::uint64_t> rank_steps() const {
+    if (together_) return algorithm_->rank_steps();
+    return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), done_);
+  }
+  static bool passes(std::uint64_t before, std::uint64_t done, std::int64_t every) {
+    return every > 0 && done / static_cast<std::uint64_t>(every) > before / static_cast<std::uint64_t>(every);
+  }
+  bool evaluates(std::uint64_t before, std::uint64_t done) const {
+    if (options_.eval_freq > 0) return passes(before, done, options_.eval_freq);
+    return static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(before));
+  }
+  // The first step of the run after this one behind which all ranks have something to do together.
+  std::uint64_t next_meeting(std::uint64_t done) const {
+    std::uint64_t next = plan_.steps;
+    const auto due = [&](std::int64_t every) {
+      if (every > 0) next = std::min(next, (done / size(every) + 1) * size(every));
+    };
+    due(options_.checkpoint_every);
+    due(options_.eval_freq);
+    if (options_.eval_freq > 0) return next;
+    const std::uint64_t batches = loader_.steps_per_epoch();
+    const std::uint64_t epochs = done * accumulate() / batches + 1;
+    return std::min(next, (epochs * batches + accumulate() - 1) / accumulate());
+  }
+  // The step of the run that ranks which count together have come to; a few steps more are no other one.
+  std::uint64_t step_of_meeting() const {
+    std::uint64_t total = 0;
+    for (const std::uint64_t steps : rank_steps()) total += steps;
+    const std::uint64_t made = total / static_cast<std::uint64_t>(communicator_->size());
+    if (made < meeting_) return made;  // some rank wished to meet
+    std::uint64_t met = meeting_;
+    while (met < plan_.steps && next_meeting(met) <= made) met = next_meeting(met);
+    return met;
+  }
+
   checkpoint::Metadata identity() const {
     return run_identity(options_, method_, optimiser_, model_->layout(), communicator_->size());
   }
 
-  // Returns whether training ends here.
+  // This rank's step of that number. Returns whether training ends here.
   bool train_step(std::uint64_t step) {
+    const std::uint64_t before = done_, rate_step = algorithm_->rate_step(step);
     StepRow row;
     row.step = step;
-    row.epoch = epochs_at(step);
-    row.lr = optimiser_.lr * schedule_->factor(algorithm_->rate_step(step));
+    row.epoch = epochs_at(together_ ? rate_step : step);
+    row.lr = optimiser_.lr * schedule_->factor(rate_step);
     const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !error_;
     if (captured) {
       attempt([&] { replica_.copy_next_gradient(capture_.room(model_->gradient().size())); });
     }
-    row.report = algorithm_->step(replica_, {step, row.lr, wishes_to_pause()});
-    const std::uint64_t done = step + 1;
-    const bool new_epoch = static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(step));
-    const bool evaluates = options_.eval_freq > 0 ? due(done, options_.eval_freq) : new_epoch;
-    const bool completes = row.report.stop || done == plan_.steps || evaluates || averages_batch_norm_ ||
-                           due(done, options_.check_replicas) || due(done, options_.checkpoint_every);
+    row.report = algorithm_->step(replica_, {step, row.lr, wishes_to_pause(), meeting_});
+    is_saved_ = is_tested_ = false;
+    if (!together_) done_ = step + 1;
+    const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || evaluates(before, done_) ||
+                           averages_batch_norm_ || passes(before, done_, options_.check_replicas) ||
+                           passes(before, done_, options_.checkpoint_every);
     if (completes) {  // others are about to use the communicator, and rows tell what a step needed
       algorithm_->complete(row.report);
       algorithm_->rest();
+    }
+    if (row.report.meets) {
+      done_ = step_of_meeting();
+      meeting_ = next_meeting(done_);
     }
     if (averages_batch_norm_) average_batch_norm(row.report);
     row.data_seconds = replica_.data_seconds();
@@ -200,16 +249,17 @@ class Trainer {
     announce_phase(step);
     if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
-    if (options_.final_average && done == plan_.steps) {
+    if (options_.final_average && done_ == plan_.steps) {
       algorithm_->rest();
       algorithm_->agree(replica_);
     }
-    if (due(done, options_.check_replicas)) check_replicas(done);
-    show(row, done);
-    if (evaluates) evaluate(done);
-    if (due(done, options_.checkpoint_every)) save(done, false);
-    if (evaluates && done < plan_.steps && !algorithm_->can_go_on()) save_at_meeting(done);
-    const bool ends = row.report.stop && (done == plan_.steps || !goes_on(done));
+    if (passes(before, done_, options_.check_replicas)) check_replicas();
+    show(row, std::max(done_, together_ ? rate_step : 0));
+    if (evaluates(before, done_)) evaluate();
+    if (passes(before, done_, options_.checkpoint_every)) save(false);
+    if (evaluates(before, done_) && done_ < plan_.steps && !algorithm_->can_go_on()) save_if_late();
+    const bool pauses = row.report.stop || row.report.meets;
+    const bool ends = pauses && (done_ == plan_.steps || !goes_on());
     if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
     return ends;
   }
@@ -234,26 +284,25 @@ class Trainer {
     return StopSignal::caught() != 0 || error_ || (checkpoint_is_late() && algorithm_->can_go_on());
   }
 
-  // All ranks have stopped behind the same step; if it was for a checkpoint alone they make it and go on.
-  bool goes_on(std::uint64_t done) {
+  // All ranks have stopped together; if nobody wants to end they go on, and make a checkpoint first when it is late.
+  bool goes_on() {
     if (agreed_urgency() != 0) return false;
-    save(done, true);
+    save_if_late();
     algorithm_->go_on();
     return true;
   }
 
-  // Where ranks cannot pause in between: at a meeting that is there anyway.
-  void save_at_meeting(std::uint64_t done) {
+  void save_if_late() {
     auto late = checkpoint_is_late() ? 1.0F : 0.0F;
     communicator_->all_reduce(std::span(&late, 1), ReduceOp::max);
-    if (late > 0) save(done, true);
+    if (late > 0) save(true);
   }
 
   // Of the rank that failed the error is told, of the others that it did.
-  void end_in_error(int rank, std::uint64_t step) {
-    say(fmt::format("step {}  stopped because of an error of rank {}, with a checkpoint", step, rank));
+  void end_in_error(int rank) {
+    say(fmt::format("step {}  stopped because of an error of rank {}, with a checkpoint", done_, rank));
     if (error_) std::rethrow_exception(error_);
-    throw CommError(fmt::format("rank {} ended the run behind step {} because of an error", rank, step));
+    throw CommError(fmt::format("rank {} ended the run behind step {} because of an error", rank, done_));
   }
 
   // Goes on from the newest checkpoint that is whole.
@@ -262,7 +311,9 @@ class Trainer {
     if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
     algorithm_->enter(folder.start_step());
     folder.load(replica_, *algorithm_);
+    is_saved_ = true;
     say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
+    kept_ = folder.start_step();
   }
 
   // REQUIRES a replicated algorithm, and complete().
@@ -282,10 +333,6 @@ class Trainer {
     remark_.clear();  // what it chooses is said again
   }
 
-  static bool due(std::uint64_t done, std::int64_t every) {
-    return every > 0 && done % static_cast<std::uint64_t>(every) == 0;
-  }
-
   Traffic traffic() const {
     Traffic all = communicator_->traffic();
     const Traffic own = algorithm_->traffic();
@@ -294,28 +341,31 @@ class Trainer {
     return all;
   }
 
-  void check_replicas(std::uint64_t done) {
+  void check_replicas() {
     algorithm_->rest();
-    require_same_parameters(model_->parameters(), fmt::format("has other parameters than rank 0 after step {}", done),
+    require_same_parameters(model_->parameters(), fmt::format("has other parameters than rank 0 after step {}", done_),
                             *communicator_);
   }
 
-  void save(std::uint64_t done, bool rolling) {
+  void save(bool rolling) {
+    if (is_saved_ || (rolling && kept_ == done_)) return;
     attempt([this] { recorder_->flush(); });  // rows of checkpointed steps are on the disk before the checkpoint is
     say_of_rows();
     algorithm_->rest();
-    algorithm_->enter(done);
+    algorithm_->enter(done_);
     lend_batch_norm(*model_, idle_, *communicator_);
-    folder_->save(done, rolling, replica_, *algorithm_, identity());
+    folder_->save(done_, rolling, replica_, *algorithm_, identity());
+    is_saved_ = true;
     since_checkpoint_.lap();
+    if (!rolling) kept_ = done_;
   }
 
-  void evaluate(std::uint64_t done) {
+  void evaluate() {
     algorithm_->rest();
     lend_batch_norm(*model_, idle_, *communicator_);
     tested_ = test_together(replica_, replicated_, *test_, size(options_.test_batch_size), *communicator_);
-    evaluated_ = done;
-    say(fmt::format("step {}  {}", done, tested_.text()));
+    is_tested_ = true;
+    say(fmt::format("step {}  {}", done_, tested_.text()));
   }
 
   void show(const StepRow& row, std::uint64_t done) {
@@ -351,9 +401,10 @@ class Trainer {
     Recorder::Figures figures = recorder_->means();
     const AlgorithmEntry& entry = algorithm_entry("--algorithm", options_.algorithm);
     const bool own_speed = entry.own_speed || (entry.replicated && !alike);
-    if (own_speed && result.steps > first_step) {  // what is sent belongs to no step, and rows end before it does
-      figures.bytes_sent =
-          static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(result.steps - first_step);
+    const std::vector<std::uint64_t> steps = rank_steps();
+    if (own_speed) {  // what is sent belongs to no step, and rows end before it does
+      const std::uint64_t made = steps[own_rank()] - first_steps_[own_rank()];
+      figures.bytes_sent = static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(made);
     }
     const auto exchanges = algorithm_->exchange_count();
     const std::array<std::uint64_t, 3> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
@@ -373,6 +424,7 @@ class Trainer {
     summary.median_step_ms = recorder_->median_step_ms();
     summary.first_step = first_step;
     summary.steps = result.steps;
+    if (entry.own_speed) summary.rank_steps = steps;
     summary.signal = result.signal;
     summary.tested = tested_;
     for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -406,16 +458,20 @@ class Trainer {
   Links links_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
+  bool together_;  // Algorithm::counts_together()
 
+  std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run, and those behind which ranks meet next
+  std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
   std::exception_ptr error_;  // of this rank, which ends the run behind the step at hand
   Timer since_checkpoint_;
   Traffic counted_;     // that is in rows, or in none of them
   std::string remark_;  // what was chosen, once it was said
-  std::uint64_t evaluated_ = 0;
   TestResult tested_;
+  bool is_saved_ = false, is_tested_ = false;  // the model as it is
 };
+  std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that stays
 
 }  // namespace
 

@@ -2,9 +2,14 @@
 // fast as each other they wait for each other at a barrier of the test's.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <cstring>
 #include <latch>
 #include <limits>
+#include <numeric>
+#include <thread>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
@@ -146,7 +151,82 @@ TEST(AdPsgd, WaitsForNobody) {
   }
 }
 
-// Through meetings, and whoever is ahead.
+// One rank makes its fourth step when the others have made all that were left, and takes its time from then on.
+TEST(AdPsgd, CountsTheStepsOfAllTogether) {
+  constexpr std::uint64_t meeting = 20;
+  for (const Job& job : {Job{"1", 1}, {"1", 2}, {"1", 4}, {"ring", 8}, {"star", 5}}) {
+    for (const char* algorithm : {"ad_psgd", "ad_psgd(every=7)"}) {
+      for (const int slow : {0, job.ranks - 1}) {
+        const auto all = meeting * static_cast<std::uint64_t>(job.ranks);
+        std::atomic<std::uint64_t> made = 0;
+        std::vector<std::vector<std::uint64_t>> known(static_cast<std::size_t>(job.ranks));
+        run_threads(job.ranks, 60s, [&](Communicator& communicator) {
+          const auto rank = static_cast<std::size_t>(communicator.rank());
+          Quadratic plain(communicator.rank());
+          Hooked worker(
+              plain,
+              [&](std::uint64_t step) {
+                if (job.ranks == 1 || communicator.rank() != slow) return;
+                while (step == 3 && made < all) std::this_thread::yield();
+                if (step > 3) std::this_thread::sleep_for(20ms);
+              },
+              [&] { ++made; });
+          const auto counting =
+              make_algorithm("test", algorithm, options_on(job.topology), worker.buckets(), communicator);
+          EXPECT_TRUE(counting->counts_together());
+          std::uint64_t step = 0;
+          for (bool meets = false; !meets; ++step) {
+            const StepReport report = counting->step(worker, {.step = step, .lr = 0.01, .meeting = meeting});
+            meets = report.meets;
+            EXPECT_FALSE(report.stop);
+            const std::uint64_t rate_step = counting->rate_step(step);
+            EXPECT_LE(rate_step, made / static_cast<std::uint64_t>(job.ranks));
+          }
+          counting->rest();
+          known[rank] = counting->rank_steps();
+          EXPECT_EQ(known[rank][rank], step);
+          EXPECT_GE(counting->rate_step(step), meeting);
+          communicator.barrier();  // nobody goes on before all have looked
+        });
+        for (const auto& steps : known) EXPECT_EQ(steps, known[0]) << job.topology;
+        EXPECT_EQ(std::accumulate(known[0].begin(), known[0].end(), std::uint64_t{0}), made);
+        EXPECT_GE(made, all) << job.topology << ", " << job.ranks;
+        EXPECT_TRUE(job.ranks == 1 || known[0][static_cast<std::size_t>(slow)] < meeting) << job.topology;
+      }
+    }
+  }
+}
+
+// Steps go on where the ranks were, each at its own.
+TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
+  for (const int asked : {0, 3}) {
+    run_threads(4, 60s, [&](Communicator& communicator) {
+      Quadratic worker(communicator.rank());
+      auto algorithm = make_algorithm("test", "ad_psgd", options_on("1"), worker.buckets(), communicator);
+      EXPECT_TRUE(algorithm->can_go_on());
+      std::uint64_t step = 0;
+      for (int meeting = 0; meeting < 4; ++meeting) {
+        const std::uint64_t before = step;
+        for (bool meets = false; !meets; ++step) {
+          const bool wish = communicator.rank() == asked && step >= before + 5;
+          meets = algorithm->step(worker, {step, 0.01, wish}).meets;
+        }
+        algorithm->rest();
+        const auto steps = algorithm->rank_steps();
+        EXPECT_EQ(steps[static_cast<std::size_t>(asked)], 6U * (static_cast<std::size_t>(meeting) + 1));
+        EXPECT_EQ(steps[static_cast<std::size_t>(communicator.rank())], step);
+        communicator.barrier();
+        if (meeting != 1) continue;
+        auto again = make_algorithm("test", "ad_psgd", options_on("1"), worker.buckets(), communicator);
+        test::hand_over(*algorithm, *again);
+        EXPECT_EQ(again->rank_steps(), steps);
+        algorithm = std::move(again);
+      }
+    });
+  }
+}
+
+// With equal counts: through meetings, and whoever is ahead.
 TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
   for (const Job& job : {Job{"1", 1}, {"1", 2}, {"star", 3}, {"ring", 4}}) {
     for (const int asked : {0, job.ranks - 1}) {
@@ -155,7 +235,8 @@ TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
         run_threads(job.ranks, 60s, [&](Communicator& communicator) {
           Quadratic worker(communicator.rank());
           const auto algorithm =
-              make_algorithm("test", "ad_psgd", options_on(job.topology), worker.buckets(), communicator);
+              make_algorithm("test", "ad_psgd(count=each)", options_on(job.topology), worker.buckets(), communicator);
+          EXPECT_FALSE(algorithm->counts_together() || algorithm->can_go_on());
           std::uint64_t step = 0;
           for (bool stop = false; !stop; ++step) {
             stop = algorithm->step(worker, {step, 0.01, communicator.rank() == asked && step >= when}).stop;
@@ -180,7 +261,8 @@ TEST(AdPsgd, EndsAsPlannedWhenOneHasDoneAllItsSteps) {
     Hooked worker(plain, [&](std::uint64_t step) {
       if (communicator.rank() == 1 && step == 5) first_done.wait();
     });
-    const auto algorithm = make_algorithm("test", "ad_psgd", options_on("1"), worker.buckets(), communicator);
+    const auto algorithm =
+        make_algorithm("test", "ad_psgd(count=each)", options_on("1"), worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 10; ++step) {
       const bool wish = communicator.rank() == 1 && step > 5;
       if (communicator.rank() == 0 && step == 9) first_done.count_down();
@@ -244,7 +326,11 @@ TEST(AdPsgd, TakesUpTheRanksModelsAndStepsOfACheckpoint) {
     std::ranges::fill(worker.parameters(), static_cast<float>(communicator.rank()));
     const auto algorithm =
         make_algorithm("test", "ad_psgd", options_on("1", "none", false), worker.buckets(), communicator);
-    algorithm->enter(30);
+    test::Store saved;
+    algorithm->visit_state(saved);
+    for (int rank = 0; rank < 4; ++rank) saved.numbers.at(fmt::format("ad_psgd.steps/{}", rank)) = 30;
+    saved.reading = true;
+    algorithm->visit_state(saved);
     EXPECT_EQ(algorithm->rate_step(30), 30U);
     communicator.barrier();
     for (std::uint64_t step = 30; step < 40; ++step) algorithm->step(worker, {step, 0, false});

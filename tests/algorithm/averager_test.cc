@@ -251,6 +251,38 @@ TEST(Averaging, GoesOnWithoutThoseThatLeft) {
   });
 }
 
+TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
+  std::latch told(1);
+  run_threads(2, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Played other(communicator);
+      other.note.steps = {5, 0};
+      other.note.meeting = 1;
+      other.send(1, Kind::news);
+      other.note.steps = {7, 0};  // which has gone on
+      other.send(1, Kind::news);
+      other.note.meeting = 2;
+      other.send(1, Kind::news);
+      told.wait();
+      return;
+    }
+    const Telling telling(told);
+    Averager averager({{}, 2}, model(), {.seed = 1}, communicator);
+    Phases phases;
+    auto x = all(1);
+    averager.read(x);
+    averager.step(adds(1), false, phases);
+    averager.rest();
+    wait_until([&] { return averager.known_steps() == 8; });
+    EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{5, 1}));
+    averager.read(x);
+    EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 1}));
+    EXPECT_TRUE(averager.step(adds(1), false, phases));  // the other one has come to the next
+    averager.rest();
+    EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 2}));
+  });
+}
+
 TEST(Averaging, NamesAStalledRank) {
   for (const bool asks : {true, false}) {
     std::latch told(1);

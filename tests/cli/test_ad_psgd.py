@@ -17,24 +17,26 @@ def steps_of(folder):
         return [{key: int(row[key]) for key in ("step", "rank", "bytes_sent")} for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("ranks, topology", [(2, "bipartite_linear"), (4, "bipartite_exponential"), (3, "star")])
-def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topology):
-    steps = 16
-    good(*AD_PSGD, "--ranks", ranks, "--topology", topology, "--max-steps", steps, "--train-dir", "run")
+@pytest.mark.parametrize("ranks, topology, count", [(2, "bipartite_linear", "all"), (4, "bipartite_exponential", "each"), (3, "star", "all")])
+def test_ranks_agree_and_send_what_the_formula_says(good, tmp_path, ranks, topology, count):
+    good(*AD_PSGD[:-1], f"ad_psgd(count={count})", "--ranks", ranks, "--topology", topology, "--max-steps", 16, "--train-dir", "run")
     run = summary(tmp_path / "run")
-    assert run["steps"] == steps and run["topology"] == topology and run["test_accuracy"] > 0.2
+    steps = run["rank_steps"]
+    assert steps == [16] * ranks if count == "each" else sum(steps) >= 16 * ranks
+    assert run["steps"] == 16 and run["topology"] == topology and run["test_accuracy"] > 0.2
     assert len(run["rank_accuracy"]) == ranks and len(run["exchanges"]) == ranks
     active = [0 if rank == 0 or (topology != "star" and rank % 2 == 0) else 1 for rank in range(ranks)]
     asked = sum(n for n, asks in zip(run["exchanges"], active) if asks)
     answered = sum(n for n, asks in zip(run["exchanges"], active) if not asks)
-    assert asked == answered and all(n <= steps for n, asks in zip(run["exchanges"], active) if asks)
+    assert asked == answered and all(n <= made for n, made, asks in zip(run["exchanges"], steps, active) if asks)
     note = 24 + 8 * ranks
     exchange = 32 + 4 * run["parameters"] + note + 8  # the header, the floats, the note, and Gloo's frame
     rows = steps_of(tmp_path / "run")
     for rank in range(ranks):  # rows end before the last meeting, whose answers are in none
         sent = sum(row["bytes_sent"] for row in rows if row["rank"] == rank)
-        assert sent <= run["exchanges"][rank] * exchange + 100 * (note + 8)
-    assert sorted(row["step"] for row in rows) == sorted(list(range(steps)) * ranks)
+        notes = 100 + (sum(steps) if count == "all" else 0)  # a question of its own a step, and answers to those of others
+        assert sent <= run["exchanges"][rank] * exchange + notes * (note + 8)
+        assert sorted(row["step"] for row in rows if row["rank"] == rank) == list(range(steps[rank]))
 
 
 def test_a_dry_run_says_what_an_exchange_costs(good):
@@ -47,20 +49,35 @@ def test_one_rank_goes_on_with_the_same_bits(start, good, tmp_path):
     check(start, good, tmp_path, [*TINY, "--algorithm", "ad_psgd", "--ranks", 1])
 
 
-def test_a_run_goes_on_from_its_checkpoint(good, tmp_path):
-    flags = [*AD_PSGD, "--ranks", 4, "--codec", "f16", "--checkpoint-every", 6, "--train-dir", "run"]
-    good(*flags, "--max-steps", 10)
-    assert sorted(p.name for p in (tmp_path / "run").glob("model_step_*")) == ["model_step_10", "model_step_6"]
-    good("train", "--resume", "--train-dir", "run", "--max-steps", 16)
+def check_rows(folder, steps):
+    rows = steps_of(folder)
+    for rank, made in enumerate(steps):
+        assert sorted(row["step"] for row in rows if row["rank"] == rank) == list(range(made))
+
+
+@pytest.mark.parametrize("count", ["all", "each"])
+def test_a_slow_rank_makes_fewer_steps_unless_all_make_as_many_and_a_run_goes_on(good, tmp_path, count):
+    (tmp_path / "slow.toml").write_text("".join(f'[[rank]]\nrank = {rank}\ndelay = "{delay}ms"\n' for rank, delay in enumerate([5, 5, 100, 5])))
+    good(*AD_PSGD[:-1], f"ad_psgd(count={count})", "--ranks", 4, "--codec", "f16", "--checkpoint-every", 6, "--train-dir", "run",
+         "--max-steps", 12 if count == "all" else 7, "--link", "slow.toml")  # fmt: skip
     run = summary(tmp_path / "run")
-    assert (run["first_step"], run["steps"]) == (10, 16)
-    good("train", "--resume", "--train-dir", "run", "--max-steps", 20, "--final-average")
-    assert summary(tmp_path / "run")["consensus_distance"] < 1e-6
+    assert {p.name for p in (tmp_path / "run").glob("model_step_*")} == {"model_step_6", f"model_step_{run['steps']}"}
+    check_rows(tmp_path / "run", run["rank_steps"])
+    if count == "each":
+        assert run["rank_steps"] == [7] * 4 and run["steps"] == 7
+    else:
+        assert run["steps"] == 12 and 48 <= sum(run["rank_steps"]) < 96
+        assert run["rank_steps"][2] < min(steps for rank, steps in enumerate(run["rank_steps"]) if rank != 2)
+    good("train", "--resume", "--train-dir", "run", "--max-steps", 18, "--final-average", "--link", "")
+    again = summary(tmp_path / "run")
+    assert (again["first_step"], again["steps"]) == (run["steps"], 18) and again["consensus_distance"] < 1e-6
+    assert all(now > before for now, before in zip(again["rank_steps"], run["rank_steps"])) and sum(again["rank_steps"]) >= 72
+    check_rows(tmp_path / "run", again["rank_steps"])
 
 
-@pytest.mark.parametrize("asked", [0, 1])
-def test_all_ranks_end_when_one_is_asked_to(start, good, tmp_path, asked):
-    job = start(*AD_PSGD, "--ranks", 4, "--epochs", 100000, "--eval-freq", 1000000, "--train-dir", "run")
+@pytest.mark.parametrize("asked, count", [(0, "each"), (1, "all")])
+def test_all_ranks_end_when_one_is_asked_to(start, good, tmp_path, asked, count):
+    job = start(*AD_PSGD[:-1], f"ad_psgd(count={count})", "--ranks", 4, "--epochs", 100000, "--eval-freq", 1000000, "--train-dir", "run")
     wait_until(lambda: has_step(tmp_path / "run", 20), "some steps")
     os.kill(job.rank(asked), signal.SIGINT)
     job.finish()
@@ -69,8 +86,8 @@ def test_all_ranks_end_when_one_is_asked_to(start, good, tmp_path, asked):
     run = summary(tmp_path / "run")
     assert run["interrupted_by_signal"] == signal.SIGINT
     assert (tmp_path / "run" / f"model_step_{run['steps']}" / "rank_3").exists()
-    rows = steps_of(tmp_path / "run")
-    assert all(max(row["step"] for row in rows if row["rank"] == rank) == run["steps"] - 1 for rank in range(4))
+    assert run["steps"] == sum(run["rank_steps"]) // 4 and (count == "all" or len(set(run["rank_steps"])) == 1)
+    check_rows(tmp_path / "run", run["rank_steps"])
     good("train", "--resume", "--train-dir", "run", "--max-steps", run["steps"] + 5)
     assert summary(tmp_path / "run")["steps"] == run["steps"] + 5
 

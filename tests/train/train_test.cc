@@ -264,7 +264,7 @@ StepRow row(std::uint64_t step) {
 
 TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   const TempFolder temp;
-  Recorder::prepare(temp.path(), 0);
+  Recorder::prepare(temp.path(), {});
   {
     Recorder recorder(temp.path(), 3);
     for (std::uint64_t step = 0; step < 5; ++step) recorder.add(row(step));
@@ -275,8 +275,8 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   const std::string all = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
   EXPECT_NE(all.find("\n4,3,"), std::string::npos);
-  write(temp.path() / "steps.csv", all + "5,3,0.1");  // a row that a crash cut off
-  Recorder::prepare(temp.path(), 3);
+  write(temp.path() / "steps.csv", all + "5,3,0.1");                         // a row that a crash cut off
+  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // of each rank
   const std::string kept = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4);
   EXPECT_NE(kept.find("\n2,3,"), std::string::npos);
@@ -285,7 +285,7 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
 
 TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   const TempFolder temp;
-  Recorder::prepare(temp.path(), 0);
+  Recorder::prepare(temp.path(), {});
   Recorder recorder(temp.path(), 0);
   recorder.add(row(0));
   EXPECT_FALSE(recorder.means().hidden());  // there were none
@@ -304,7 +304,7 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
 // A dense warm-up is in what a step sends.
 TEST(Recorder, BytesOfAStepAreTheMean) {
   const TempFolder temp;
-  Recorder::prepare(temp.path(), 0);
+  Recorder::prepare(temp.path(), {});
   Recorder recorder(temp.path(), 0);
   for (std::uint64_t step = 0; step < 200; ++step) {
     StepRow sent = row(step);
@@ -317,7 +317,7 @@ TEST(Recorder, BytesOfAStepAreTheMean) {
 TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
   const TempFolder temp;
   const fs::path file = temp.path() / "steps.csv";
-  Recorder::prepare(temp.path(), 0);
+  Recorder::prepare(temp.path(), {});
   Recorder first(temp.path(), 0), second(temp.path(), 1);
   first.add(row(0));
   first.flush();
@@ -342,7 +342,7 @@ TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
 TEST(Recorder, KeepsNoRows) {
   EXPECT_LT(sizeof(Recorder), 32U << 10U);
   const TempFolder temp;
-  Recorder::prepare(temp.path(), 0);
+  Recorder::prepare(temp.path(), {});
   Recorder recorder(temp.path(), 0);
   const auto resident = [] {
     std::ifstream status("/proc/self/statm");

@@ -13,9 +13,11 @@ namespace {
 
 struct AdPsgdOptions {
   std::int64_t every = 1;
+  std::string count = "all";
   void visit(OptionVisitor& v) {
     v.option("every", every, "own steps from one request of an active rank to the next; 0: as fast as answers come",
              Bounds{0, 1e6});
+    v.option("count", count, "steps that end a run: those of all ranks together, or as many of each", {"all", "each"});
   }
 };
 
@@ -24,6 +26,7 @@ class AdPsgd final : public Algorithm {
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
       : overlap_(options.overlap),
         every_(plan.every),
+        each_(plan.each),
         communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
@@ -33,13 +36,14 @@ class AdPsgd final : public Algorithm {
   std::string remark() const override { return ""; }
   Rhythm rhythm() const override { return {0, every_}; }
   // The mean of the ranks' steps: the rate falls by how much all of them together have done.
-  std::uint64_t rate_step(std::uint64_t step) const override {
-    const auto ranks = static_cast<std::uint64_t>(communicator_.size());
-    return ranks == 1 ? step : averager_.known_steps() / ranks;
+  std::uint64_t rate_step(std::uint64_t /*step*/) const override {
+    return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());
   }
+  bool counts_together() const override { return !each_; }
+  std::vector<std::uint64_t> rank_steps() const override { return averager_.steps(); }
   std::optional<std::uint64_t> exchange_count() const override { return averager_.exchanges(); }
   Traffic traffic() const override { return averager_.traffic(); }
-  void enter(std::uint64_t step) override { averager_.all_at(step); }
+  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -51,8 +55,9 @@ class AdPsgd final : public Algorithm {
     report.loss = worker.compute_gradient(input.step, {});
     const auto offered = worker.optimiser().outgoing(worker.gradient(), 0);
     report.compute = lap.lap();
-    report.stop = averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); },
-                                 input.stop, report.phases);
+    (each_ ? report.stop : report.meets) =
+        averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); }, input.stop,
+                       report.phases, input.meeting);
     if (!overlap_) averager_.wait_for_answer();
     report.wait += lap.lap();
     report.seconds = total.seconds();
@@ -60,19 +65,20 @@ class AdPsgd final : public Algorithm {
   }
 
   void rest() override { averager_.rest(); }
-  bool can_go_on() const override { return false; }  // what a rank has said of its end holds
+  bool can_go_on() const override { return !each_; }  // what a rank has said of its end holds
 
   void agree(Worker& worker) override {
     rest();
     aggregate(worker.parameters(), Op::avg, communicator_);
   }
 
-  // The model is in the worker's parameters, and each rank has made the steps that enter() tells.
+  // The model is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
  private:
   bool overlap_;
   std::uint64_t every_;
+  bool each_;
   Communicator& communicator_;
   Averager averager_;
 };
@@ -90,8 +96,9 @@ std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& ca
   }
   Layout layout = whole_layout(buckets);
   auto codec = make_gossip_codec("--codec", options.codec, layout, std::make_shared<Workers>(options.codec_threads));
-  return std::make_unique<AdPsgd>(pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every)),
-                                  PairedModel(std::move(layout), std::move(codec)), options, communicator);
+  return std::make_unique<AdPsgd>(
+      pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every), own.count == "each"),
+      PairedModel(std::move(layout), std::move(codec)), options, communicator);
 }
 
 std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }

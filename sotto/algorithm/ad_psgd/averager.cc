@@ -40,11 +40,6 @@ Averager::~Averager() {
   }
 }
 
-void Averager::all_at(std::uint64_t steps) {
-  const std::lock_guard lock(mutex_);
-  roll_.all_at(steps);
-}
-
 void Averager::read(std::span<float> x) {
   const std::lock_guard lock(mutex_);
   rethrow();
@@ -58,7 +53,8 @@ void Averager::read(std::span<float> x) {
   wake();
 }
 
-bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases) {
+bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases,
+                    std::uint64_t meeting) {
   std::unique_lock lock(mutex_);
   rethrow();
   apply(model_.x());
@@ -68,6 +64,17 @@ bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wis
     due_ = true;
     wake();
   }
+  if (plan_.each) return end(lock, wish);
+  if (meeting > 0) {
+    counts_ = true;
+    wake();
+    if (roll_.total_steps() / static_cast<std::uint64_t>(ranks_) >= meeting) return true;
+  }
+  return wish || roll_.somebody_meets();
+}
+
+// Whether this was the last step of all.
+bool Averager::end(std::unique_lock<std::mutex>& lock, bool wish) {
   if (!wish && !roll_.somebody_ends()) return false;
   if (roll_.end() == 0) {
     roll_.end_behind(roll_.steps());
@@ -153,6 +160,11 @@ void Averager::tell_all() {
   }
 }
 
+std::vector<std::uint64_t> Averager::steps() const {
+  const std::lock_guard lock(mutex_);
+  return resting_ ? roll_.steps_at_meeting() : roll_.all_steps();
+}
+
 std::uint64_t Averager::known_steps() const {
   const std::lock_guard lock(mutex_);
   return roll_.total_steps();
@@ -173,6 +185,7 @@ Traffic Averager::traffic() const { return mailbox_ ? mailbox_->traffic() : Traf
 void Averager::visit_state(StateVisitor& visitor) {
   const std::lock_guard lock(mutex_);
   model_.visit_state(visitor);
+  roll_.visit_state(visitor);
   visitor.visit("ad_psgd.requests", number_);
 }
 

@@ -35,20 +35,22 @@ class Averager {
   Averager(const Averager&) = delete;
   Averager& operator=(const Averager&) = delete;
 
-  // All ranks have made so many steps. REQUIRES that this one rests, or has not begun.
-  void all_at(std::uint64_t steps);
   // The model as it is now, in `x`; behind a rest, and at first, `x` becomes the model.
   void read(std::span<float> x);
-  // One step, by `apply`. Once this rank or another one wishes to end, each says behind which of its steps it can; the
-  // last of these is that of all. Returns whether this is it.
-  bool step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases);
+  // One step, by `apply`. Returns whether this rank is to rest() now. Counted together: as soon as it knows of
+  // `meeting` steps a rank on average (0: no matter how many), wishes so, or hears that another rank rests. With
+  // PairPlan::each: once this rank or another one wishes to end, each says behind which of its steps it can; the last
+  // of these is that of all.
+  bool step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases, std::uint64_t meeting = 0);
   // Until the request that the last step gave rise to, if any, was answered.
   void wait_for_answer();
   // A meeting of all ranks, behind which nothing is on its way: answers others until all have come, then copies the
   // model to where read() put it, once. Nothing changes it until the next read().
   void rest();
 
-  std::uint64_t known_steps() const;  // of all ranks together, as far as this one has heard
+  // Of each rank, as far as this one has heard; from a rest to the next read(): at that meeting, the same on all ranks.
+  std::vector<std::uint64_t> steps() const;
+  std::uint64_t known_steps() const;  // of all together, as far as this one has heard
   std::uint64_t exchanges() const;    // that were completed, whoever asked
   std::uint64_t notes_sent() const;   // messages without a model
   Traffic traffic() const;
@@ -73,10 +75,12 @@ class Averager {
   void answer(const Mail& mail);
   void take_answer(int sender, std::span<const std::byte> model);
   MessageView open(int sender, std::span<const std::byte> model) const;
+  void inquire();
   void watch(Clock::time_point taken);
   bool must_be_questioned(int peer, Clock::time_point taken);
 
   // Of both.
+  bool end(std::unique_lock<std::mutex>& lock, bool wish);
   bool frozen() const { return resting_ && roll_.all_have(Roll::Await::meeting); }
   void offer(PairNote::Kind kind, std::uint32_t number);
   void write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const;
@@ -99,6 +103,7 @@ class Averager {
   bool quiet_ = true;    // asks nobody
   bool resting_ = true;  // has come to a meeting
   bool due_ = false;     // is to ask
+  bool counts_ = false;  // is to ask for a count
   bool alone_ = false;   // all that it asks have left
   bool woken_ = false;   // a message to itself is on its way
   bool ending_ = false, abandoned_ = false;
@@ -112,6 +117,7 @@ class Averager {
   std::vector<std::byte> letter_;  // these three are the averaging thread's
   std::vector<Mail> held_;         // requests that came at a rest, at most one a peer
   std::vector<Clock::time_point> questioned_;
+  Clock::time_point inquired_{};
   PairNote note_;
 
   int exceptions_ = std::uncaught_exceptions();

@@ -11,7 +11,8 @@
 namespace sotto {
 namespace {
 
-constexpr int questions = 8;  // to a silent rank within the deadline
+constexpr int questions = 8;                      // to a silent rank within the deadline
+constexpr std::chrono::milliseconds glance{200};  // no message says that a rank has left
 
 }  // namespace
 
@@ -42,7 +43,8 @@ bool Averager::turn() {
       held_.clear();
     }
   }
-  const auto most = mailbox_->deadline() / (2 * questions);
+  inquire();
+  const auto most = std::min(mailbox_->deadline() / (2 * questions), glance);
   auto taken = Clock::now() + most;  // all that came before
   if (auto mail = mailbox_->poll(most)) {
     taken = mail->arrived;
@@ -181,6 +183,25 @@ MessageView Averager::open(int sender, std::span<const std::byte> model) const {
   return model_.open(model, {.generation = key_.generation,
                              .origin = static_cast<std::uint16_t>(sender),
                              .step = static_cast<std::uint32_t>(note_.steps[static_cast<std::size_t>(sender)])});
+}
+
+// Counts come with every message. Once a step, who was heard of longest ago is asked, if that was before the last step.
+// Its averaging thread answers, so nobody waits for a slow rank, and one that says nothing has one question at most.
+void Averager::inquire() {
+  int silent = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(counts_, false)) return;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      const auto heard = roll_.heard(peer);
+      if (peer == key_.rank || heard > inquired_ || questioned_[static_cast<std::size_t>(peer)] > heard) continue;
+      if (!mailbox_->has_left(peer) && (silent < 0 || heard < roll_.heard(silent))) silent = peer;
+    }
+  }
+  inquired_ = Clock::now();
+  if (silent < 0) return;
+  questioned_[static_cast<std::size_t>(silent)] = inquired_;
+  tell(silent, PairNote::Kind::question);
 }
 
 // Those that something is waited for are asked for a sign of life now and then. They are lost when none came in all

@@ -4,8 +4,8 @@
 
 namespace sotto {
 
-PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every) {
-  PairPlan plan{{}, every};
+PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every, bool each) {
+  PairPlan plan{{}, every, each};
   if (!topology.sides().value()[static_cast<std::size_t>(rank)]) return plan;
   for (std::size_t round = 0; round < topology.period(); ++round) {
     const auto& peers = topology.round(round).out(rank);

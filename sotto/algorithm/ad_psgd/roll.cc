@@ -10,15 +10,18 @@ namespace sotto {
 
 Roll::Roll(int rank, int ranks) : rank_(rank), entries_(static_cast<std::size_t>(ranks)) {}
 
-void Roll::all_at(std::uint64_t steps) {
-  for (Entry& entry : entries_) entry.steps = std::max(entry.steps, steps);
+void Roll::Entry::come_to(std::uint64_t number, std::uint64_t made) {
+  if (number <= meeting) return;
+  meeting = number;
+  met[number % 2] = made;
 }
+
+void Roll::come_to_meeting() { mine().come_to(mine().meeting + 1, mine().steps); }
 
 void Roll::write_to(PairNote& note) const {
   note.meeting = mine().meeting;
   note.end = mine().end;
-  note.steps.clear();
-  for (const Entry& entry : entries_) note.steps.push_back(entry.steps);
+  note.steps = all_steps();
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
@@ -35,9 +38,22 @@ void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
   }
   Entry& entry = of(sender);
   if (note.meeting > entry.meeting || note.end > entry.end) entry.moved = now;
-  entry.meeting = std::max(entry.meeting, note.meeting);
+  entry.come_to(note.meeting, made);
   entry.end = std::max(entry.end, note.end);
   entry.heard = now;
+}
+
+std::vector<std::uint64_t> Roll::all_steps() const {
+  std::vector<std::uint64_t> steps;
+  for (const Entry& entry : entries_) steps.push_back(entry.steps);
+  return steps;
+}
+
+std::vector<std::uint64_t> Roll::steps_at_meeting() const {
+  const std::uint64_t number = mine().meeting;
+  std::vector<std::uint64_t> steps;
+  for (const Entry& entry : entries_) steps.push_back(entry.meeting < number ? entry.steps : entry.met[number % 2]);
+  return steps;
 }
 
 std::uint64_t Roll::total_steps() const {
@@ -45,6 +61,8 @@ std::uint64_t Roll::total_steps() const {
   for (const Entry& entry : entries_) total += entry.steps;
   return total;
 }
+
+bool Roll::somebody_meets() const { return std::ranges::max(entries_, {}, &Entry::meeting).meeting > mine().meeting; }
 
 bool Roll::somebody_ends() const {
   return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.end != 0; });
@@ -63,6 +81,17 @@ bool Roll::all_have(Await what) const {
     if (lacks(rank, what)) return false;
   }
   return true;
+}
+
+void Roll::visit_state(StateVisitor& visitor) {
+  ScopedState scoped(visitor, "ad_psgd.steps");
+  std::vector<std::uint64_t> steps = steps_at_meeting();
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    Entry& entry = entries_[rank];
+    scoped.visit(std::to_string(rank), steps[rank]);
+    entry.steps = std::max(entry.steps, steps[rank]);
+    entry.met[mine().meeting % 2] = steps[rank];
+  }
 }
 
 }  // namespace sotto

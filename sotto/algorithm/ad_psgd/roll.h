@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sotto/algorithm/ad_psgd/pair_note.h"
+#include "sotto/core/state.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -21,10 +23,8 @@ class Roll {
 
   // This rank's own.
   void count_step() { ++mine().steps; }
-  void come_to_meeting() { ++mine().meeting; }
+  void come_to_meeting();
   void end_behind(std::uint64_t steps) { mine().end = steps; }
-  // All ranks have made so many steps; where one has made more, it has.
-  void all_at(std::uint64_t steps);
   void write_to(PairNote& note) const;
 
   // What others say of this rank does not count. WireError when the sender would end behind a step that it is not at.
@@ -36,7 +36,12 @@ class Roll {
   std::uint64_t steps_of(int rank) const { return of(rank).steps; }
   std::uint64_t meeting() const { return mine().meeting; }
   std::uint64_t end() const { return mine().end; }
+  std::vector<std::uint64_t> all_steps() const;
+  // At the meeting that this rank has come to last: the same on all ranks once all have come, whoever has gone on
+  // since.
+  std::vector<std::uint64_t> steps_at_meeting() const;
   std::uint64_t total_steps() const;
+  bool somebody_meets() const;  // at a meeting that this rank has not come to
   bool somebody_ends() const;
   std::uint64_t common_end() const;  // the largest that anybody said
 
@@ -46,10 +51,15 @@ class Roll {
   // When that rank was heard of, and when it last told of a step, a meeting or an end.
   Clock::time_point heard(int peer) const { return of(peer).heard; }
   Clock::time_point moved(int peer) const { return of(peer).moved; }
+  // The steps of each rank at the meeting.
+  void visit_state(StateVisitor& visitor);
 
  private:
   struct Entry {
     std::uint64_t steps = 0, meeting = 0, end = 0;
+    // Steps at the last two meetings, by the parity of their number: nobody is two meetings ahead of another rank.
+    std::array<std::uint64_t, 2> met{};
+    void come_to(std::uint64_t number, std::uint64_t made);
     bool left = false;
     Clock::time_point heard{}, moved{};
   };
