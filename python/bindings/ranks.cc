@@ -45,10 +45,6 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
   options.own.codec = codec;
   options.own.aggregator = aggregator;
   const AlgorithmEntry& entry = algorithm_entry("algorithm", algorithm);
-  if (entry.own_speed) {
-    throw ConfigError("algorithm " + algorithm + ": its ranks go at their own speed, and a model changes while its " +
-                      "gradient is computed; it is one of `sotto train` alone");
-  }
   options.own.topology = topology.empty() ? entry.topology : topology_sentence("topology", topology);
   options.own.mixing = mixing;
   if (!peers_per_step.empty()) options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize());
@@ -122,6 +118,7 @@ void bind_ranks(py::module_& module) {
       .def("rank", &Stepper::rank)
       .def("ranks", &Stepper::ranks)
       .def("step", &Stepper::step)
+      .def("steps", &Stepper::steps, Released())
       .def("stats", &stats)
       .def("state", &state)
       .def("gather", &gather<Stepper>)

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -42,9 +43,10 @@ class Stepper::Impl final : public Worker {
         model_(std::move(model)),
         buckets_(planned(model_.layout(), options_.bucket_bytes)),
         communicator_(std::move(communicator)),
+        apart_(algorithm_entry("algorithm", options_.algorithm).own_speed),
         shown_(model_.layout().size()),
         moved_(model_.layout().size()),
-        followed_(shown_.size()),
+        followed_(shown_.size(), apart_ ? &shown_ : nullptr),
         thread_([this] { step_of_algorithm(); }) {
     std::exception_ptr refusal;
     try {
@@ -75,8 +77,8 @@ class Stepper::Impl final : public Worker {
     if (thread_.in_the_middle()) return;
     guarded([this] { look(); });
     fresh_ = false;
-    input_ = {step_, lr, false};
-    thread_.start_step();
+    input_ = {.step = step_, .lr = lr, .meeting = std::numeric_limits<std::uint64_t>::max()};
+    guarded([this] { follow([this] { thread_.start_step(); }); });
     check();
   }
 
@@ -88,7 +90,11 @@ class Stepper::Impl final : public Worker {
     guarded([this] { model_.read(moved_); });
     thread_.go_on();
     check();
-    model_.write(shown_);
+    if (apart_) {
+      shown_ = moved_;  // what others made of it comes with the next step
+    } else {
+      model_.write(shown_);
+    }
     ++step_;
     ++steps_;
   }
@@ -160,6 +166,7 @@ class Stepper::Impl final : public Worker {
 
   void load(std::uint64_t step, const StateValues& values) {
     idle();
+    if (apart_) agree_to_load(step, nullptr);  // before it is made by all together
     std::unique_ptr<Algorithm> made;
     std::vector<float> parameters(shown_.size()), now;
     std::exception_ptr refusal;
@@ -181,7 +188,7 @@ class Stepper::Impl final : public Worker {
     algorithm_ = std::move(made);
     shown_ = std::move(parameters);
     model_.write(now);
-    step_ = step;
+    step_ = apart_ ? algorithm_->rank_steps()[static_cast<std::size_t>(communicator_->rank())] : step;
     fresh_ = false;
   }
 
@@ -246,7 +253,15 @@ class Stepper::Impl final : public Worker {
   bool starts_early() const { return algorithm_->starts_early(); }
   bool failed() const { return error_ != nullptr; }
   const Communicator& communicator() const { return *communicator_; }
-  std::uint64_t step() const { return step_; }
+  std::uint64_t step() const {
+    if (!apart_) return step_;
+    const auto all = steps();
+    return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+  }
+  std::vector<std::uint64_t> steps() const {
+    if (apart_) return algorithm_->rank_steps();
+    return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), step_);
+  }
 
  private:
   std::unique_ptr<Algorithm> make() {
@@ -274,10 +289,11 @@ class Stepper::Impl final : public Worker {
       if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
         error_ = std::make_exception_ptr(ConfigError(with_argument_names(config->what())));
       }
-      algorithm_->rest();              // who gives up must have nothing on its way
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first error counts
+      if (!apart_) algorithm_->rest();  // who gives up must have nothing on its way
+    } catch (const std::exception&) {   // NOLINT(bugprone-empty-catch): the first error counts
     }
     communicator_->give_up(error.what());
+    algorithm_->abandon();
   }
   void check() const {
     if (error_) std::rethrow_exception(error_);
@@ -303,7 +319,18 @@ class Stepper::Impl final : public Worker {
           "a step has begun with the last forward: call this between optimizer.step() and the next "
           "forward in training mode");
     }
-    guarded([this] { algorithm_->rest(); });
+    guarded([this] { follow([this] { algorithm_->rest(); }); });
+  }
+
+  // What `f` makes of an algorithm's vector that changes beside the loop becomes the parameters, with what the loop
+  // changed since.
+  void follow(const std::function<void()>& f) {
+    if (!apart_ || fresh_ || !own_.empty()) return f();
+    model_.read(moved_);
+    std::ranges::transform(moved_, shown_, moved_.begin(), std::minus());
+    f();
+    std::ranges::transform(moved_, shown_, moved_.begin(), std::plus());
+    model_.write(moved_);
   }
 
   // Of what the model shows in place of it, nothing may become a step or be lost.
@@ -353,6 +380,7 @@ class Stepper::Impl final : public Worker {
   FlatModel model_;
   std::vector<BucketPlan> buckets_;
   std::shared_ptr<Communicator> communicator_;
+  bool apart_;                // AlgorithmEntry::own_speed
   std::vector<float> shown_;  // what the model's parameters are, but for this step of the loop's optimiser
   std::vector<float> moved_;  // what that made of them
   std::vector<float> own_;    // what they are while the mean is shown; else empty
@@ -386,6 +414,7 @@ std::string Stepper::identity() const { return impl_->identity(); }
 int Stepper::rank() const { return impl_->communicator().rank(); }
 int Stepper::ranks() const { return impl_->communicator().size(); }
 std::uint64_t Stepper::step() const { return impl_->step(); }
+std::vector<std::uint64_t> Stepper::steps() const { return impl_->steps(); }
 StateValues Stepper::state() { return impl_->state(); }
 std::vector<std::string> Stepper::gather(const std::string& own) { return impl_->gather(own); }
 void Stepper::refuse_load() { impl_->refuse_load(); }

@@ -25,6 +25,9 @@ struct StepperOptions {
 // then applies is where the step led: its own vector moves as far as the model's parameters did, to the last bit where
 // both were the same. So the algorithms are those of `sotto train`, whatever the optimiser.
 //
+// Where ranks go at their own speed the algorithm's vector changes at any time. The loop's parameters are brought up to
+// date when a step begins, and the vector then goes as far as the loop took them from there.
+//
 // All that changed the parameters since the last step counts as this rank's step. An error of the algorithm is one of
 // the call during which it is found, and of every later step; other ranks fail through the closed connections.
 class Stepper {
@@ -43,7 +46,7 @@ class Stepper {
   bool starts_early() const;
   bool failed() const;  // for good
 
-  // All below: between steps, ConfigError otherwise.
+  // All below: between steps, ConfigError otherwise; where ranks go at their own speed, a meeting of all of them.
   // Collective: all ranks get the exact mean model, with what is on its way, and go on from there.
   void agree();
   // Collective: the parameters become the mean of those of all ranks, until show_own() puts this rank's back: no step,
@@ -59,7 +62,10 @@ class Stepper {
   std::string identity() const;
   int rank() const;
   int ranks() const;
+  // That a state is of: of each rank, or, where ranks go at their own speed, of all together.
   std::uint64_t step() const;
+  // Of each rank, where they go at their own speed as far as this one knows; behind agree(), mean() and state(): all.
+  std::vector<std::uint64_t> steps() const;
 
   StateValues state();
   // Collective: as gather() of agreement.h.

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from sotto import _C, _check
+from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
 from sotto._state import Stats, stats
@@ -30,10 +31,17 @@ class GossipDataParallel(torch.nn.Module):
     those of rank 0; buffers, such as batch norm's, are not mixed.
 
     algorithm: "push_sum" (SGP), "push_sum(overlap=true)" (OSGP: a round is on its way while the next step computes),
-        "d_psgd" (on its way while this step computes) or "choco" (for codecs of any kind), with the options that
-        `sotto train --algorithm` has. docs/algorithms.md has the steps of each.
+        "d_psgd" (on its way while this step computes), "choco" (for codecs of any kind) or "ad_psgd", with the options
+        that `sotto train --algorithm` has. docs/algorithms.md has the steps of each.
+
+    ad_psgd: each rank takes steps at its own speed, as many as its loop does. A thread averages its model with other
+    ranks' meanwhile, two at a time; a forward in training mode brings the parameters up to date, and the optimizer's step
+    is added to the model as it is by then, so nothing is lost. A loop that ends when all have done enough together asks
+    ``while sum(model.steps()) < enough``. average(), agree(), sotto.state_dict and sotto.load_state_dict are meetings: a
+    rank waits there, and goes on answering others, until all have come; so end with one of them. A rank that ends
+    without is left out by the others from then on.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
-        algorithm's own, for choco a ring, else exponential. Your own: for each rank a list of the ranks that it sends to,
+        algorithm's own, for choco a ring, for ad_psgd bipartite_exponential, else exponential. Your own: for each rank a list of the ranks that it sends to,
         ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns; or a matrix, as tensor or array, whose
         entry (i, j) is the share of rank j's model that rank i has after the round; or the path of a .toml file.
     mixing: with what shares: "uniform", "metropolis", ... Empty: those of the matrix, else uniform.
@@ -90,6 +98,10 @@ class GossipDataParallel(torch.nn.Module):
     def agree(self) -> None:
         """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
         self._steps.agree()
+
+    def steps(self) -> list[int]:
+        """The steps that each rank has taken; with ad_psgd as far as this one has heard, and exactly behind a meeting."""
+        return self._steps.stepper.steps()
 
     def stats(self, *, reset: bool = False) -> Stats:
         """sotto.stats(self)."""

@@ -97,14 +97,15 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
     their models, as tensors and plain values.
 
     For a checkpoint beside the state of model and optimizer, one for each rank, since it differs. Loads with
-    torch.load(..., weights_only=True). Between optimizer.step() and the next forward.
+    torch.load(..., weights_only=True). Between optimizer.step() and the next forward. Of ad_psgd collective: ranks meet.
 
     gather: for a checkpoint in one file. Collective: rank 0 of the group gets the list of all ranks' states, which
     load_state_dict() takes on every rank; the others get an empty list. Over the module's own connections.
     """
     engine = _engine(module)
+    values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
     state = {"sotto": FORMAT, "identity": engine.identity(), "rank": engine.rank(), "ranks": engine.ranks(),
-             "step": engine.step(), "values": engine.state()}
+             "step": engine.step(), "values": values}
     if not gather:
         return state
     file = io.BytesIO()

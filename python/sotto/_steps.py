@@ -48,7 +48,7 @@ class Steps:
         threads: int,
         timeout: float | timedelta | None,
     ) -> None:
-        wanted = group_of(what, process_group)
+        self._group = wanted = group_of(what, process_group)
         with meeting(wanted) as (group, place):
             _check.plain_module(module)
             if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
@@ -62,7 +62,7 @@ class Steps:
             sentence = _check.text("algorithm", algorithm() if callable(algorithm) else algorithm,
                                    'a sentence, such as "push_sum(overlap=true)"')
             if on_graphs and not _C.gossips(sentence):
-                raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd or choco, and for sync "
+                raise ConfigError(f"algorithm {sentence}: does not gossip; take push_sum, d_psgd, ad_psgd or choco, and for sync "
                                   "sotto.AllReduceDataParallel, for local steps sotto.LocalSGD or sotto.DiLoCo")
             self.stepper = _C.Stepper(
                 group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),

@@ -79,7 +79,8 @@ class Algorithm {
   virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
   virtual Rhythm rhythm() const { return {}; }
   virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
-  // Whether step() sends before it has the gradient computed, so that the sooner it begins the more is hidden.
+  // Whether step() does something before it has the gradient computed: sends, so that the sooner it begins the more is
+  // hidden; or brings the model up to date, at which the gradient is taken.
   virtual bool starts_early() const { return false; }
   // The step that the schedule of learning rates has come to, where ranks do not go step by step together.
   virtual std::uint64_t rate_step(std::uint64_t step) const { return step; }
@@ -98,6 +99,8 @@ class Algorithm {
   // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
   // behind the same of their steps.
   virtual void rest() {}
+  // After an error, in place of rest(): ranks that wait for this one are to learn that it is lost.
+  virtual void abandon() {}
   // Behind a step that stopped, and rest(), where all ranks go on after all: the wish to stop is forgotten, whoever had
   // it. REQUIRES can_go_on().
   virtual void go_on() {}

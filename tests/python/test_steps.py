@@ -125,6 +125,25 @@ def test_diloco_with_overlap(quartet):
             late = x.mean(0)
 
 
+@pytest.mark.parametrize("ranks, codec", [("quartet", "none"), ("pair", "bf16")])
+def test_ad_psgd_at_each_ranks_own_speed(request, ranks, codec):
+    """Whoever averages when, the mean model goes as far as all steps of all ranks went: none is lost, or counted twice."""
+    found = request.getfixturevalue(ranks).values("own_speed", enough=40, codec=codec)
+    for rank, each in enumerate(found):
+        assert each["mean"] == found[0]["mean"] and each["steps"] == found[0]["steps"] and each["start"] == found[0]["start"]
+    went = np.sum([each["went"] for each in found], axis=0) / len(found)
+    assert found[0]["mean"] == pytest.approx(np.array(found[0]["start"]) + went, abs=1e-4)
+    first, second = (np.array(steps) for steps in found[0]["steps"])
+    assert first.sum() >= 40 and second.sum() >= 80 and first[0] < first[1:].min() and (first < second).all()
+
+
+@pytest.mark.parametrize(("what", "why"), [("nan", "NumericError: "), ("shape", "ConfigError: parameter out.bias is Float of shape [3]")])
+def test_a_rank_of_ad_psgd_that_fails(pair, what, why):
+    (other, _), (bad, again) = found = pair.values("own_speed_fails", what=what)
+    assert bad.startswith(why) and bad == again, found
+    assert other.startswith("CommError: ") and "rank 1" in other, found
+
+
 @pytest.mark.parametrize("how", [
     {"how": "push_sum", "topology": "ring"}, {"how": "d_psgd", "topology": "ring"}, {"how": "choco", "topology": "ring"},
     {"how": "local", "every": 4}, {"how": "diloco", "every": 5, "overlap": 2},

@@ -73,7 +73,7 @@ def test_bad_calls(trio):
     wanted = {
         "algorithm": "did you mean `push_sum`?",
         "no gossip": "does not gossip; take push_sum",
-        "own speed": "ranks go at their own speed",
+        "own speed": "3 ranks are no even number",
         "algorithm type": "algorithm=3: wants a sentence",
         "option": "synch_freq is of overlap=true",
         "topology": "did you mean `ring`?",

@@ -64,7 +64,9 @@ class AdPsgd final : public Algorithm {
     return report;
   }
 
+  bool starts_early() const override { return true; }
   void rest() override { averager_.rest(); }
+  void abandon() override { averager_.abandon(); }
   bool can_go_on() const override { return !each_; }  // what a rank has said of its end holds
 
   void agree(Worker& worker) override {

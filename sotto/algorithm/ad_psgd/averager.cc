@@ -112,6 +112,17 @@ void Averager::rest() {
   if (!shown) std::ranges::copy(model_.x(), shown_.begin());
 }
 
+void Averager::abandon() {
+  if (!mailbox_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+  }
+  mailbox_->cancel();
+  thread_.join();
+  mailbox_.reset();
+}
+
 // The averaging thread is told, so that it watches those who are waited for.
 void Averager::wait_for_all(std::unique_lock<std::mutex>& lock, Roll::Await what) {
   awaited_ = what;

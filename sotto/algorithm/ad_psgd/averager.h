@@ -47,6 +47,8 @@ class Averager {
   // A meeting of all ranks, behind which nothing is on its way: answers others until all have come, then copies the
   // model to where read() put it, once. Nothing changes it until the next read().
   void rest();
+  // This rank is of no use any more: it is lost to those that wait for it. Nothing but the destructor may follow.
+  void abandon();
 
   // Of each rank, as far as this one has heard; from a rest to the next read(): at that meeting, the same on all ranks.
   std::vector<std::uint64_t> steps() const;

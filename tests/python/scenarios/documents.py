@@ -45,6 +45,9 @@ class Stage:
     def evaluate(self):
         return lambda module: nets.loss_of(module, 0)
 
+    def loss(self):
+        return lambda module: nets.loss_of(module, 0)
+
     def net(self):
         return nn.Sequential(nn.Flatten(), nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 10))  # above 1 MB
 

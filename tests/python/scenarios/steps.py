@@ -1,5 +1,7 @@
 """Ranks with models of their own: gossip and local steps, driven by a plain loop."""
 
+import time
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -303,3 +305,53 @@ def two_wrapped():
     models[1]().backward()
     optimizers[1].step()
     return [sotto.stats(model).steps for model in models]
+
+
+def own_speed(enough, **options):
+    """ad_psgd, of which rank 0 is slow, until all together have taken enough steps; then on from a state; then all but rank
+    1 without it. The sum of this rank's own steps by the first two, the mean model behind them, and each rank's steps."""
+    went, counted, state = torch.zeros(5, dtype=torch.float64), [], None
+    for total in (enough, 2 * enough):
+        module = Point()
+        optimizer = torch.optim.SGD(module.parameters(), 0.01)
+        model = sotto.GossipDataParallel(module, "ad_psgd", timeout=60, **options)
+        start = module.p.tolist() if state is None else start
+        if state is not None:
+            sotto.load_state_dict(model, state)
+            assert model.steps() == counted[-1]  # whoever goes on already
+        while sum(model.steps()) < total:
+            optimizer.zero_grad()
+            model().backward()
+            time.sleep(0.02 if dist.get_rank() == 0 else 0.001)
+            optimizer.step()
+            went -= 0.01 * module.p.grad.double()
+        state = sotto.state_dict(model)
+        counted.append(model.steps())
+        assert sotto.stats(model).steps == model.steps()[dist.get_rank()] - (counted[0][dist.get_rank()] if len(counted) > 1 else 0)
+    with model.average():
+        mean = module.p.tolist()
+    if dist.get_rank() != 1:
+        for _ in range(5):
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+    return {"start": start, "went": went.tolist(), "mean": mean, "steps": counted}
+
+
+def own_speed_fails(what):
+    """Rank 1's model becomes a NaN, or another shape; what each rank says in the end, and again."""
+    net, optimizer, owner, model = network("ad_psgd", timeout=60, codec="f16")
+    learn(model, optimizer, 0, 2)
+    if dist.get_rank() == 1:
+        net.out.bias.data = torch.full((10,), float("nan")) if what == "nan" else torch.zeros(3)
+    said = []
+    for _ in range(2):
+        try:
+            while True:
+                optimizer.zero_grad()
+                for parameter in net.parameters():
+                    parameter.grad = torch.zeros_like(parameter)
+                optimizer.step()
+        except sotto.Error as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
