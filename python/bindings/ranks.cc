@@ -39,15 +39,19 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                                       std::vector<std::pair<std::string, at::Tensor>> parameters,
                                       const std::string& algorithm, const std::string& codec,
                                       const std::string& aggregator, const std::string& topology,
-                                      const std::string& peers_per_step, const std::string& mixing, std::uint64_t seed,
-                                      std::size_t bucket_bytes, int threads, double timeout) {
+                                      const std::string& peers_per_step, const std::string& mixing, int node_size,
+                                      std::uint64_t seed, std::size_t bucket_bytes, int threads, double timeout) {
   StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
   options.own.codec = codec;
   options.own.aggregator = aggregator;
   const AlgorithmEntry& entry = algorithm_entry("algorithm", algorithm);
   options.own.topology = topology.empty() ? entry.topology : topology_sentence("topology", topology);
   options.own.mixing = mixing;
-  if (!peers_per_step.empty()) options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize());
+  options.own.node_size = node_size;
+  options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
+  if (!peers_per_step.empty()) {
+    options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize() / node_size);
+  }
   options.own.seed = seed;
   options.own.codec_threads = threads;
   FlatModel model(std::move(parameters));  // what cannot be wrapped is refused before anybody is connected

@@ -166,7 +166,7 @@ class Stepper::Impl final : public Worker {
 
   void load(std::uint64_t step, const StateValues& values) {
     idle();
-    if (apart_) agree_to_load(step, nullptr);  // before it is made by all together
+    if (apart_ || options_.own.node_size > 1) agree_to_load(step, nullptr);  // before it is made by all together
     std::unique_ptr<Algorithm> made;
     std::vector<float> parameters(shown_.size()), now;
     std::exception_ptr refusal;
@@ -221,6 +221,7 @@ class Stepper::Impl final : public Worker {
       for (const TopologyPhase& phase : own.topologies) {
         text += fmt::format("from step {} {}\n", phase.first_step, phase.topology);
       }
+      if (own.node_size > 1) text += fmt::format("between nodes of {}\n", own.node_size);
     }
     for (const Segment& segment : model_.layout().segments()) {
       text += "  " + segment.name;
@@ -238,7 +239,8 @@ class Stepper::Impl final : public Worker {
                 {"codec", canonical_method("codec", own.codec)},
                 {"aggregator", own.aggregator},
                 {"topology", own.topology},
-                {"mixing", own.mixing}};
+                {"mixing", own.mixing},
+                {"node_size", std::to_string(own.node_size)}};
     for (const TopologyPhase& phase : own.topologies) {
       terms.emplace_back("peers_per_step", fmt::format("from step {} {}", phase.first_step, phase.topology));
     }

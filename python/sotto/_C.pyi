@@ -79,6 +79,7 @@ class Stepper:
         topology: str,
         peers_per_step: str,
         mixing: str,
+        node_size: int,
         seed: int,
         bucket_bytes: int,
         threads: int,

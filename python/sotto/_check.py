@@ -42,6 +42,15 @@ def threads(value: Any) -> int:
     return value
 
 
+def node_size(value: Any) -> int:
+    if whole("node_size", value, bits=16) > 0:
+        return value
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if not ranks.isdecimal() or int(ranks) == 0:
+        raise ConfigError("node_size=0: torchrun says in LOCAL_WORLD_SIZE how many ranks a host has, and nobody did; say how many")
+    return int(ranks)
+
+
 def number(name: str, value: Any, above: float, most: float) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not above < value <= most:
         raise ConfigError(f"{name}={value!r}: wants a number above {above:g}, at most {most:g}")

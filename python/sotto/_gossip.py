@@ -48,6 +48,10 @@ class GossipDataParallel(torch.nn.Module):
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
     peers_per_step: how many peers a rank has in a round, from which step on: ``[(0, 1), (1000, 2)]`` (SGP's
         peers_per_itr_schedule), for push_sum on topologies that have `peers`. None: always as many as the topology says.
+    node_size: ranks that share a model, such as those of a host: their gradients are averaged in backward, as floats, and the
+        first of them exchanges models with those of other nodes (SGP's nprocs_per_node). They follow each other, and take
+        the same steps. 0: as many as torchrun says that a host has. Gradients may be accumulated under `no_sync()`. Not
+        with ad_psgd.
     optimizer: behind whose steps models are mixed. None: behind those of the first optimizer that takes a step of any of
         the module's parameters; then a second one is an error.
     seed: of stochastic codecs. threads: that encode and decode on this rank; no bit depends on them.
@@ -71,6 +75,7 @@ class GossipDataParallel(torch.nn.Module):
         codec: str = "none",
         *,
         peers_per_step: Sequence[tuple[int, int]] | None = None,
+        node_size: int = 1,
         process_group: dist.ProcessGroup | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         seed: int = 1,
@@ -80,15 +85,23 @@ class GossipDataParallel(torch.nn.Module):
         super().__init__()
         self._steps = Steps(
             "sotto.GossipDataParallel", self, module, optimizer, algorithm, on_graphs=True, codec=codec, topology=topology,
-            peers_per_step=peers_per_step, mixing=mixing, process_group=process_group, seed=seed,
+            peers_per_step=peers_per_step, mixing=mixing, node_size=node_size, process_group=process_group, seed=seed,
             bucket_mb=2048,  # nothing is computed beside an exchange that bucket by bucket would hide behind
             threads=threads, timeout=timeout)
         self.module = module
+        node = self._steps.node_group()
+        # No submodule: the module is one already.
+        self.__dict__["_node"] = None if node is None else AllReduceDataParallel(
+            module, process_group=node, threads=threads, timeout=timeout)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         if self.training and torch.is_grad_enabled():
             self._steps.before_forward()
         return self.module(*inputs, **keywords)
+
+    def no_sync(self) -> contextlib.AbstractContextManager[None]:
+        """Backward passes within add up gradients; the first one behind it averages the sums over the ranks of a node."""
+        return contextlib.nullcontext() if self._node is None else self._node.no_sync()
 
     def average(self) -> contextlib.AbstractContextManager[None]:
         """`with model.average():` the parameters and float buffers are the mean of all ranks', the model to evaluate and

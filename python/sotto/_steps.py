@@ -42,6 +42,7 @@ class Steps:
         topology: Topology = "",
         peers_per_step: Sequence[tuple[int, int]] | None = None,
         mixing: str = "",
+        node_size: int = 1,
         process_group: dist.ProcessGroup | None,
         seed: int,
         bucket_mb: float = 4.0,
@@ -50,6 +51,7 @@ class Steps:
     ) -> None:
         self._group = wanted = group_of(what, process_group)
         with meeting(wanted) as (group, place):
+            self._node_size = _check.node_size(node_size)
             _check.plain_module(module)
             if not isinstance(optimizer, torch.optim.Optimizer) and not (on_graphs and optimizer is None):
                 raise ConfigError(f"optimizer: wants a torch.optim.Optimizer, not {type(optimizer).__name__}")
@@ -67,7 +69,7 @@ class Steps:
             self.stepper = _C.Stepper(
                 group, place, parameters, sentence, _check.sentence("codec", codec), _check.aggregator(aggregator),
                 sentence_of(topology), _check.peers(peers_per_step),
-                _check.text("mixing", mixing, 'a name, such as "uniform"'), _check.whole("seed", seed),
+                _check.text("mixing", mixing, 'a name, such as "uniform"'), self._node_size, _check.whole("seed", seed),
                 _check.bucket_bytes(bucket_mb), _check.threads(threads), _check.seconds(timeout))
         self._places = [(part._parameters, key, p, self._own[id(p)]) for part in module.modules()
                         for key, p in part._parameters.items() if id(p) in self._own]
@@ -82,6 +84,14 @@ class Steps:
                 other._unfollow()
         self._follow(optimizer)
         _all.add(self)
+
+    def node_group(self) -> dist.ProcessGroup | None:
+        """Of the ranks that share this one's model; None: it has one of its own. Collective."""
+        if self._node_size == 1:
+            return None
+        first = self.stepper.rank() // self._node_size * self._node_size
+        ranks = dist.get_process_group_ranks(self._group)[first:first + self._node_size]
+        return dist.new_group(ranks, use_local_synchronization=True)
 
     def before_forward(self) -> None:
         """What is to be on its way while the gradient is computed leaves."""

@@ -118,6 +118,8 @@ struct AlgorithmOptions {
   std::string aggregator = "auto";
   std::string topology = "exponential";  // of gossip: who exchanges with whom
   std::string mixing = "";               // and with what shares; empty: the topology's own, or uniform
+  int node_size = 1;                     // and that ranks of so many share a model, which nodes exchange (nodes.h)
+  bool averages_in_node = true;          // where gradients of a node are not the same already
   bool overlap = true;                   // what is sent travels while this rank computes
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
@@ -164,6 +166,9 @@ int idle_ranks(std::string_view where, std::string_view sentence, int ranks);
 
 // Whether in each step all ranks train the same model, and wait for each other.
 bool all_in_step(std::string_view where, std::string_view sentence, int ranks);
+
+// Why the algorithm cannot be had between nodes of so many of the ranks, in words; empty: it can.
+std::string problem_of_nodes(std::string_view where, std::string_view sentence, std::int64_t node_size, int ranks);
 
 // ConfigError where an algorithm on graphs cannot be had on this topology, with this mixing.
 void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,

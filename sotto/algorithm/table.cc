@@ -6,10 +6,12 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/gossip/choco.h"
 #include "sotto/algorithm/gossip/d_psgd.h"
+#include "sotto/algorithm/gossip/nodes.h"
 #include "sotto/algorithm/gossip/push_sum.h"
 #include "sotto/algorithm/local/local.h"
 #include "sotto/algorithm/server/parameter_server.h"
 #include "sotto/algorithm/sync.h"
+#include "sotto/core/error.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"
 
@@ -122,6 +124,19 @@ bool all_in_step(std::string_view where, std::string_view sentence, int ranks) {
   return entry.in_step == nullptr || entry.in_step(parsed, parsed.calls.front(), ranks);
 }
 
+std::string problem_of_nodes(std::string_view where, std::string_view sentence, std::int64_t node_size, int ranks) {
+  const AlgorithmEntry& entry = algorithm_entry(where, sentence);
+  if (!entry.uses_topology) return fmt::format("`{}` exchanges no models with neighbours", entry.name);
+  if (entry.own_speed)
+    return fmt::format(
+        "the ranks of `{}` go at their own speed, and those of a node go together; push_sum, d_psgd and choco have "
+        "nodes",
+        entry.name);
+  if (node_size < 1 || ranks % node_size != 0)
+    return fmt::format("{} ranks do not fall into nodes of {}", ranks, node_size);
+  return "";
+}
+
 void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
                  int ranks) {
   const Sentence parsed = parse_sentence(where, sentence);
@@ -137,7 +152,16 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_vi
                                           const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                           Communicator& communicator) {
   const Sentence parsed = parse_sentence(where, sentence);
-  return entry_of(parsed).make(parsed, parsed.calls.front(), options, buckets, communicator);
+  const AlgorithmEntry& entry = entry_of(parsed);
+  const auto make = [&](Communicator& ranks) {
+    return entry.make(parsed, parsed.calls.front(), options, buckets, ranks);
+  };
+  if (options.node_size == 1) return make(communicator);
+  if (const std::string problem = problem_of_nodes(where, sentence, options.node_size, communicator.size());
+      !problem.empty()) {
+    throw ConfigError("--node-size: " + problem);
+  }
+  return make_nodes(options, communicator, make);
 }
 
 }  // namespace sotto

@@ -21,6 +21,7 @@
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/groups.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/run_folder.h"
 
@@ -146,6 +147,7 @@ int run_train(std::span<const std::string> arguments) {
   }
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
+  if (started && options.node_size == 0) options.node_size = ranks_of_host("--node-size 0", "how many", world);
   resolve(options);
   if (own.restarts > 0 && started) {
     throw ConfigError(

@@ -14,7 +14,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"What is trained", {"model", "data", "data-dir", "train-size", "test-size", "data-seed", "seed"}},
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
-        "topology", "mixing", "peers-per-step", "final-average", "overlap", "buckets", "codec-threads"}},
+        "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
       {"Ranks and network",
        {"ranks", "backend", "master", "interface", "address", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",

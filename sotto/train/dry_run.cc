@@ -103,6 +103,7 @@ DryRun dry_run(const TrainOptions& asked) {
                         .aggregator = last.aggregator,
                         .topology = plan.topologies.empty() ? options.topology : plan.topologies.back().topology,
                         .mixing = options.mixing,
+                        .node_size = static_cast<int>(options.node_size),
                         .overlap = false,
                         .seed = seed},
                        buckets, communicator);

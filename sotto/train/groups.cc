@@ -7,23 +7,27 @@
 
 namespace sotto {
 
+int ranks_of_host(std::string_view flag, std::string_view instead, const World& world) {
+  if (world.size % world.local_size != 0 || world.rank % world.local_size != world.local_rank) {
+    throw ConfigError(fmt::format(
+        "{}: rank {} of {} is number {} of {} on its host; groups are ranks that follow each other, as many on each "
+        "host: start them so (srun --distribution=block), or say {}",
+        flag, world.rank, world.size, world.local_rank, world.local_size, instead));
+  }
+  if (world.size > 1 && world.local_size == 1) {
+    throw ConfigError(fmt::format(
+        "{}: as {} says, or does not say, each of {} ranks is alone on its host, and no group has more than one; say "
+        "{}",
+        flag, world.starter, world.size, instead));
+  }
+  return world.local_size;
+}
+
 TrainOptions with_groups(TrainOptions options, const World& world) {
   auto group = group_of("--aggregator", options.aggregator);
   if (!group) return options;
   if (*group == 0) {
-    if (world.size % world.local_size != 0 || world.rank % world.local_size != world.local_rank) {
-      throw ConfigError(fmt::format(
-          "--aggregator {}: rank {} of {} is number {} of {} on its host; groups are ranks that follow each other, as "
-          "many on each host: start them so (srun --distribution=block), or say --group-size",
-          options.aggregator, world.rank, world.size, world.local_rank, world.local_size));
-    }
-    if (world.size > 1 && world.local_size == 1) {
-      throw ConfigError(fmt::format(
-          "--aggregator {}: as {} says, or does not say, each of {} ranks is alone on its host, and no group has "
-          "more than one; say --group-size",
-          options.aggregator, world.starter, world.size));
-    }
-    group = world.local_size;
+    group = ranks_of_host("--aggregator " + options.aggregator, "--group-size", world);
     options.aggregator = with_group("--aggregator", options.aggregator, *group);
   }
   if (world.size % *group != 0) {

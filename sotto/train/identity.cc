@@ -58,7 +58,8 @@ checkpoint::Metadata run_identity(const TrainOptions& options, const std::string
       {"aggregator", options.aggregator},
       {"algorithm", options.algorithm +
                         (options.topology.empty() ? "" : fmt::format(" on {}, {}", options.topology, options.mixing)) +
-                        (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step)},
+                        (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
+                        (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
       {"average-iterates", format_double(options.average_iterates)},
       {"batch-size", std::to_string(options.batch_size)},
       {"buckets", bucket_text(options)},

@@ -58,6 +58,11 @@ void TrainOptions::visit(OptionVisitor& v) {
       "that");
   v.option("mixing", mixing,
            "and with what shares: see `sotto topology list`; empty: the topology's own, else uniform");
+  v.option(
+      "node-size", node_size,
+      "ranks that share a model: their gradients are averaged, and the first of them exchanges models with those of "
+      "other nodes; 0: the ranks of a host; 1: each rank has a model of its own",
+      {0, 65535});
   v.option("final-average", final_average, "end with the exact mean of the ranks' models on every rank");
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
@@ -209,8 +214,18 @@ void check_algorithm(TrainOptions& options) {
   const auto unused = [&](bool said, std::string_view flag, std::string_view why) {
     if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
   };
+  if (options.node_size != 1) {
+    if (options.node_size == 0) {
+      throw ConfigError("--node-size 0: all ranks are on this host; say how many of them make a node");
+    }
+    const std::string problem =
+        problem_of_nodes("--algorithm", options.algorithm, options.node_size, static_cast<int>(options.ranks));
+    if (!problem.empty()) throw ConfigError("--node-size: " + problem);
+    unused(options.average_iterates > 0, "--average-iterates",
+           "between nodes takes the steps of a node on one rank alone");
+  }
   if (entry.uses_topology) {
-    const int ranks = static_cast<int>(options.ranks);
+    const int ranks = static_cast<int>(options.ranks / options.node_size);
     options.topology = options.topology.empty() ? entry.topology : topology_sentence("--topology", options.topology);
     if (options.mixing.empty()) {
       options.mixing = default_mixing(make_topology("--topology", options.topology, ranks));

@@ -23,6 +23,7 @@ struct TrainOptions {
   std::string topology;
   std::string peers_per_step;
   std::string mixing;
+  std::int64_t node_size = 1;
   bool final_average = false;
   std::int64_t ranks = 1;
 

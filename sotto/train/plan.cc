@@ -39,7 +39,7 @@ RunPlan plan_run(const TrainOptions& options, std::uint64_t batches, std::uint64
   plan.phases = start_after(dense, "--codec", std::move(plan.phases));
   if (!options.peers_per_step.empty()) {
     plan.topologies = peer_phases("--peers-per-step", options.peers_per_step, options.topology,
-                                  static_cast<int>(options.ranks), plan.steps_per_epoch);
+                                  static_cast<int>(options.ranks / options.node_size), plan.steps_per_epoch);
   }
   return plan;
 }

@@ -148,6 +148,7 @@ class Trainer {
                            .aggregator = options_.aggregator,
                            .topology = options_.topology,
                            .mixing = options_.mixing,
+                           .node_size = static_cast<int>(options_.node_size),
                            .overlap = options_.overlap,
                            .seed = seed(),
                            .codec_threads = static_cast<int>(options_.codec_threads),
@@ -312,8 +313,8 @@ class Trainer {
     algorithm_->enter(folder.start_step());
     folder.load(replica_, *algorithm_);
     is_saved_ = true;
-    say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
     kept_ = folder.start_step();
+    say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
   }
 
   // REQUIRES a replicated algorithm, and complete().
@@ -356,8 +357,8 @@ class Trainer {
     lend_batch_norm(*model_, idle_, *communicator_);
     folder_->save(done_, rolling, replica_, *algorithm_, identity());
     is_saved_ = true;
-    since_checkpoint_.lap();
     if (!rolling) kept_ = done_;
+    since_checkpoint_.lap();
   }
 
   void evaluate() {
@@ -470,8 +471,8 @@ class Trainer {
   std::string remark_;  // what was chosen, once it was said
   TestResult tested_;
   bool is_saved_ = false, is_tested_ = false;  // the model as it is
-};
   std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that stays
+};
 
 }  // namespace
 

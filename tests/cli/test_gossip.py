@@ -94,6 +94,32 @@ def test_hosts_are_those_of_the_starter(good, run):
     assert job.status == 2 and "say how many ranks a host has, as in hosts(4)" in job.err
 
 
+def test_nodes_do_what_ranks_with_twice_the_batch_do(good, run, tmp_path):
+    flags = ["train", *TINY[:TINY.index("--batch-size")], "--deadline", 60, "--algorithm", "push_sum(overlap=true)", "--max-steps", 10]
+    good(*flags, "--ranks", 4, "--node-size", 2, "--batch-size", 8, "--train-dir", "nodes")
+    good("train", "--resume", "--train-dir", "nodes", "--max-steps", 16)
+    good(*flags[:-1], 16, "--ranks", 2, "--batch-size", 16, "--train-dir", "ranks")
+    nodes, ranks = summary(tmp_path / "nodes"), summary(tmp_path / "ranks")
+    assert nodes["test_loss"] == pytest.approx(ranks["test_loss"], abs=1e-5)
+    assert nodes["consensus_distance"] == pytest.approx(ranks["consensus_distance"], rel=1e-3) and nodes["consensus_distance"] > 0
+    assert nodes["rank_accuracy"] == [one for one in ranks["rank_accuracy"] for _ in range(2)]
+    job = run("train", "--resume", "--train-dir", "nodes", "--max-steps", 20, "--node-size", 1)
+    assert job.status == 2 and "between nodes of 2" in job.err, job.err
+
+    dry = ["train", *TINY, "--dry-run", "--algorithm", "d_psgd", "--topology", "ring", "--node-size"]
+    started = dict(RANK="2", WORLD_SIZE="4", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")
+    text = good(*dry, 2, "--ranks", 4).out
+    sent, least = (int(n) for n in re.search(r"a rank sends +(\d+) bytes a step at most, (\d+) at least", text).groups())
+    model = 4 * 7850  # what a leader sends within its node and to the other one, and another rank within its node
+    assert 3 * model < sent < 3.2 * model and model < least < 1.1 * model, text
+    assert good(*dry, 0, **started).out == text
+    for flags, words in [([0, "--ranks", 4], "say how many of them make a node"), ([3, "--ranks", 4], "nodes of 3")]:
+        job = run(*dry, *flags)
+        assert job.status == 2 and words in job.err, job.err
+    job = run("train", *TINY, "--ranks", 4, "--node-size", 2, "--max-steps", 1)
+    assert job.status == 2 and "`sync` exchanges no models" in job.err, job.err
+
+
 def test_what_depends_on_time_has_no_dry_run(run):
     job = run("train", *TINY, "--ranks", 4, "--dry-run", "--algorithm", "ad_psgd(every=0)")
     assert job.status == 2 and "depends on how fast ranks are; every=1 says" in job.err, job.err

@@ -137,6 +137,17 @@ def test_ad_psgd_at_each_ranks_own_speed(request, ranks, codec):
     assert first.sum() >= 40 and second.sum() >= 80 and first[0] < first[1:].min() and (first < second).all()
 
 
+@pytest.mark.parametrize("how", [{"how": "push_sum"}, {"how": "d_psgd", "topology": "complete"}], ids=str)
+def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
+    """Four ranks in two nodes are two ranks with twice the batch, whatever the optimizer."""
+    found = quartet.values("nodes", node_size=2, ranks=4, **how)
+    wanted = pair.values("nodes", node_size=1, ranks=4, **how)
+    owns = [own for own, _ in found]
+    assert owns[0] == owns[1] and owns[2] == owns[3]
+    for own, mean in found:
+        assert mean == pytest.approx(wanted[0][1], abs=2e-4)
+
+
 @pytest.mark.parametrize(("what", "why"), [("nan", "NumericError: "), ("shape", "ConfigError: parameter out.bias is Float of shape [3]")])
 def test_a_rank_of_ad_psgd_that_fails(pair, what, why):
     (other, _), (bad, again) = found = pair.values("own_speed_fails", what=what)

@@ -355,3 +355,33 @@ def own_speed_fails(what):
         except sotto.Error as error:
             said.append(f"{type(error).__name__}: {error}")
     return said
+
+
+def nodes(how, node_size, ranks, **options):
+    """Adam's steps of a network, between nodes; each of which has, in each step, the batches of its share of all ranks'."""
+    torch.manual_seed(7)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))
+    optimizer = torch.optim.Adam(net.parameters(), 0.01)
+    each = ranks // dist.get_world_size()
+    model = sotto.GossipDataParallel(net, how, node_size=node_size, timeout=60, **options)
+    saved = None
+    for step in range(6):
+        optimizer.zero_grad()
+        parts = []
+        for other in range(dist.get_rank() * each, (dist.get_rank() + 1) * each):
+            generator = torch.Generator().manual_seed(100 * step + other)
+            parts.append((torch.randn(8, 1, 8, 8, generator=generator), torch.randint(0, 10, (8,), generator=generator)))
+        x, y = (torch.cat(tensors) for tensors in zip(*parts))
+        if step == 3:  # gradients that are added up
+            with model.no_sync():
+                (nn.functional.cross_entropy(model(x[::2]), y[::2]) / 2).backward()
+            (nn.functional.cross_entropy(model(x[1::2]), y[1::2]) / 2).backward()
+        else:
+            nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        if step == 4:
+            saved = sotto.state_dict(model)
+            sotto.load_state_dict(model, saved)
+    own = digest(net)
+    with model.average():
+        return [own, flat(net.parameters()).tolist()]

@@ -1,0 +1,128 @@
+#include "sotto/algorithm/gossip/nodes.h"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/subgroup.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+namespace {
+
+std::vector<int> ranks_from(int first, int count, int distance) {
+  std::vector<int> ranks;
+  for (int i = 0; i < count; ++i) ranks.push_back(first + i * distance);
+  return ranks;
+}
+
+// A rank whose gradient is the mean of its node's.
+class NodeWorker final : public Worker {
+ public:
+  NodeWorker(Worker& inner, Communicator* node) : inner_(inner), node_(node) {}
+
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return inner_.optimiser(); }
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
+    if (node_ == nullptr) return inner_.compute_gradient(step, calls);
+    return inner_.compute_gradient(step, {.needed = calls.needed, .ready = [&](std::size_t bucket) {
+                                            average(inner_.buckets()[bucket].range);
+                                            calls.ready(bucket);
+                                          }});
+  }
+  double seconds() const { return seconds_; }  // of exchanges
+
+ private:
+  void average(const Range& range) {
+    const Timer timer;
+    const std::span<float> gradient = inner_.gradient().subspan(range.begin, range.size());
+    node_->all_reduce(gradient);
+    const float share = 1.0F / static_cast<float>(node_->size());
+    for (float& value : gradient) value *= share;
+    seconds_ += timer.seconds();
+  }
+
+  Worker& inner_;
+  Communicator* node_;
+  double seconds_ = 0;
+};
+
+class Nodes final : public Algorithm {
+ public:
+  Nodes(const AlgorithmOptions& options, Communicator& communicator,
+        const std::function<std::unique_ptr<Algorithm>(Communicator&)>& make)
+      : averages_(options.averages_in_node),
+        all_(communicator.clone()),
+        node_(*all_, ranks_from(all_->rank() / options.node_size * options.node_size, options.node_size, 1)),
+        // Those of the same place in each node; only the first ones exchange anything. The others have an algorithm,
+        // too, which says what all must know of it.
+        column_(communicator,
+                ranks_from(all_->rank() % options.node_size, all_->size() / options.node_size, options.node_size)),
+        inner_(make(column_)) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string_view aggregator() const override { return inner_->aggregator(); }
+  std::string remark() const override { return inner_->remark(); }
+  Rhythm rhythm() const override { return inner_->rhythm(); }
+  bool starts_early() const override { return inner_->starts_early(); }
+  void enter(std::uint64_t step) override { inner_->enter(step); }
+
+  StepReport step(Worker& worker, const StepInput& input) override {
+    const Timer total;
+    StepInput of_node = input;
+    float stop = input.stop ? 1.0F : 0.0F;
+    all_->at_step(input.step);
+    node_.all_reduce(std::span(&stop, 1), ReduceOp::max);
+    of_node.stop = stop > 0;
+    NodeWorker member(worker, averages_ ? &node_ : nullptr);
+    StepReport report;
+    if (leads()) {
+      report = inner_->step(member, of_node);
+    } else {
+      const Timer computing;
+      report.loss = member.compute_gradient(input.step, {});
+      report.compute = computing.seconds();
+    }
+    const Timer waiting;
+    stop = report.stop ? 1.0F : 0.0F;
+    node_.broadcast(std::as_writable_bytes(std::span(&stop, 1)), 0);
+    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
+    report.stop = stop > 0;
+    const double within = waiting.seconds();
+    report.compute -= member.seconds();
+    report.wait += member.seconds() + within;
+    report.phases.network += member.seconds() + within;
+    report.seconds = total.seconds();
+    return report;
+  }
+
+  void rest() override { inner_->rest(); }
+  void go_on() override { inner_->go_on(); }
+
+  void agree(Worker& worker) override {
+    if (leads()) inner_->agree(worker);
+    node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
+  }
+
+  void visit_state(StateVisitor& visitor) override { inner_->visit_state(visitor); }
+  Traffic traffic() const override { return all_->traffic(); }
+
+ private:
+  bool leads() const { return node_.rank() == 0; }
+
+  bool averages_;
+  std::unique_ptr<Communicator> all_;
+  Subgroup node_, column_;
+  std::unique_ptr<Algorithm> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_nodes(const AlgorithmOptions& options, Communicator& communicator,
+                                      const std::function<std::unique_ptr<Algorithm>(Communicator&)>& make) {
+  return std::make_unique<Nodes>(options, communicator, make);
+}
+
+}  // namespace sotto
