@@ -184,6 +184,25 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
   EXPECT_EQ(body_of(*codec, input, 5), fresh(5));  // a run that began again
 }
 
+// A spike in one step must not be what small values of the next ones become.
+TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
+  for (const char* sentence :
+       {"clusters(c=1, percentile=100, raw=0, decode=centre)", "clusters(c=3, raw=0, decode=centre)",
+        "hadamard(4) | threshold(0.1, kind=adaptive) | clusters(c=2, raw=0, decode=centre)"}) {
+    const Input input = vector_of(300, 7);
+    Input spike = input;
+    Input positive = input;
+    for (float& value : spike.values) value *= 1e30F;
+    for (float& value : positive.values) value = std::max(value, 0.0F);
+    for (const Input& small : {input, positive}) {
+      const auto codec = make_codec("test", sentence);
+      encode(*codec, spike, Key{.step = 1});
+      const auto found = encode(*codec, small, Key{.step = 2});
+      EXPECT_EQ(found, encode(*make_codec("test", sentence), small, Key{.step = 2})) << sentence;
+    }
+  }
+}
+
 TEST(Clusters, AreStateOfACheckpoint) {
   const Input input = vector_of(3000, 67);
   for (const std::string sentence : {"clusters(retrain=100)", "clusters(retrain=100, decode=centre)"}) {

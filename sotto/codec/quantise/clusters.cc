@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/load.h"
@@ -50,12 +52,33 @@ std::size_t ClusterQuantiser::chunks_at_once() const {
 const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
   Found& found = values.place ? found_[*values.place] : once_;
   const bool old = !found.any() || !values.place || values.step < found.step ||
-                   values.step - found.step >= static_cast<std::uint64_t>(options_.retrain);
+                   values.step - found.step >= static_cast<std::uint64_t>(options_.retrain) ||
+                   (!hashed() && reach_too_far(found.clusters.centres, values.data));
   if (old) {
     if (!training_.train(values.data, values.draws.stream, found.clusters)) return nullptr;
     found.step = values.step;
   }
   return &found.clusters;
+}
+
+// Centres of an earlier step may be those of much larger values, as after a spike: small ones would become these. (A
+// mean of a bucket cannot.) Values that are not finite are found later.
+bool ClusterQuantiser::reach_too_far(std::span<const float> centres, std::span<const float> values) const {
+  constexpr double most = 2;  // times the largest value of their side
+  std::array<float, 2> ends{values[0], values[0]};
+  join_in_order<std::array<float, 2>>(
+      workers(), values.size(), kernels::sum_chunk,
+      [&](std::size_t begin, std::size_t end) {
+        std::array<float, 2> its;
+        kernels::interval_blocks(values.subspan(begin, end - begin), end - begin,
+                                 std::as_writable_bytes(std::span(its)));
+        return its;
+      },
+      [&](std::size_t, const std::array<float, 2>& its) {
+        ends = {std::min(ends[0], its[0]), std::max(ends[1], its[1])};
+      });
+  const auto [low, high] = ends;
+  return (low <= 0 && centres.front() < most * low) || (high > 0 && centres.back() > most * high);
 }
 
 bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
@@ -170,7 +193,7 @@ Contract ClusterQuantiser::contract(std::size_t largest) const {
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::segment};
   if (goes_raw(largest)) return contract;
   // The m values of a bucket have one sign, so that their mean, which takes their place, leaves
-  // |v|^2 - |v|_1^2 / m <= (1 - 1/m) |v|^2. Centres of another step may be anywhere.
+  // |v|^2 - |v|_1^2 / m <= (1 - 1/m) |v|^2. Centres of another step are those of other values.
   contract.kind = hashed() ? Contract::Kind::contraction : Contract::Kind::none;
   contract.delta = hashed() ? 1 / static_cast<double>(largest) : 0;
   if (!hashed()) contract.omega = std::numeric_limits<double>::infinity();

@@ -12,7 +12,7 @@ namespace sotto {
 // table that a hash of its place finds. It becomes the mean of what fell into that bucket, or, decoded to centres, the
 // centre of the cluster (1, 2 or 3 bits a value with 1, 2 or 4 clusters a side). The message says all that a decoder
 // needs: the tables or the centres. What is remembered are the clusters of each segment, found anew every `retrain`
-// steps.
+// steps, or sooner where centres have become far too large for the values.
 class ClusterQuantiser final : public Quantise {
  public:
   using Options = ClustersOptions;
@@ -45,6 +45,7 @@ class ClusterQuantiser final : public Quantise {
   ClusterSymbols symbols() const { return {width_}; }
   std::size_t chunks_at_once() const;
   const Clusters* clusters_for(const Values& values);
+  bool reach_too_far(std::span<const float> centres, std::span<const float> values) const;
   bool encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
                      std::span<std::byte> packed);
   bool encode_centred(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
