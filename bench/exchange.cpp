@@ -103,8 +103,9 @@ std::vector<double> shares(Model& model, const ImageShape& shape, std::span<cons
       for (const BucketPlan& bucket : buckets) missing.push_back(bucket.last - bucket.first);
       std::size_t next = 0;
       const auto ready = [&](std::size_t segment) {
-        const auto of = [&](const BucketPlan& bucket) { return bucket.first <= segment && segment < bucket.last; };
-        --missing[static_cast<std::size_t>(std::ranges::find_if(buckets, of) - buckets.begin())];
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+          if (buckets[b].first <= segment && segment < buckets[b].last) --missing[b];
+        }
         for (; next < buckets.size() && missing[next] == 0; ++next) laps[next].push_back(lap.lap());
       };
       // The last layer is needed when forward is nearly over.

@@ -65,7 +65,7 @@ void Averager::plan_lane(std::size_t lane) {
   LaneState& state = lanes_[lane];
   for (const std::size_t index : options_.lanes[lane].parameters) {
     state.layout.append(parameters_[index].name, parameters_[index].shape);
-    places_[index] = {lane, state.layout.segments().back().range(), 0};
+    places_[index] = {lane, state.layout.segments().back().range(), {}};
   }
   state.plans = plan_buckets(state.layout, options_.bucket_bytes);
   if (state.plans.size() > std::numeric_limits<std::uint16_t>::max()) {
@@ -82,9 +82,13 @@ void Averager::order_buckets() {
       turns_.push_back({lane, plan, 0, of_lane.subspan(bucket.first, bucket.last - bucket.first)});
     }
   }
-  std::ranges::sort(turns_, std::ranges::greater{}, [](const Turn& turn) { return turn.parameters.front(); });
+  std::ranges::stable_sort(turns_, std::ranges::greater{}, [](const Turn& turn) { return turn.parameters.front(); });
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    for (const std::size_t index : turns_[i].parameters) places_[index].bucket = i;
+    for (const std::size_t index : turns_[i].parameters) {
+      Range& turns = places_[index].turns;
+      if (turns.size() == 0) turns.begin = i;
+      turns.end = i + 1;
+    }
   }
 }
 
@@ -201,7 +205,10 @@ void Averager::start_step(double loss_scale) {
   next_ = 0;
 }
 
-void Averager::arrived(std::size_t parameter) { --turns_[places_[parameter].bucket].missing; }
+void Averager::arrived(std::size_t parameter) {
+  const Range turns = places_[parameter].turns;
+  for (std::size_t i = turns.begin; i < turns.end; ++i) --turns_[i].missing;
+}
 
 void Averager::run(const std::function<void(std::size_t)>& finished) {
   for (; next_ < turns_.size() && turns_[next_].missing == 0; ++next_) {
@@ -210,8 +217,10 @@ void Averager::run(const std::function<void(std::size_t)>& finished) {
     if (last) end_step();  // before the last parameter is told: whoever waits for it may ask for the state
     if (options_.propagate && !last) continue;
     const std::size_t first = options_.propagate ? 0 : next_;
-    for (const Turn& turn : std::span(turns_).subspan(first, next_ + 1 - first)) {
-      for (const std::size_t parameter : turn.parameters) finished(parameter);
+    for (std::size_t i = first; i <= next_; ++i) {
+      for (const std::size_t parameter : turns_[i].parameters) {
+        if (places_[parameter].turns.end == i + 1) finished(parameter);
+      }
     }
   }
 }

@@ -104,7 +104,7 @@ class Averager {
   struct Place {  // of a parameter
     std::size_t lane = 0;
     Range range;  // of the lane's vector
-    std::size_t bucket = 0;
+    Range turns;  // one after the other; several of a parameter that is too long for one bucket
   };
   struct Turn {  // a bucket, in the order of exchange
     std::size_t lane = 0;

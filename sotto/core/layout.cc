@@ -77,33 +77,78 @@ const std::string& Layout::name_at(std::size_t element) const {
   return padding;
 }
 
-std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes) {
+namespace {
+
+// One more bucket: segments [first, last).
+void add_run(const Layout& layout, std::size_t first, std::size_t last, std::vector<BucketPlan>& plans) {
+  plans.push_back({first, last, layout.slice_range(first, last), layout.slice(first, last)});
+}
+
+// A bucket for each stretch of a segment, the last one first. The padding after the segment goes with its last one.
+void add_stretches(const Layout& layout, std::size_t number, std::size_t most, std::vector<BucketPlan>& plans) {
+  const Segment& segment = layout.segments()[number];
+  const Range whole = layout.slice_range(number, number + 1);
+  const std::size_t elements = segment.numel();
+  const bool is_matrix = segment.shape.size() > 1;
+  const std::size_t row = is_matrix ? elements / static_cast<std::size_t>(segment.shape[0]) : elements;
+  const bool by_rows = is_matrix && row <= most;
+  const std::size_t unit = by_rows ? row : 1;  // the number of which the name says
+  std::size_t units = most / unit;
+  if (units > Layout::alignment) units = units / Layout::alignment * Layout::alignment;
+  // A stretch ends with its row, so that it has a shape.
+  const std::size_t line = by_rows ? elements : row;
+  std::vector<Range> stretches;
+  for (std::size_t begin = 0; begin < elements; begin += line) {
+    for (std::size_t at = begin; at < begin + line; at += units * unit) {
+      stretches.push_back({at, std::min(at + units * unit, begin + line)});
+    }
+  }
+  for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
+    const auto size = static_cast<std::int64_t>(stretch->size() / unit);
+    std::vector<std::int64_t> shape{size};
+    if (by_rows) shape.insert(shape.end(), segment.shape.begin() + 1, segment.shape.end());
+    if (is_matrix && !by_rows) shape.insert(shape.begin(), 1);
+    std::string name =
+        segment.name + "[" + std::to_string(stretch->begin / unit) + ":" + std::to_string(stretch->end / unit) + "]";
+    const Range range{whole.begin + stretch->begin, stretch->end == elements ? whole.end : whole.begin + stretch->end};
+    plans.push_back({number, number + 1, range, Layout({{std::move(name), 0, std::move(shape)}}, range.size())});
+  }
+}
+
+// Buckets of segments that go together, as together(first, last) says of [first, last).
+template <class Together>
+std::vector<BucketPlan> plan_runs(const Layout& layout, std::size_t most, Together together) {
   std::vector<BucketPlan> plans;
   std::size_t last = layout.segments().size();
   while (last > 0) {
     std::size_t first = last - 1;
-    while (first > 0 && layout.slice_range(first - 1, last).size() * sizeof(float) <= bytes) --first;
-    plans.push_back({first, last, layout.slice_range(first, last), layout.slice(first, last)});
+    if (layout.segments()[first].numel() > most) {
+      add_stretches(layout, first, most, plans);
+    } else {
+      while (first > 0 && layout.slice_range(first - 1, last).size() <= most && together(first - 1, last)) --first;
+      add_run(layout, first, last, plans);
+    }
     last = first;
   }
   return plans;
 }
 
-std::vector<BucketPlan> plan_layers(const Layout& layout) {
+}  // namespace
+
+std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most) {
+  return plan_runs(layout, most, [&](std::size_t first, std::size_t last) {
+    return layout.slice_range(first, last).size() * sizeof(float) <= bytes;
+  });
+}
+
+std::vector<BucketPlan> plan_layers(const Layout& layout, std::size_t most) {
   const auto module = [&](std::size_t segment) {
     const std::string& name = layout.segments()[segment].name;
     const auto dot = name.rfind('.');
     return dot == std::string::npos ? name : name.substr(0, dot);
   };
-  std::vector<BucketPlan> plans;
-  std::size_t last = layout.segments().size();
-  while (last > 0) {
-    std::size_t first = last - 1;
-    while (first > 0 && module(first - 1) == module(last - 1)) --first;
-    plans.push_back({first, last, layout.slice_range(first, last), layout.slice(first, last)});
-    last = first;
-  }
-  return plans;
+  return plan_runs(layout, most,
+                   [&](std::size_t first, std::size_t last) { return module(first) == module(last - 1); });
 }
 
 }  // namespace sotto

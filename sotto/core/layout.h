@@ -62,19 +62,25 @@ class Layout {
   std::size_t size_ = 0;
 };
 
-// A run of whole segments, sent as one message.
+// A run of whole segments, or a stretch of one that is too long for that, sent as one message.
 struct BucketPlan {
-  std::size_t first = 0, last = 0;  // segments [first, last)
+  std::size_t first = 0, last = 0;  // segments [first, last), or the one that it is a stretch of
   Range range;                      // of the flat vector
   Layout layout;                    // offsets relative to range.begin
 };
 
+// The most elements of a bucket: a message has less than 2^32 bytes, and what a codec makes of a vector, and the lists
+// of what it chose, may be longer than that.
+inline constexpr std::size_t most_elements = std::size_t{1} << 29;
+
 // Cuts a layout into buckets of at most `bytes` (a larger segment has a bucket of its own), from the last segment to
-// the first: bucket 0 is the one that backward finishes first.
-std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes);
+// the first: bucket 0 is the one that backward finishes first. None is longer than `most` elements: a longer segment is
+// cut into several buckets, as tensors of fewer rows, called "name[begin:end]" by their rows; where a row itself is
+// longer, and in one dimension, by their elements.
+std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most = most_elements);
 
 // The same with a bucket for each module: segments that follow each other, and whose names differ in their last part
 // alone, as conv1.weight and conv1.bias.
-std::vector<BucketPlan> plan_layers(const Layout& layout);
+std::vector<BucketPlan> plan_layers(const Layout& layout, std::size_t most = most_elements);
 
 }  // namespace sotto

@@ -16,16 +16,19 @@ Replica::Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loa
       optimiser_(std::move(optimiser)),
       loader_(loader),
       buckets_(std::move(buckets)),
-      bucket_of_(model.layout().segments().size()),
+      buckets_of_(model.layout().segments().size()),
       accumulate_(accumulate),
       seed_(seed),
       rank_(rank),
       needed_(buckets_.size()),
       missing_(buckets_.size()),
-      first_passes_{.needed = [this](std::size_t segment) { bucket_needed(bucket_of_[segment]); }, .ready = {}},
+      first_passes_{.needed = [this](std::size_t segment) { segment_needed(segment); }, .ready = {}},
       last_pass_{.needed = first_passes_.needed, .ready = [this](std::size_t segment) { segment_ready(segment); }} {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) bucket_of_[s] = b;
+    for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
+      if (buckets_of_[s].size() == 0) buckets_of_[s].begin = b;
+      buckets_of_[s].end = b + 1;
+    }
   }
 }
 
@@ -60,6 +63,10 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   return loss;
 }
 
+void Replica::segment_needed(std::size_t segment) {
+  for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) bucket_needed(b);
+}
+
 // Until then its gradient may be on its way; backward begins when forward has needed everything that it finishes.
 void Replica::bucket_needed(std::size_t bucket) {
   if (std::exchange(needed_[bucket], char{true})) return;
@@ -71,7 +78,7 @@ void Replica::bucket_needed(std::size_t bucket) {
 }
 
 void Replica::segment_ready(std::size_t segment) {
-  --missing_[bucket_of_[segment]];
+  for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) --missing_[b];
   while (next_ < buckets_.size() && missing_[next_] == 0) report_next();
 }
 

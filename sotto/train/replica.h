@@ -34,6 +34,7 @@ class Replica final : public Worker {
 
  private:
   void bucket_needed(std::size_t bucket);
+  void segment_needed(std::size_t segment);
   void segment_ready(std::size_t segment);
   void report_next();
 
@@ -41,7 +42,7 @@ class Replica final : public Worker {
   std::unique_ptr<Optimiser> optimiser_;
   Loader& loader_;
   std::vector<BucketPlan> buckets_;
-  std::vector<std::size_t> bucket_of_;  // by segment
+  std::vector<Range> buckets_of_;  // each segment: several of one that is too long for one bucket
   std::uint64_t accumulate_;
   std::uint64_t seed_;
   int rank_;

@@ -111,6 +111,42 @@ TEST(Buckets, AreModulesWhereThatIsAskedFor) {
   EXPECT_TRUE(plan_layers(Layout()).empty());
 }
 
+// One that is too long for a message is several buckets, cut between rows.
+TEST(Buckets, LongSegmentsAreCut) {
+  Layout layout;
+  layout.append("small", {3, 5});
+  layout.append("matrix", {70, 2, 10});
+  layout.append("rows", {2, 1000});
+  layout.append("vector", {850});
+  constexpr std::size_t most = 400;
+  for (const auto& plans : {plan_buckets(layout, 1U << 20, most), plan_layers(layout, most)}) {
+    std::size_t end = layout.size();
+    std::vector<std::string> names;
+    for (const BucketPlan& plan : plans) {
+      ASSERT_EQ(plan.range.end, end);
+      ASSERT_EQ(plan.range.size(), plan.layout.size());
+      EXPECT_LE(plan.layout.numel(), most);
+      for (const Segment& segment : plan.layout.segments()) names.push_back(segment.name);
+      end = plan.range.begin;
+    }
+    EXPECT_EQ(end, 0U);
+    EXPECT_EQ(names, (std::vector<std::string>{"vector[800:850]", "vector[400:800]", "vector[0:400]", "rows[1800:2000]",
+                                               "rows[1400:1800]", "rows[1000:1400]", "rows[800:1000]", "rows[400:800]",
+                                               "rows[0:400]", "matrix[64:70]", "matrix[48:64]", "matrix[32:48]",
+                                               "matrix[16:32]", "matrix[0:16]", "small"}));
+    EXPECT_EQ(plans[0].layout.segments()[0].shape, (std::vector<std::int64_t>{50}));
+    EXPECT_EQ(plans[0].range.size(), 64U);  // with the padding
+    EXPECT_EQ(plans[3].layout.segments()[0].shape, (std::vector<std::int64_t>{1, 200}));
+    EXPECT_EQ(plans[10].layout.segments()[0].shape, (std::vector<std::int64_t>{16, 2, 10}));
+    EXPECT_EQ(plans[10].first, 1U);
+    EXPECT_EQ(plans[10].last, 2U);
+  }
+  for (const BucketPlan& plan : plan_buckets(layout, 1U << 20)) EXPECT_EQ(plan.last - plan.first, 4U);
+  for (const BucketPlan& plan : plan_buckets(Layout({{"w", 0, {100}}}, 100), 1U << 20, 40)) {  // without padding
+    EXPECT_LE(plan.range.size(), 40U);
+  }
+}
+
 TEST(Buckets, CoverEverythingOnceInReverse) {
   Layout layout;
   for (int i = 0; i < 40; ++i) layout.append("s" + std::to_string(i), {(i * 37) % 100 + 1});

@@ -64,9 +64,9 @@ class Chain final : public Model {
 class ReplicaTest : public testing::Test {
  protected:
   // A bucket for each segment, d first: bucket 3 - s is that of segment s.
-  Replica replica(std::uint64_t accumulate = 1) {
+  Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements) {
     return {model,      make_optimiser("--optimiser", "sgd", model.layout().size()),
-            loader,     plan_buckets(model.layout(), 64),
+            loader,     plan_buckets(model.layout(), 64, most),
             accumulate, 1,
             0};
   }
@@ -110,6 +110,22 @@ TEST_F(ReplicaTest, MicroStepsAskOnceAndAddUp) {
   EXPECT_EQ(asked, (std::vector<int>{1, 1, 1, 1}));
   for (const std::size_t index : {0, 1, 3}) EXPECT_EQ(bucket(index), ones) << index;
   EXPECT_EQ(bucket(2), zeros);
+}
+
+// d is buckets 0 and 1, and so on.
+TEST_F(ReplicaTest, ASegmentThatIsTooLongIsSeveralBuckets) {
+  Replica worker = replica(1, 10);
+  ASSERT_EQ(worker.buckets().size(), 8U);
+  std::ranges::fill(model.gradient(), 9.0F);
+  std::vector<std::size_t> needed, ready;
+  worker.compute_gradient(0, {.needed = [&](std::size_t index) { needed.push_back(index); },
+                              .ready =
+                                  [&](std::size_t index) {
+                                    EXPECT_EQ(bucket(index / 2), index / 2 == 2 ? zeros : ones) << index;
+                                    ready.push_back(index);
+                                  }});
+  EXPECT_EQ(needed, (std::vector<std::size_t>{6, 7, 2, 3, 0, 1, 4, 5}));
+  EXPECT_EQ(ready, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST_F(ReplicaTest, CopiesAGradientBeforeAnybodyMayChangeIt) {
