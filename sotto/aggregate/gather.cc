@@ -1,6 +1,8 @@
 #include "sotto/aggregate/gather.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "sotto/aggregate/encoder.h"
 #include "sotto/aggregate/memory/sent_message.h"
@@ -10,15 +12,18 @@
 namespace sotto {
 namespace {
 
+// The mean of an atom is over all ranks, or over those whose messages hold it.
+enum class Over : std::uint8_t { ranks, holders };
+
 class Gather final : public Aggregator {
  public:
-  explicit Gather(AggregatorParts parts) : parts_(std::move(parts)), encoder_(parts_.codec) {
+  Gather(AggregatorParts parts, Over over) : parts_(std::move(parts)), encoder_(parts_.codec), over_(over) {
     for (const BucketPlan& plan : parts_.buckets) {
       rooms_.push_back(parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
     }
   }
 
-  std::string_view name() const override { return "gather"; }
+  std::string_view name() const override { return over_ == Over::ranks ? "gather" : "gather_held"; }
 
   void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
     const Range whole{0, bucket.values.size()};
@@ -54,25 +59,47 @@ class Gather final : public Aggregator {
     const Range whole{0, bucket.values.size()};
     round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
                 [&](const MessageView& message) { parts_.codec->check(message, *bucket.layout, whole); });
-    std::ranges::fill(bucket.values, 0.0F);
-    const float share = 1.0F / static_cast<float>(communicator.size());
+    messages_.clear();
     for (int rank = 0; rank < communicator.size(); ++rank) {
-      const MessageView message = rank == communicator.rank() ? own_.view() : round_.message(rank);
-      parts_.codec->add_decoded(message, whole, share, bucket);
+      messages_.push_back(rank == communicator.rank() ? own_.view() : round_.message(rank));
     }
+    std::ranges::fill(bucket.values, 0.0F);
+    if (over_ == Over::holders) return parts_.codec->add_mean_of_holders(messages_, whole, bucket);
+    const float share = 1.0F / static_cast<float>(communicator.size());
+    for (const MessageView& message : messages_) parts_.codec->add_decoded(message, whole, share, bucket);
   }
 
   AggregatorParts parts_;
   Encoder encoder_;
+  Over over_;
   std::vector<std::size_t> rooms_;  // for the largest message of each bucket
   Message own_;
   Round round_;
+  std::vector<MessageView> messages_;
 };
 
 }  // namespace
 
 std::string gather_suits(const Codec& /*codec*/, std::span<const BucketPlan> /*buckets*/) { return ""; }
 
-std::unique_ptr<Aggregator> make_gather(AggregatorParts parts) { return std::make_unique<Gather>(std::move(parts)); }
+std::unique_ptr<Aggregator> make_gather(AggregatorParts parts) {
+  return std::make_unique<Gather>(std::move(parts), Over::ranks);
+}
+
+std::string gather_held_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
+  constexpr const char* instead = "; use gather";
+  if (!codec.lists_atoms()) {
+    return "`" + codec.sentence() + "` chooses no atoms that are the same ones on every rank" + instead;
+  }
+  for (const BucketPlan& plan : buckets) {
+    if (codec.contract(plan.layout).kind != Contract::Kind::unbiased) continue;
+    return "`" + codec.sentence() + "` is unbiased in the mean over all ranks alone" + instead;
+  }
+  return "";
+}
+
+std::unique_ptr<Aggregator> make_gather_held(AggregatorParts parts) {
+  return std::make_unique<Gather>(std::move(parts), Over::holders);
+}
 
 }  // namespace sotto

@@ -9,4 +9,9 @@ namespace sotto {
 std::string gather_suits(const Codec& codec, std::span<const BucketPlan> buckets);
 std::unique_ptr<Aggregator> make_gather(AggregatorParts parts);
 
+// The same messages, of codecs that choose atoms (elements, or coefficients of a transform): the mean of an atom is
+// over the ranks that sent it, not over all (DeMo: Peng, Quesnelle, Kingma, 2024). One inverse transform for all ranks.
+std::string gather_held_suits(const Codec& codec, std::span<const BucketPlan> buckets);
+std::unique_ptr<Aggregator> make_gather_held(AggregatorParts parts);
+
 }  // namespace sotto

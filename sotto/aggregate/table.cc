@@ -26,6 +26,8 @@ namespace {
 constexpr AggregatorEntry table[] = {
     {"all_reduce", "one all-reduce of a linear form: dense f32, f16, bf16", all_reduce_suits, make_all_reduce},
     {"gather", "every message to every rank: any codec, few ranks", gather_suits, make_gather},
+    {"gather_held", "the same, but an element's mean is over the ranks that chose it: DeMo", gather_held_suits,
+     make_gather_held},
     {"scatter_reduce", "each rank sums a chunk and sends its mean: any codec, many ranks", scatter_reduce_suits,
      make_scatter_reduce},
     {"sparse", "each rank sums a region and sends its largest: codecs that choose elements, many ranks", sparse_suits,

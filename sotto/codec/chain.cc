@@ -101,8 +101,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   sizes_.clear();
   limits_.clear();
   for (const Piece& piece : pieces_) {
-    const Atoms atoms =
-        stages_.transform ? stages_.transform->atoms(layout, piece) : Atoms{piece.range.size(), 1, 0, piece.first};
+    const Atoms atoms = stages_.transform ? stages_.transform->atoms(layout, piece)
+                                          : Atoms{.count = piece.range.size(), .first = piece.first};
     slots_.push_back({.piece = piece,
                       .atoms = atoms,
                       .first = plan.atoms,
@@ -112,7 +112,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
                       .selected = atoms.count,
                       .sent = plan.atoms,
                       .value = stages_.transform ? plan.rows : piece.range.begin});
-    sizes_.push_back({atoms.count, stages_.select && stages_.select.is_dense(layout.segments()[piece.segment])});
+    const bool dense = stages_.select && stages_.select.is_dense(layout.segments()[piece.segment]);
+    sizes_.push_back({atoms.count, dense, atoms.chunk});
     limits_.push_back(atoms.count);
     plan.atoms += atoms.count;
     plan.blocks += slots_.back().blocks;

@@ -37,6 +37,8 @@ class Chain final : public Codec {
               std::span<Message> out) override;
   void check(const MessageView& message, const Layout& layout, Range part) const override;
   void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const override;
+  bool lists_atoms() const override;
+  void add_mean_of_holders(std::span<const MessageView> messages, Range part, Bucket& out) const override;
   void clear_chosen(const MessageView& message, Range part, Bucket& out) const override;
 
   std::optional<DType> linear_type() const override;
@@ -172,6 +174,8 @@ class Chain final : public Codec {
   std::span<const std::uint32_t> atoms_of(const Slot& slot) const;
   void add_rows(const Slot& slot, float scale, Bucket& out) const;
   void clear_selected(Bucket& out) const;
+  void add_to_sums(float share) const;
+  void take_means(const Layout& layout, std::size_t messages) const;
 
   Stages stages_;
   std::string sentence_;
@@ -201,6 +205,8 @@ class Chain final : public Codec {
   mutable Scratch<float> values_, kept_values_;
   Scratch<std::uint32_t> numbers_, kept_numbers_;
   mutable Scratch<std::uint32_t> atoms_;
+  mutable Scratch<float> sums_;             // of the rows of all atoms, over messages
+  mutable Scratch<std::uint32_t> holders_;  // of each atom
   mutable Scratch<std::byte> coded_;
 };
 

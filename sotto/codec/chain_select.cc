@@ -43,7 +43,8 @@ Group Chain::group_of(const Layout& layout, const Slot& slot, std::span<const fl
           segment.numel(),
           static_cast<std::uint32_t>(slot.first_block),
           static_cast<std::uint32_t>(slot.atoms.first),
-          slot.atoms.count};
+          slot.atoms.count,
+          slot.atoms.chunk};
 }
 
 // The numbers of the selected blocks of all groups; slots and indices_ then say which atoms these are.

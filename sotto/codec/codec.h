@@ -80,6 +80,11 @@ class Codec {
   virtual void check(const MessageView& message, const Layout& layout, Range part) const = 0;
   // out[part] += scale * decoded. Any rank decodes any rank's message, which is checked before `out` is touched.
   virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
+  // Whether every message says which atoms it holds, and an atom is the same one on every rank.
+  virtual bool lists_atoms() const { return false; }
+  // out[part] += the mean of these messages, in which that of an atom is over the messages that hold it. What a
+  // selection does not choose (dense segments) is in all of them. REQUIRES lists_atoms(), and checked messages.
+  virtual void add_mean_of_holders(std::span<const MessageView> /*messages*/, Range /*part*/, Bucket& /*out*/) const {}
   // out = 0 at the elements of the part that a selection chose for this message, whatever their values became. What is
   // sent in every step was not chosen: all elements where nothing selects, segments that a selection sends whole. Nor
   // were those that a row of a transform stands for.

@@ -46,8 +46,9 @@ constexpr std::array table{
     Preset{"masking", "ef", "threshold(99%, drop, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
-    Preset{"demo", "demo", "dct(64) | topk(0.01, dense=0)", "auto", "sign", "DeMo: Peng, Quesnelle, Kingma, 2024",
-           "the largest 1 % of the cosine coefficients of each rank's decoupled momentum; steps of one size",
+    Preset{"demo", "demo", "dct2(64) | topk(count=32, scope=chunk, dense=0)", "gather_held", "sign",
+           "DeMo: Peng, Quesnelle, Kingma, 2024",
+           "of each rank's decoupled momentum the 32 largest cosine coefficients of each tile; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
            "so replicas' momenta differ, and a resume wants the same ranks"},
     Preset{"natural", "", "natural", "auto", "auto", "Horvath et al., MSML 2022",

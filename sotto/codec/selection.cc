@@ -12,18 +12,49 @@ bool Selection::is_dense(const Segment& segment) const {
 }
 
 std::size_t Selection::limits(std::span<const GroupSize> groups, std::span<std::size_t> each) const {
-  numbers_.clear();
-  for (const GroupSize& group : groups) {
-    if (!group.dense) numbers_.push_back(group.atoms);
-  }
+  list_numbers(groups);
   each_.resize(numbers_.size());
   std::size_t total = stage_->limits(numbers_, each_);
-  auto next = each_.begin();
+  const std::size_t* next = each_.data();
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    each[g] = groups[g].dense ? blocks(groups[g].atoms) : *next++;
-    if (groups[g].dense) total += each[g];
+    if (groups[g].dense) {
+      each[g] = blocks(groups[g].atoms);
+      total += each[g];
+    } else {
+      const std::size_t* end = next + chunks(groups[g].atoms, groups[g].chunk);
+      each[g] = std::accumulate(next, end, std::size_t{0});
+      next = end;
+    }
   }
   return total;
+}
+
+// How many atoms each group has that the stage is given.
+void Selection::list_numbers(std::span<const GroupSize> groups) const {
+  numbers_.clear();
+  for (const GroupSize& group : groups) {
+    if (group.dense) continue;
+    const std::size_t count = chunks(group.atoms, group.chunk);
+    for (std::size_t c = 1; c < count; ++c) numbers_.push_back(group.chunk);
+    numbers_.push_back(group.atoms - (count - 1) * group.chunk);
+  }
+}
+
+void Selection::list_others(std::span<const Group> groups) const {
+  others_.clear();
+  for (const Group& group : groups) {
+    if (is_dense(group)) continue;
+    const std::size_t count = chunks(group.atoms, group.chunk);
+    for (std::size_t c = 0; c < count; ++c) {
+      const std::size_t begin = c * group.chunk;
+      Group part = group;
+      part.atoms = c + 1 < count ? group.chunk : group.atoms - begin;
+      if (!group.energies.empty()) part.energies = group.energies.subspan(begin, part.atoms);
+      part.first += static_cast<std::uint32_t>(begin);
+      part.number += static_cast<std::uint32_t>(begin);
+      others_.push_back(part);
+    }
+  }
 }
 
 void Selection::reserve(std::size_t atoms, std::size_t groups) const {
@@ -35,23 +66,25 @@ void Selection::reserve(std::size_t atoms, std::size_t groups) const {
 
 std::size_t Selection::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                               std::span<std::size_t> counts, std::span<float> scales) const {
-  others_.clear();
-  std::ranges::copy_if(groups, std::back_inserter(others_), [this](const Group& group) { return !is_dense(group); });
-  if (others_.size() == groups.size()) return stage_->select(groups, streams, indices, counts, scales);
+  const bool any_dense = std::ranges::any_of(groups, [this](const Group& group) { return is_dense(group); });
+  if (!any_dense && !stage_->by_chunk()) return stage_->select(groups, streams, indices, counts, scales);
 
+  list_others(groups);
   numbers_.resize(others_.size());
   const std::size_t selected = stage_->select(others_, streams, indices, numbers_, scales);
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += is_dense(group) ? group.atoms : 0;
   std::uint32_t* const begin = dense_.room(atoms).data();
   std::uint32_t* end = begin;
-  auto next = numbers_.begin();
+  const std::size_t* next = numbers_.data();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (is_dense(groups[g])) {
       counts[g] = write_dense(groups[g], end);
       end += counts[g];
     } else {
-      counts[g] = *next++;
+      const std::size_t* its_end = next + chunks(groups[g].atoms, groups[g].chunk);
+      counts[g] = std::accumulate(next, its_end, std::size_t{0});
+      next = its_end;
     }
   }
   // From the last group on, each moves to where it belongs, which is never before where it stands.
@@ -87,10 +120,7 @@ std::size_t Selection::write_dense(const Group& group, std::uint32_t* out) const
 }
 
 Contract Selection::contract(std::span<const GroupSize> groups) const {
-  numbers_.clear();
-  for (const GroupSize& group : groups) {
-    if (!group.dense) numbers_.push_back(group.atoms);
-  }
+  list_numbers(groups);
   return stage_->contract(numbers_);
 }
 

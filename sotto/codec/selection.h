@@ -13,6 +13,7 @@ namespace sotto {
 struct GroupSize {
   std::size_t atoms = 0;
   bool dense = false;
+  std::size_t chunk = 0;  // as that of Atoms
 };
 
 // A selection stage as a chain uses it: what is dense goes past it, whole (but for its zeros, where single
@@ -40,11 +41,17 @@ class Selection {
 
  private:
   bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= stage_->dense(); }
+  // Groups that the stage is given in place of one of so many atoms.
+  std::size_t chunks(std::size_t atoms, std::size_t chunk) const {
+    return stage_->by_chunk() && chunk > 0 ? (atoms + chunk - 1) / chunk : 1;
+  }
+  void list_numbers(std::span<const GroupSize> groups) const;
+  void list_others(std::span<const Group> groups) const;
   std::size_t blocks(std::size_t atoms) const { return (atoms + stage_->block() - 1) / stage_->block(); }
   std::size_t write_dense(const Group& group, std::uint32_t* out) const;
 
   std::unique_ptr<Select> stage_;
-  mutable std::vector<Group> others_;         // groups that are not dense,
+  mutable std::vector<Group> others_;         // groups that are not dense, or their chunks,
   mutable std::vector<std::size_t> numbers_;  // and how many atoms they have or send
   mutable std::vector<std::size_t> each_;
   mutable Scratch<std::uint32_t> dense_;  // atoms of those that are

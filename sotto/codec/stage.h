@@ -61,6 +61,7 @@ struct Atoms {
   // quantised one by one, and what scales a row scales its first factor.
   std::size_t split = 0;
   std::size_t first = 0;  // number of the first atom within the segment; random numbers belong to such numbers
+  std::size_t chunk = 0;  // so many atoms that follow each other were made of a chunk; 0: there are no chunks
   std::size_t values() const { return count * width; }
 };
 
@@ -80,6 +81,7 @@ class Transform : public Stage {
                            std::span<const float> rows, float scale, std::span<float> out) const = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
   virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
+  virtual bool has_chunks() const { return false; }           // Atoms::chunk is not 0
   // Where factors() is true, for a piece that forward() was called for, after all pieces: the rows of these atoms,
   // whose ascending numbers within the piece `selected` are, one after the other. Few are sent as a rule: so few are
   // made.
@@ -102,6 +104,7 @@ struct Group {
   std::uint32_t first = 0;
   std::uint32_t number = 0;
   std::size_t atoms = 0;  // as many as energies, which a reader of a message has not
+  std::size_t chunk = 0;  // as that of Atoms
 };
 
 // Which atoms go, and by what their rows are scaled.
@@ -120,8 +123,9 @@ class Select : public Stage {
   virtual std::size_t dense() const { return 0; }
   // Every atom goes in every step, as with a ratio of 1: then none of them was chosen.
   virtual bool sends_all() const { return false; }
-  virtual bool pools() const { return false; }   // all groups of a message share what is selected
-  virtual bool scales() const { return false; }  // otherwise `scales` is empty, and rows go as they are
+  virtual bool pools() const { return false; }     // all groups of a message share what is selected
+  virtual bool by_chunk() const { return false; }  // it is given the chunks of a transform as groups; block() is 1
+  virtual bool scales() const { return false; }    // otherwise `scales` is empty, and rows go as they are
   // Looks at no energies: the chain sees to it that they are finite.
   virtual bool blind() const { return false; }
   // Blind, with the same streams on every rank: who knows the seed knows what is selected. So a message has the seed in

@@ -36,6 +36,7 @@
 #include "sotto/codec/transform/count_min.h"
 #include "sotto/codec/transform/count_sketch.h"
 #include "sotto/codec/transform/dct.h"
+#include "sotto/codec/transform/dct2.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
 #include "sotto/codec/transform/projection.h"
@@ -94,6 +95,8 @@ constexpr std::array table{
     entry<Svd>("svd", "singular triplets of each tensor as a matrix", "Wang et al., NeurIPS 2018; Halko et al., 2011",
                "rows + columns values a triplet"),
     entry<Dct>("dct", "cosine coefficients of chunks", "Ahmed et al., 1974", "as many values as before"),
+    entry<Dct2>("dct2", "cosine coefficients of tiles of each tensor as a matrix",
+                "Ahmed et al., 1974; Peng, Quesnelle, Kingma, 2024", "as many values as before"),
     entry<Fft>("fft", "Fourier coefficients of chunks", "Cooley, Tukey, 1965", "2 values a coefficient"),
     entry<Hadamard>("hadamard", "Hadamard coefficients of chunks, after fixed random signs", "Suresh et al., ICML 2017",
                     "as many values as before"),
@@ -212,6 +215,10 @@ std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, s
         }
         if (within && std::get<1>(stage)->block() > 1) {
           fail_at(sentence, call, call.position, "a second selection is of single floats; its blocks can have size=1");
+        }
+        if (std::get<1>(stage)->by_chunk() && (within || !stages.transform || !stages.transform->has_chunks())) {
+          fail_at(sentence, call, call.position,
+                  "scope=chunk: there are none; a transform that makes chunks stands before it, such as dct2");
         }
         (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
         break;

@@ -41,7 +41,7 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
          {"none", "f16", "ef | bf16", "qsgd(bits=4)", "ef | topk(0.01)", "ef | topk(0.01, scope=bucket) | qsgd(bits=4)",
           "ef | sign(block=128)", "signs", "int8", "ef | threshold(1.5) | f16 | zstd", "momentum | topk(0.01)",
           "momentum(nesterov=true, clip=1) | sampled_topk(0.01) | qsgd(bits=4)", "memsgd | f16",
-          "demo | dct(8) | topk(0.05)"}) {
+          "demo | dct2(8) | topk(count=3, scope=chunk)"}) {
       const auto codec = make_codec("test", read_method("test", method).codec);
       if (aggregator.canonical == nullptr && aggregator.suits(*codec, buckets).empty())
         methods.emplace_back(method, aggregator.name);

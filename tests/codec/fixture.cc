@@ -23,6 +23,7 @@ std::vector<std::string> list_sentences() {
                                          "threshold(0.5, kind=relative, dense=7)",
                                          "sampled_topk(0.2, dense=0)"};
   const std::vector<std::string> transforms{"dct(8)",
+                                            "dct2(5)",
                                             "fft(16)",
                                             "hadamard(4)",
                                             "count_sketch(3, 10%, 10%)",
@@ -120,10 +121,13 @@ std::vector<std::string> list_sentences() {
       sentences.push_back(transform + " | " + rest);
     }
   }
-  for (const char* joint : {"svd | atomo(s=3) | atomo(s=40%)", "svd | topk(0.5) | topk(0.5) | bf16",
-                            "svd | atomo(s=2) | atomo(p=max) | qsgd(bits=4) | zstd",
-                            "svd | randomk(0.5) | randomk(0.4, unbiased=true) | bf16",
-                            "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)"}) {
+  for (const char* joint :
+       {"svd | atomo(s=3) | atomo(s=40%)", "svd | topk(0.5) | topk(0.5) | bf16",
+        "svd | atomo(s=2) | atomo(p=max) | qsgd(bits=4) | zstd",
+        "svd | randomk(0.5) | randomk(0.4, unbiased=true) | bf16",
+        "svd(rank=2, exact=1) | atomo(s=2) | atomo(s=60%) | qsgd(bits=8)",
+        "dct2(4) | topk(count=3, scope=chunk, dense=0)", "dct2(7) | topk(0.3, scope=chunk) | qsgd",
+        "dct(8) | topk(0.2, scope=chunk, dense=7) | int8", "fft(16) | topk(count=2, scope=chunk)"}) {
     sentences.emplace_back(joint);
   }
   for (const std::string& select : further) {

@@ -12,14 +12,42 @@
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
+#include "tests/support/message_of.h"
 
 namespace sotto::testing {
 namespace {
+
+using test::message_of;
 
 std::vector<float> sent(const std::string& sentence, const Layout& layout, const std::vector<float>& values) {
   const Input input{"input", layout, values};
   const auto codec = make_codec("test", sentence);
   return decode(*codec, input, encode(*codec, input));
+}
+
+// Each chunk by itself, and the last ones of a segment, which are fewer.
+TEST(TopK, TakesTheLargestOfEachChunk) {
+  Layout layout;
+  layout.append("w", {20});
+  std::vector<float> values = gaussian(layout, 3);
+  for (std::size_t i = 0; i < 8; ++i) values[i] *= 100;  // no chunk takes from another
+  const auto kept = [&](std::size_t begin, std::size_t end) {
+    Layout chunk;
+    chunk.append("w", {static_cast<std::int64_t>(end - begin)});
+    std::vector<float> part(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                            values.begin() + static_cast<std::ptrdiff_t>(end));
+    part.resize(chunk.size());
+    return sent("dct(8) | topk(count=2, dense=0)", chunk, part);
+  };
+  const auto found = sent("dct(8) | topk(count=2, scope=chunk, dense=0)", layout, values);
+  for (const auto& [begin, end] : {std::pair{0U, 8U}, {8U, 16U}, {16U, 20U}}) {
+    const auto wanted = kept(begin, end);
+    for (std::size_t i = begin; i < end; ++i) EXPECT_EQ(found[i], wanted[i - begin]) << i;
+  }
+  for (const char* none : {"topk(scope=chunk)", "svd | topk(scope=chunk)", "svd | topk(0.5) | topk(scope=chunk)"}) {
+    const auto text = message_of([&] { make_codec("--codec", none); });
+    EXPECT_NE(text.find("a transform that makes chunks stands before it"), std::string::npos) << text;
+  }
 }
 
 // Three segments of one dimension among others, of which `dense=9` takes two.

@@ -10,9 +10,9 @@ from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
 from .quantise import (quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_fp8, quantise_int4, quantise_int8,
                        quantise_natural, quantise_qsgd, quantise_sign, quantise_signs, quantise_terngrad, quantise_uint8)  # fmt: skip
-from .select import (beside_dense, select_atomo, select_block, select_randomk, select_sampled, select_threshold,
-                     select_topk)  # fmt: skip
-from .transform import Dct, Fft, Hadamard, Projection, Sketch, Svd
+from .select import (beside_dense, select_atomo, select_block, select_in_chunks, select_randomk, select_sampled,
+                     select_threshold, select_topk)  # fmt: skip
+from .transform import Dct, Dct2, Fft, Hadamard, Projection, Sketch, Svd
 
 
 def clusters(**options):
@@ -68,6 +68,7 @@ def cases():
         Case("small-randomk", "randomk(ratio=0.4, shared=true, unbiased=false, scope=segment, dense=0) | f32", quantise_f32, randomk(0.4, True, False), layout="small"),
         Case("small-block", "block(size=2, ratio=0.6, pick=top, unbiased=false, scope=segment, dense=0) | f32", quantise_f32, block(2, 0.6, "top", False), layout="small"),
         Case("small-dct", f"dct(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Dct(4)),
+        Case("small-dct2", "dct2(side=64) | topk(ratio=0.01, scope=chunk, dense=0, count=2) | f32", quantise_f32, select_in_chunks(2, 6), layout="matrix", transform=Dct2(64)),
         Case("small-fft", f"fft(chunk=4) | {topk_small} | f32", quantise_f32, topk(0.4, "segment"), layout="small", transform=Fft(4)),
         Case("small-hadamard", "hadamard(chunk=4) | f32", quantise_f32, layout="small", transform=Hadamard(4)),
         Case("small-count_sketch", "count_sketch(rows=1, columns=3, keep=2, seed=0) | f32", quantise_f32, layout="small", transform=Sketch(True, 1, 3, 2, 0)),
@@ -170,6 +171,9 @@ def cases():
         Case("block-shared-bucket", "block(size=3, ratio=0.4, pick=shared, unbiased=true, scope=bucket, dense=6) | f32", quantise_f32, dense(6, block(3, 0.4, "shared", True, "bucket")), layout="vectors"),
         Case("dct", "dct(chunk=8) | f32", quantise_f32, transform=Dct(8)),
         Case("dct-atomo", "dct(chunk=8) | atomo(s=5, p=waterfill, scope=segment, dense=0) | f32", quantise_f32, atomo(5, "waterfill"), transform=Dct(8)),
+        Case("dct2", "dct2(side=2) | f32", quantise_f32, transform=Dct2(2)),
+        Case("dct2-topk", "dct2(side=5) | topk(ratio=0.4, scope=segment, dense=0) | f32", quantise_f32, topk(0.4, "segment"), layout="vectors", transform=Dct2(5)),
+        Case("dct-chunks", "dct(chunk=8) | topk(ratio=0.01, scope=chunk, dense=0, count=3) | f32", quantise_f32, select_in_chunks(3, 8), transform=Dct(8)),
         Case("fft", "fft(chunk=16) | f32", quantise_f32, transform=Fft(16)),
         Case("fft-topk", "fft(chunk=4) | topk(ratio=0.3, scope=segment, dense=0) | f32", quantise_f32, topk(0.3, "segment"), transform=Fft(4)),
         Case("hadamard", "hadamard(chunk=8) | qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), transform=Hadamard(8)),

@@ -54,6 +54,16 @@ def beside_dense(dense, select):
     return Select(split, getattr(select, "block", 1), getattr(select, "known", False))
 
 
+def select_in_chunks(count, chunk):
+    """The `count` largest of each chunk of so many atoms."""
+
+    def select(pieces, streams):
+        of = lambda p, begin: [begin + i for i in largest(p[begin : begin + chunk], count)]
+        return [[i for begin in range(0, len(p), chunk) for i in of(p, begin)] for p in pieces]
+
+    return select
+
+
 def select_topk(ratio, scope):
     def select(pieces, streams):
         if scope == "segment":

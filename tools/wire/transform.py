@@ -53,6 +53,34 @@ class Dct(Elements):
         return list(f32(out))
 
 
+class Dct2(Dct):
+    """Tiles of a matrix; `side` is the longest that they have."""
+
+    def __init__(self, side):
+        self.side = side
+
+    def tiles(self, shape):
+        """Of each tile the elements of the matrix, row by row; and its sides."""
+        rows, cols = (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
+        h, w = (max(d for d in range(1, self.side + 1) if n % d == 0) for n in (rows, cols))
+        numbers = np.arange(rows * cols).reshape(rows, cols)
+        return [numbers[y : y + h, x : x + w] for y in range(0, rows, h) for x in range(0, cols, w)]
+
+    def atoms(self, values, shape, first):
+        out = []
+        for tile in self.tiles(shape):
+            out += list(f32(self.basis(tile.shape[0]) @ np.float64(values)[tile] @ self.basis(tile.shape[1]).T).ravel())
+        return out, [[v] for v in out], 0
+
+    def inverse(self, rows, count, shape, first):
+        out, atom = np.zeros(count), 0
+        for tile in self.tiles(shape):
+            there = np.array([rows[i][0] if i in rows else 0 for i in range(atom, atom + tile.size)], dtype=np.float64)
+            out[tile] = self.basis(tile.shape[0]).T @ there.reshape(tile.shape) @ self.basis(tile.shape[1])
+            atom += tile.size
+        return list(f32(out))
+
+
 class Fft(Elements):
     def __init__(self, chunk):
         self.chunk = chunk

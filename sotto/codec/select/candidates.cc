@@ -1,7 +1,9 @@
 #include "sotto/codec/select/candidates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 
 #include "sotto/codec/select/ranking.h"
 #include "sotto/codec/shared_work.h"
@@ -111,6 +113,26 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
   return kept;
 }
 
+// Of few atoms: keys of magnitude and place, the largest of which come first.
+std::size_t Candidates::sort_largest(std::size_t k, const Group& group, std::span<std::uint32_t> indices,
+                                     std::size_t& count) {
+  std::array<std::uint64_t, few> keys;
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < group.energies.size(); ++i) {
+    const std::uint64_t magnitude = kernels::element::magnitude_bits(group.energies[i]);
+    keys[found] = magnitude << 32 | ~static_cast<std::uint32_t>(i);
+    found += magnitude > 0 ? 1 : 0;
+  }
+  const auto begin = keys.begin();
+  count = std::min(k, found);
+  const auto end = begin + static_cast<std::ptrdiff_t>(count);
+  if (count < found) std::nth_element(begin, end, begin + static_cast<std::ptrdiff_t>(found), std::greater<>());
+  std::transform(begin, end, indices.begin(),
+                 [&](std::uint64_t key) { return group.first + ~static_cast<std::uint32_t>(key); });
+  std::sort(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
 std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
                                        std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties) {
   std::size_t atoms = 0;
@@ -119,6 +141,7 @@ std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::spa
     std::fill(counts.begin(), counts.end(), std::size_t{0});
     return 0;
   }
+  if (groups.size() == 1 && atoms <= few && ties == Ties::first) return sort_largest(k, groups[0], indices, counts[0]);
   // A sample in which about 64 of the k are, as long as it is a small one, says what magnitude only few more than k
   // reach: that of a rank four standard deviations further down. Should fewer reach it, all are looked at.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);

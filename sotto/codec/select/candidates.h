@@ -46,6 +46,10 @@ class Candidates {
   }
 
  private:
+  static constexpr std::size_t few = 512;
+  static std::size_t sort_largest(std::size_t k, const Group& group, std::span<std::uint32_t> indices,
+                                  std::size_t& count);
+
   std::size_t found_ = 0;
   Scratch<std::uint32_t> numbers_;     // of the candidates, ascending
   Scratch<std::uint32_t> magnitudes_;  // of the candidates or the sample

@@ -13,7 +13,9 @@ struct TopKOptions : DenseOption {
   std::int64_t count = 0;
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
-    v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
+    v.option("scope", scope,
+             "the share is of each segment, of the whole bucket, or of each chunk of the transform before it",
+             {"segment", "bucket", "chunk"});
     visit_dense(v);
     if (!named()) return;
     v.option("count", count, "a number of elements in place of a share, as in topk(count=3); 0: the share",
@@ -40,6 +42,7 @@ class TopK final : public Select {
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   bool pools() const override { return options_.scope == "bucket"; }
+  bool by_chunk() const override { return options_.scope == "chunk"; }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }

@@ -41,8 +41,9 @@ class ChunkTransform : public Transform {
   std::string sentence() const final { return record_options(name_, options_); }
   // An atom a coefficient, and a coefficient in the place of each element.
   Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
-    return {piece.range.size(), 1, 0, piece.first};
+    return {.count = piece.range.size(), .first = piece.first, .chunk = chunk()};
   }
+  bool has_chunks() const final { return true; }
   bool linear() const final { return true; }
   Contract contract(const Layout& /*layout*/) const final {
     return {.kind = Contract::Kind::rounding,

@@ -24,7 +24,8 @@ Atoms Fft::atoms(const Layout&, const Piece& piece) const {
   std::size_t count = 0;
   for_chunks(piece.range.size(), chunk(),
              [&](std::size_t, std::size_t size, std::size_t chunks) { count += chunks * frequencies(size); });
-  return {count, 2, 0, piece.first / chunk() * frequencies(chunk())};
+  const std::size_t its_atoms = frequencies(chunk());
+  return {.count = count, .width = 2, .first = piece.first / chunk() * its_atoms, .chunk = its_atoms};
 }
 
 void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const float> values, std::span<float> energies,

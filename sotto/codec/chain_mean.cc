@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "sotto/codec/chain.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+// Rows of several ranks can be summed where the map is the same on each of them.
+bool Chain::lists_atoms() const {
+  return stages_.select.chooses() && !stages_.within && (!stages_.transform || stages_.transform->additive());
+}
+
+void Chain::add_mean_of_holders(std::span<const MessageView> messages, Range part, Bucket& out) const {
+  if (!lists_atoms()) throw std::logic_error("Codec::add_mean_of_holders: " + sentence_ + " lists no atoms");
+  if (messages.empty()) return;
+  const Plan plan = this->plan(*out.layout, part);
+  std::ranges::fill(sums_.room(plan.rows), 0.0F);
+  std::ranges::fill(holders_.room(plan.atoms), 0U);
+  indices_.room(plan.atoms);  // what messages hold together may be more than one can
+  atoms_.room(plan.atoms);
+  values_.room(plan.rows);
+  for (const MessageView& message : messages) {
+    const auto sections = open(message, *out.layout, part);
+    if (!stages_.transform) decode_units(sections, 1);
+    add_to_sums(1.0F / static_cast<float>(messages.size()));  // no sum is larger than what it is of
+  }
+  take_means(*out.layout, messages.size());
+  if (stages_.transform && too_large() != nullptr) throw WireError("means whose sums are too large for floats");
+  for (const Slot& slot : slots_) add_rows(slot, 1, out);
+}
+
+// REQUIRES the decoded rows of all slots in values_.
+void Chain::add_to_sums(float share) const {
+  for (const Slot& slot : slots_) {
+    const std::size_t width = slot.atoms.width;
+    const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
+    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto holders = holders_.room(slot.first + slot.atoms.count);
+    const auto sums = sums_.room(slot.row + slot.atoms.values()).subspan(slot.row);
+    for (std::size_t j = 0; j < indices.size(); ++j) {
+      ++holders[indices[j]];
+      float* const row = &sums[(indices[j] - slot.first) * width];
+      for (std::size_t c = 0; c < width; ++c) row[c] += share * values[j * width + c];
+    }
+  }
+}
+
+// The slots then say that every atom goes that a message held, and values_ are their means.
+void Chain::take_means(const Layout& layout, std::size_t messages) const {
+  std::size_t sent = 0;
+  std::size_t value = 0;
+  for (Slot& slot : slots_) {
+    const std::size_t width = slot.atoms.width;
+    const bool dense = stages_.select.is_dense(layout.segments()[slot.piece.segment]);
+    const auto holders = holders_.room(slot.first + slot.atoms.count);
+    const auto sums = sums_.room(slot.row + slot.atoms.values()).subspan(slot.row);
+    const auto indices = indices_.room(slot.first + slot.atoms.count);
+    const auto values = values_.room(slot.row + slot.atoms.values());
+    slot.sent = sent;
+    slot.value = value;
+    for (std::size_t atom = slot.first; atom < slot.first + slot.atoms.count; ++atom) {
+      if (holders[atom] == 0) continue;
+      const float factor = dense ? 1.0F : static_cast<float>(messages) / static_cast<float>(holders[atom]);
+      const float* const row = &sums[(atom - slot.first) * width];
+      indices[sent++] = static_cast<std::uint32_t>(atom);
+      for (std::size_t c = 0; c < width; ++c) values[value++] = factor * row[c];
+    }
+    slot.selected = sent - slot.sent;
+  }
+}
+
+}  // namespace sotto
