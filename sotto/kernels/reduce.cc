@@ -103,7 +103,8 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
 
 template <class Term>
 Spread spread_of(std::span<const float> values, Term term) {
-  // Block by block, so that the second look finds the values in the cache; blocks are whole rounds of the lanes.
+  // Block by block, so that the second look finds the values in the cache, while the next block comes; blocks are whole
+  // rounds of the lanes.
   constexpr std::size_t block = 2048;
   Spread spread;
   spread.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {
@@ -114,6 +115,7 @@ Spread spread_of(std::span<const float> values, Term term) {
         const auto part = chunk.subspan(i, std::min(block, chunk.size() - i));
         spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(part));
       }
+      prefetch_ahead(&chunk[i]);
       sum.add(&chunk[i], term);
     }
     if (i % block == 0) spread.max_abs_bits = std::max(spread.max_abs_bits, max_abs_bits(chunk.subspan(i)));
