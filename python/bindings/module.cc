@@ -129,7 +129,7 @@ std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const s
   });
 }
 
-py::dict stats(const Hook& hook) {
+py::dict hook_stats(const Hook& hook) {
   AveragerStats stats;
   std::string methods;
   {
@@ -140,7 +140,7 @@ py::dict stats(const Hook& hook) {
   return to_python(stats, methods);
 }
 
-py::dict state(const Hook& hook) {
+py::dict hook_state(const Hook& hook) {
   StateValues values;
   {
     const py::gil_scoped_release released;
@@ -149,7 +149,7 @@ py::dict state(const Hook& hook) {
   return to_python(values);
 }
 
-void load(Hook& hook, std::uint64_t step, const py::dict& state) {
+void load_hook(Hook& hook, std::uint64_t step, const py::dict& state) {
   const StateValues values = from_python(state);
   const py::gil_scoped_release released;
   hook.load(step, values);
@@ -211,10 +211,10 @@ PYBIND11_MODULE(_C, module) {
       .def("rank", &Hook::rank, Released())
       .def("ranks", &Hook::ranks, Released())
       .def("step", &Hook::step, Released())
-      .def("stats", &stats)
-      .def("state", &state)
-      .def("gather", &gather<Hook>)
-      .def("load", &load)
+      .def("stats", &hook_stats)
+      .def("state", &hook_state)
+      .def("gather", &gather_bytes<Hook>)
+      .def("load", &load_hook)
       .def("spread", &spread)
       .def("offer", &Hook::offer, Released())
       .def("wait", &Hook::wait, Released())

@@ -14,7 +14,7 @@ py::dict to_python(const AveragerStats& stats, const std::string& methods);
 py::dict to_python(const StateValues& values);
 // What engine.gather() gives on this rank.
 template <class Engine>
-std::vector<py::bytes> gather(Engine& engine, const std::string& own) {
+std::vector<py::bytes> gather_bytes(Engine& engine, const std::string& own) {
   std::vector<std::string> all;
   {
     const py::gil_scoped_release released;

@@ -125,7 +125,7 @@ void bind_ranks(py::module_& module) {
       .def("steps", &Stepper::steps, Released())
       .def("stats", &stats)
       .def("state", &state)
-      .def("gather", &gather<Stepper>)
+      .def("gather", &gather_bytes<Stepper>)
       .def("load", &load)
       .def("refuse_load", &Stepper::refuse_load, Released());
   py::class_<TensorGossiper, std::shared_ptr<TensorGossiper>>(module, "Gossiper")
