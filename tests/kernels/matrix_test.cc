@@ -169,7 +169,7 @@ TEST(Symmetric, EigenvectorsAreOrthonormalAndMakeItDiagonal) {
       SCOPED_TRACE(std::to_string(n) + ", " + std::to_string(kind));
       std::vector<double> gram(n * n);
       const auto matrix = draw(n * n, 6);
-      if (kind < 2) gram = gram_of({matrix.data(), n, kind == 0 ? n : 2, n, 1});
+      if (kind < 2) gram = gram_of({matrix.data(), n, kind == 0 ? n : std::min<std::size_t>(2, n), n, 1});
       for (std::size_t i = 0; i < n; ++i) {
         if (kind == 2) gram[i * n + i] = 5;
         if (kind == 3) gram[i * n + i] = static_cast<double>(i % 3);
