@@ -16,7 +16,7 @@ dist.init_process_group("gloo")
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 10))
 ddp = DistributedDataParallel(net)
-import sotto; sotto.compress(ddp, "ef | topk(0.01) | qsgd(4)")  # the one line
+import sotto; sotto.compress(ddp, "qsgd(4) | rans")  # the one line
 optimiser = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
 x, y = (part[dist.get_rank()::dist.get_world_size()] for part in digits("data/mnist"))
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 100

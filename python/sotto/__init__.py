@@ -1,7 +1,7 @@
 """Training of neural networks over slow links, sending little: compressed gradients for PyTorch.
 
     ddp = DistributedDataParallel(model)
-    sotto.compress(ddp, "ef | topk(0.01) | qsgd(4)")
+    sotto.compress(ddp, "qsgd(4) | rans")
 
 What is sent is a sentence, `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
 ways for ranks to agree: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (models are mixed with those of

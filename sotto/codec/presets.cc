@@ -30,7 +30,8 @@ constexpr std::array table{
     Preset{"topk", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
-           "ranks"},
+           "ranks; in its first hundred steps Adam loses much by a hundredth, and little by a quarter "
+           "(docs/results/sentences.md)"},
     Preset{"dgc", "momentum", "sampled_topk(0.1%, dense=all)", "auto", "dgc",
            "Deep Gradient Compression: Lin et al., ICLR 2018",
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
