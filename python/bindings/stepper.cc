@@ -185,6 +185,9 @@ class Stepper::Impl final : public Worker {
       refusal = std::current_exception();
     }
     agree_to_load(step, refusal);
+    replaced_ = traffic();
+    replaced_.bytes_sent -= communicator_->traffic().bytes_sent;
+    replaced_.bytes_received -= communicator_->traffic().bytes_received;
     algorithm_ = std::move(made);
     shown_ = std::move(parameters);
     model_.write(now);
@@ -373,8 +376,8 @@ class Stepper::Impl final : public Worker {
   Traffic traffic() const {
     Traffic sum = communicator_->traffic();
     const Traffic beside = algorithm_->traffic();
-    sum.bytes_sent += beside.bytes_sent;
-    sum.bytes_received += beside.bytes_received;
+    sum.bytes_sent += beside.bytes_sent + replaced_.bytes_sent;
+    sum.bytes_received += beside.bytes_received + replaced_.bytes_received;
     return sum;
   }
 
@@ -390,7 +393,8 @@ class Stepper::Impl final : public Worker {
   std::unique_ptr<Algorithm> algorithm_;
   StepInput input_;
   Phases phases_;
-  Traffic before_;  // what setting up took
+  Traffic before_;    // what setting up took
+  Traffic replaced_;  // beside the communicator, of algorithms that load() replaced
   std::uint64_t step_ = 0, steps_ = 0;
   bool fresh_ = true;  // no step was begun yet, and no state loaded
   std::exception_ptr error_;

@@ -14,7 +14,7 @@ from sotto import _C, _check
 from sotto._all_reduce import AllReduceDataParallel
 from sotto._errors import ConfigError
 from sotto._meeting import group_of, meeting
-from sotto._state import Stats, stats
+from sotto._state import remember_within_node, Stats, stats
 from sotto._steps import Steps
 from sotto._topology import Topology, sentence_of
 
@@ -90,9 +90,10 @@ class GossipDataParallel(torch.nn.Module):
             threads=threads, timeout=timeout)
         self.module = module
         node = self._steps.node_group()
-        # No submodule: the module is one already.
-        self.__dict__["_node"] = None if node is None else AllReduceDataParallel(
-            module, process_group=node, threads=threads, timeout=timeout)
+        self.__dict__["_node"] = None  # no submodule: the module is one already
+        if node is not None:
+            self.__dict__["_node"] = AllReduceDataParallel(module, process_group=node, threads=threads, timeout=timeout)
+            remember_within_node(self, self._node._hook)
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         if self.training and torch.is_grad_enabled():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,11 +18,16 @@ FORMAT = 1
 _engines: weakref.WeakKeyDictionary[Any, _C.Hook | _C.Stepper] = weakref.WeakKeyDictionary()
 
 
+_within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionary()  # what averages gradients there
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
 def remember(owner: Any, engine: _C.Hook | _C.Stepper) -> None:
     _engines[owner] = engine
+
+
+def remember_within_node(owner: Any, hook: _C.Hook) -> None:
+    _within_node[owner] = hook
 
 
 def is_known(owner: Any) -> bool:
@@ -72,7 +77,15 @@ class Stats:
 
 def total_stats(module: Any) -> Stats:
     """Whatever was reset."""
-    return Stats(**_engine(module).stats())
+    total = Stats(**_engine(module).stats())
+    if module not in _within_node:
+        return total
+    more = Stats(**_within_node[module].stats())
+    return replace(total, bytes_sent=total.bytes_sent + more.bytes_sent,
+                   bytes_received=total.bytes_received + more.bytes_received,
+                   encode_seconds=total.encode_seconds + more.encode_seconds,
+                   wire_seconds=total.wire_seconds + more.wire_seconds,
+                   decode_seconds=total.decode_seconds + more.decode_seconds)
 
 
 def rank_of(module: Any) -> int:

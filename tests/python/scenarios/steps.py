@@ -383,5 +383,9 @@ def nodes(how, node_size, ranks, **options):
             saved = sotto.state_dict(model)
             sotto.load_state_dict(model, saved)
     own = digest(net)
+    if node_size > 1:  # each rank sends gradients, and a leader models, too
+        models = 2 if dist.get_rank() % node_size == 0 else 0
+        numel = sum(p.numel() for p in net.parameters())
+        assert 0.99 < sotto.stats(model).bytes_sent / (6 * 4 * numel * (1 + models)) < 1.2, sotto.stats(model)
     with model.average():
         return [own, flat(net.parameters()).tolist()]
