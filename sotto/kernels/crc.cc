@@ -27,7 +27,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_SSSE3
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
 
 void fold_crc32(std::uint32_t, std::span<const std::byte>, Folded& folded) { folded.used = folded.bytes = 0; }
 
