@@ -108,23 +108,22 @@ void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs
 // In round k each rank r sends to r + k. A rank may do so beside others that send all at once: round k of any rank
 // needs others to have come to their round k, and the first needs nothing.
 void Communicator::exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs) {
-  const auto to = [&](const Send& send) { return (send.peer - rank_ + size_) % size_; };  // the round of each
-  const auto from = [&](const Recv* recv) { return (rank_ - recv->peer + size_) % size_; };
-  std::vector<Send> left(sends.begin(), sends.end());
-  std::vector<Recv*> wanted;
-  for (Recv& recv : recvs) wanted.push_back(&recv);
-  std::ranges::stable_sort(left, {}, to);
-  std::ranges::stable_sort(wanted, {}, from);
-  auto send = left.begin();
-  auto recv = wanted.begin();
+  send_turns_.clear();
+  recv_turns_.clear();
+  for (std::size_t i = 0; i < sends.size(); ++i) send_turns_.emplace_back((sends[i].peer - rank_ + size_) % size_, i);
+  for (std::size_t i = 0; i < recvs.size(); ++i) recv_turns_.emplace_back((rank_ - recvs[i].peer + size_) % size_, i);
+  std::ranges::sort(send_turns_);
+  std::ranges::sort(recv_turns_);
+  auto send = send_turns_.begin();
+  auto recv = recv_turns_.begin();
   for (int k = 1; k < size_; ++k) {
-    const auto sent = send;
-    const auto received = recv;
-    while (send != left.end() && to(*send) == k) ++send;
+    round_sends_.clear();
     round_recvs_.clear();
-    for (; recv != wanted.end() && from(*recv) == k; ++recv) round_recvs_.push_back(**recv);
-    counted_exchange({sent, send}, round_recvs_);
-    std::ranges::for_each(round_recvs_, [place = received](const Recv& done) mutable { **place++ = done; });
+    for (; send != send_turns_.end() && send->first == k; ++send) round_sends_.push_back(sends[send->second]);
+    auto done = recv;
+    for (; recv != recv_turns_.end() && recv->first == k; ++recv) round_recvs_.push_back(recvs[recv->second]);
+    counted_exchange(round_sends_, round_recvs_);
+    for (const Recv& received : round_recvs_) recvs[(done++)->second] = received;
   }
 }
 

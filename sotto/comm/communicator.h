@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/dtype.h"
@@ -150,8 +151,9 @@ class Communicator {
   std::uint64_t step_ = 0;
   std::string_view operation_;
   // Kept from call to call, so that a collective allocates nothing after the first.
-  std::vector<Send> sends_;
+  std::vector<Send> sends_, round_sends_;
   std::vector<Recv> recvs_, round_recvs_;
+  std::vector<std::pair<int, std::size_t>> send_turns_, recv_turns_;  // the round of each message, and its index
   std::vector<std::byte> scratch_;
 };
 
