@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 
 #include "sotto/core/error.h"
@@ -14,8 +13,12 @@ namespace {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  for (const auto part : std::views::split(text, separator)) parts.emplace_back(part.begin(), part.end());
-  if (parts.empty()) parts.emplace_back();
+  std::size_t end = 0;
+  while ((end = text.find(separator)) != std::string_view::npos) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
   return parts;
 }
 
@@ -47,8 +50,8 @@ std::string text_of(const Graph& graph) {
 
 void check_shares(const Graph& graph) {
   constexpr double least = 1e-6;  // kept: push-sum divides by what is left of a rank's weight
-  const bool some =
-      std::ranges::any_of(std::views::iota(0, graph.ranks()), [&](int r) { return !graph.shares(r).empty(); });
+  bool some = false;
+  for (int rank = 0; rank < graph.ranks(); ++rank) some = some || !graph.shares(rank).empty();
   if (!some) return;
   if (!graph.has_shares())
     throw ConfigError("some ranks are sent a share and others are not: say the share of each, or none");
