@@ -41,8 +41,8 @@ class GossipDataParallel(torch.nn.Module):
     rank waits there, and goes on answering others, until all have come; so end with one of them. A rank that ends
     without is left out by the others from then on.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
-        algorithm's own, for choco a ring, for ad_psgd bipartite_exponential, else exponential. Your own: for each rank a list of the ranks that it sends to,
-        ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns; or a matrix, as tensor or array, whose
+        algorithm's own, for choco a ring, for ad_psgd bipartite_exponential, else exponential. Your own: for each rank
+        a list of the ranks that it sends to, ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns; or a matrix, as tensor or array, whose
         entry (i, j) is the share of rank j's model that rank i has after the round; or the path of a .toml file.
     mixing: with what shares: "uniform", "metropolis", ... Empty: those of the matrix, else uniform.
     codec: "none", "f16" or "bf16"; with choco any codec for differences.

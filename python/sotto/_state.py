@@ -130,17 +130,15 @@ def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str
     """Goes on from a state_dict(), bit by bit as if there had been no interruption.
 
     It must be this rank's of a job with the same parameters, options, seed and number of ranks, or the list of those of
-    all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls it, between the same steps, with the state of the same step. A state that is refused changes
-    nothing.
-
-    Where gradients are averaged (sotto.compress, AllReduceDataParallel) ranks that do not load alike are found out in the
-    next backward, a CommError on all; and a job may go on with another number of ranks: give the states of all ranks of
-    the old one, as a list, to every rank of the new one. Each memory becomes the mean of the old ones, with what owners in
-    scatter_reduce held back of the second encoding, so that what the ranks together still owe to the mean gradient is
-    unchanged. All else begins anew: warm starts, and choices of "auto".
-
-    Where models differ (GossipDataParallel, LocalSGD, DiLoCo) the call is collective, at once a CommError where ranks do
-    not load alike, and sets the module's parameters, too; for another number of ranks begin anew from the mean model.
+    all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls it, between the same
+    steps, with the state of the same step. A state that is refused changes nothing. Where gradients are averaged
+    (sotto.compress, AllReduceDataParallel) ranks that do not load alike are found out in the next backward, a CommError
+    on all; and a job may go on with another number of ranks: give the states of all ranks of the old one, as a list, to
+    every rank of the new one. Each memory becomes the mean of the old ones, with what owners in scatter_reduce held back
+    of the second encoding, so that what the ranks together still owe to the mean gradient is unchanged. All else begins
+    anew: warm starts, and choices of "auto". Where models differ (GossipDataParallel, LocalSGD, DiLoCo) the call is
+    collective, at once a CommError where ranks do not load alike, and sets the module's parameters, too; for another
+    number of ranks begin anew from the mean model.
     """
     engine = _engine(module)
     if isinstance(engine, _C.Stepper):

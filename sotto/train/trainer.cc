@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <numeric>
 #include <optional>
 
 #include "sotto/aggregate/aggregate.h"
@@ -19,6 +20,7 @@
 #include "sotto/optim/schedule.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
+#include "sotto/train/calendar.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/groups.h"
 #include "sotto/train/identity.h"
@@ -72,6 +74,7 @@ class Trainer {
         replica_(*model_, make_step(), loader_, plan_buckets(model_->layout(), options), accumulate(), seed(),
                  world.rank),
         plan_(plan_run(options, loader_.steps_per_epoch(), replica_.optimiser().dense_steps())),
+        calendar_(options, loader_.steps_per_epoch(), plan_.steps),
         schedule_(make_schedule("--schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
         method_(method()),
         replicated_(algorithm_entry("--algorithm", options.algorithm).replicated),
@@ -110,7 +113,7 @@ class Trainer {
     result.train_dir = folder.path().string();
     const std::uint64_t first = first_steps_[own_rank()];
     std::uint64_t step = first;  // this rank's next one
-    meeting_ = next_meeting(done_);
+    meeting_ = calendar_.next_meeting(done_);
     counted_ = traffic();
     for (bool stop = false; done_ < plan_.steps && !stop; ++step) stop = train_step(step);
     result.steps = done_;
@@ -165,46 +168,19 @@ class Trainer {
     return canonical_phases("--codec", plan_.phases);
   }
   std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
-  double epochs_at(std::uint64_t step) const {
-    return static_cast<double>(step * accumulate()) / static_cast<double>(loader_.steps_per_epoch());
-  }
 
-  // A step of the run is one of each rank; where ranks go at their own speed and count together, as many of all.
   std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
   // The steps that each rank has made. REQUIRES rest().
   std::vector<std::uint64_t> rank_steps() const {
     if (together_) return algorithm_->rank_steps();
     return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), done_);
   }
-  static bool passes(std::uint64_t before, std::uint64_t done, std::int64_t every) {
-    return every > 0 && done / static_cast<std::uint64_t>(every) > before / static_cast<std::uint64_t>(every);
-  }
-  bool evaluates(std::uint64_t before, std::uint64_t done) const {
-    if (options_.eval_freq > 0) return passes(before, done, options_.eval_freq);
-    return static_cast<std::uint64_t>(epochs_at(done)) > static_cast<std::uint64_t>(epochs_at(before));
-  }
-  // The first step of the run after this one behind which all ranks have something to do together.
-  std::uint64_t next_meeting(std::uint64_t done) const {
-    std::uint64_t next = plan_.steps;
-    const auto due = [&](std::int64_t every) {
-      if (every > 0) next = std::min(next, (done / size(every) + 1) * size(every));
-    };
-    due(options_.checkpoint_every);
-    due(options_.eval_freq);
-    if (options_.eval_freq > 0) return next;
-    const std::uint64_t batches = loader_.steps_per_epoch();
-    const std::uint64_t epochs = done * accumulate() / batches + 1;
-    return std::min(next, (epochs * batches + accumulate() - 1) / accumulate());
-  }
-  // The step of the run that ranks which count together have come to; a few steps more are no other one.
+  // A step of the run is one of each rank. Of ranks that count together it is as many steps as there are ranks, whoever
+  // made them: this is the one that they have come to.
   std::uint64_t step_of_meeting() const {
-    std::uint64_t total = 0;
-    for (const std::uint64_t steps : rank_steps()) total += steps;
-    const std::uint64_t made = total / static_cast<std::uint64_t>(communicator_->size());
-    if (made < meeting_) return made;  // some rank wished to meet
-    std::uint64_t met = meeting_;
-    while (met < plan_.steps && next_meeting(met) <= made) met = next_meeting(met);
-    return met;
+    const std::vector<std::uint64_t> steps = rank_steps();
+    return calendar_.step_of_meeting(
+        meeting_, std::reduce(steps.begin(), steps.end()) / static_cast<std::uint64_t>(communicator_->size()));
   }
 
   checkpoint::Metadata identity() const {
@@ -216,7 +192,7 @@ class Trainer {
     const std::uint64_t before = done_, rate_step = algorithm_->rate_step(step);
     StepRow row;
     row.step = step;
-    row.epoch = epochs_at(together_ ? rate_step : step);
+    row.epoch = calendar_.epochs_at(together_ ? rate_step : step);
     row.lr = optimiser_.lr * schedule_->factor(rate_step);
     const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !error_;
     if (captured) {
@@ -225,16 +201,15 @@ class Trainer {
     row.report = algorithm_->step(replica_, {step, row.lr, wishes_to_pause(), meeting_});
     is_saved_ = is_tested_ = false;
     if (!together_) done_ = step + 1;
-    const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || evaluates(before, done_) ||
-                           averages_batch_norm_ || passes(before, done_, options_.check_replicas) ||
-                           passes(before, done_, options_.checkpoint_every);
+    const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
+                           calendar_.due(before, done_).any();
     if (completes) {  // others are about to use the communicator, and rows tell what a step needed
       algorithm_->complete(row.report);
       algorithm_->rest();
     }
     if (row.report.meets) {
       done_ = step_of_meeting();
-      meeting_ = next_meeting(done_);
+      meeting_ = calendar_.next_meeting(done_);
     }
     if (averages_batch_norm_) average_batch_norm(row.report);
     row.data_seconds = replica_.data_seconds();
@@ -254,11 +229,12 @@ class Trainer {
       algorithm_->rest();
       algorithm_->agree(replica_);
     }
-    if (passes(before, done_, options_.check_replicas)) check_replicas();
+    const Calendar::Due due = calendar_.due(before, done_);
+    if (due.comparison) check_replicas();
     show(row, std::max(done_, together_ ? rate_step : 0));
-    if (evaluates(before, done_)) evaluate();
-    if (passes(before, done_, options_.checkpoint_every)) save(false);
-    if (evaluates(before, done_) && done_ < plan_.steps && !algorithm_->can_go_on()) save_if_late();
+    if (due.evaluation) evaluate();
+    if (due.checkpoint) save(false);
+    if (due.evaluation && done_ < plan_.steps && !algorithm_->can_go_on()) save_if_late();
     const bool pauses = row.report.stop || row.report.meets;
     const bool ends = pauses && (done_ == plan_.steps || !goes_on());
     if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
@@ -377,7 +353,7 @@ class Trainer {
         "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
         "{:.1f})  "
         "{:.1f} KB sent  {:.0f} s left",
-        done, plan_.steps, epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+        done, plan_.steps, calendar_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
         r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
   }
 
@@ -450,6 +426,7 @@ class Trainer {
   ChosenOptimiser optimiser_;
   Replica replica_;
   RunPlan plan_;
+  Calendar calendar_;
   std::unique_ptr<Schedule> schedule_;
   std::string method_;
   bool replicated_;

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "sinfo", "squeue"]
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where Debian keeps daemons
 DEADLINE = 60  # seconds
@@ -25,6 +27,21 @@ def missing():
     if absent:
         return f"{', '.join(absent)}: not installed (Debian: apt-get install slurmctld slurmd slurm-client munge)"
     return "" if os.geteuid() == 0 else "slurmd runs jobs as their users, which wants root"
+
+
+@contextlib.contextmanager
+def of_a_module(tmp_path_factory, nodes, cores):
+    """A cluster of so many nodes, whatever there really is; its tests are skipped where there can be none."""
+    if reason := missing():
+        pytest.skip(f"Slurm: {reason}")
+    try:
+        cluster = SlurmCluster(tmp_path_factory.mktemp("slurm"), nodes, cores)
+    except SlurmError as error:
+        pytest.skip(f"Slurm: {error}")
+    try:
+        yield cluster
+    finally:
+        cluster.close()
 
 
 def free_ports(count):

@@ -101,15 +101,8 @@ mv one/gradient-000000.sotto GRADIENT
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Eight nodes of eight cores, whatever there really is."""
-    if reason := slurm_cluster.missing():
-        pytest.skip(f"Slurm: {reason}")
-    try:
-        cluster = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"), nodes=8, cores=8)
-    except slurm_cluster.SlurmError as error:
-        pytest.skip(f"Slurm: {error}")
-    yield cluster
-    cluster.close()
+    with slurm_cluster.of_a_module(tmp_path_factory, nodes=8, cores=8) as cluster:
+        yield cluster
 
 
 def at_once(*texts):

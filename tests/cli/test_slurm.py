@@ -19,15 +19,8 @@ ONE_NODE = ["--nodes=1", "--ntasks-per-node=4"]  # Open MPI believes that nodes 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Two nodes of four cores, whatever there really is."""
-    if reason := slurm_cluster.missing():
-        pytest.skip(f"Slurm: {reason}")
-    try:
-        cluster = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"), nodes=2, cores=4)
-    except slurm_cluster.SlurmError as error:
-        pytest.skip(f"Slurm: {error}")
-    yield cluster
-    cluster.close()
+    with slurm_cluster.of_a_module(tmp_path_factory, nodes=2, cores=4) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from torch import nn
 import sotto
 
 from .net import batch, digest, make, Net, train
+from .refusals import Refusals
 
 
 def wrapped(dtype="float32", memory_format=torch.contiguous_format, **options):
@@ -79,14 +80,8 @@ def second_gradient():
 
 
 def all_reduce_errors():
-    said = {}
-
-    def expect(name, call):
-        try:
-            call()
-            said[name] = "nothing"
-        except sotto.ConfigError as error:
-            said[name] = str(error)
+    said = Refusals()
+    expect = said.expect
 
     expect("codec", lambda: wrapped(codec="tokp"))
     expect("double", lambda: wrapped("float64"))

@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import sotto
 
 from .net import batch, digest, loss_of, make, Net, train
+from .refusals import Refusals
 
 
 KEPT = []
@@ -137,14 +138,8 @@ def not_plain():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import distribute_tensor, Shard
 
-    said = {}
-
-    def expect(name, call):
-        try:
-            call()
-            said[name] = "nothing"
-        except sotto.ConfigError as error:
-            said[name] = str(error)
+    said = Refusals()
+    expect = said.expect
 
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     tensor = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
@@ -275,15 +270,8 @@ def uneven(codec, **options):
 
 
 def bad_calls():
-    said = {}
-
-    def expect(name, call):
-        try:
-            call()
-            said[name] = "nothing"
-        except sotto.ConfigError as error:
-            assert isinstance(error, ValueError)
-            said[name] = str(error)
+    said = Refusals()
+    expect = said.expect
 
     net = make()
     expect("no ddp", lambda: sotto.compress(net.module, "none"))

@@ -10,6 +10,7 @@ from torch import nn
 import sotto
 
 from .net import batch, digest
+from .refusals import Refusals
 from .steps import learn, LR, network, Point, points, steps_straight
 
 
@@ -144,14 +145,8 @@ def loads_differently(what):
 
 
 def step_errors():
-    said = {}
-
-    def expect(name, call):
-        try:
-            call()
-            said[name] = "nothing"
-        except sotto.ConfigError as error:
-            said[name] = str(error)
+    said = Refusals()
+    expect = said.expect
 
     def gossip(*arguments, **options):
         return lambda: sotto.GossipDataParallel(Point(), *arguments, **options)
