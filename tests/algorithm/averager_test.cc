@@ -27,7 +27,8 @@ Layout layout() {
   return layout;
 }
 
-PairedModel model(const char* codec = "none") { return {layout(), make_gossip_codec("test", codec, layout())}; }
+// Two buckets, of one segment each.
+PairedModel model(const char* codec = "none") { return {"test", codec, plan_buckets(layout(), 64)}; }
 std::vector<float> all(float value) { return std::vector<float>(layout().size(), value); }
 auto adds(float value) {
   return [value](std::span<float> x) {
@@ -53,8 +54,7 @@ class Played {
     model_.x() = all(value);
     const auto rank = static_cast<std::uint16_t>(mailbox_->rank());
     const auto steps = static_cast<std::uint32_t>(note.steps[rank]);
-    const auto message = model_.offer({1, rank, 0, steps}).bytes();
-    bytes.insert(bytes.end(), message.begin(), message.end());
+    model_.offer({1, rank, 0, steps}, bytes);
     return bytes;
   }
   void send(int to, Kind kind, float value = 0) { mailbox_->send(to, letter(kind, value)); }
@@ -68,8 +68,11 @@ class Played {
       if (bytes.empty()) return {got, 0};
       PairedModel theirs = model();
       theirs.x() = all(0);
-      theirs.offer({});
-      theirs.move_towards(MessageView::parse(bytes));
+      std::vector<std::byte> unused;
+      theirs.offer({}, unused);
+      const Header header = MessageView::parse(bytes).header();
+      theirs.open(bytes, {.generation = header.generation, .origin = header.origin, .step = header.step});
+      theirs.move();
       return {got, 2 * theirs.x()[0]};
     }
     throw CommError("nothing came");

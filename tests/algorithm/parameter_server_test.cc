@@ -10,6 +10,7 @@
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/shard.h"
 #include "sotto/comm/threads.h"
+#include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/store.h"
@@ -18,6 +19,7 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::message_bytes;
 using test::Perceptron;
 using test::Quadratic;
 
@@ -268,12 +270,6 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
                   [&, &sentence = sentence, &servers = servers, &dedicated = dedicated](Communicator& communicator) {
                     Perceptron worker(communicator.rank(), "sgd");
                     const auto served = make(with(sentence), "qsgd(bits=4)", worker, communicator);
-                    const auto size = [&](const std::string& codec, std::span<const BucketPlan> buckets) {
-                      std::uint64_t sum = 0;
-                      for (const BucketPlan& b : buckets)
-                        sum += make_codec("", codec)->max_bytes(b.layout, {0, b.layout.size()});
-                      return sum;
-                    };
                     const int rank = communicator.rank();
                     const auto shards = share_out(worker.buckets(), static_cast<std::size_t>(servers));
                     const auto workers = static_cast<std::uint64_t>(dedicated ? ranks - servers : ranks);
@@ -287,7 +283,8 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
                     std::uint64_t step_bytes = 0, rest_bytes = 0;
                     if (trains) {
                       const auto others = static_cast<std::uint64_t>(servers - (serves ? 1 : 0));
-                      step_bytes += size("qsgd(bits=4)", worker.buckets()) - size("qsgd(bits=4)", mine) + note * others;
+                      step_bytes += message_bytes("qsgd(bits=4)", worker.buckets()) -
+                                    message_bytes("qsgd(bits=4)", mine) + note * others;
                       rest_bytes += note * others;
                     } else if (rank > 0) {
                       step_bytes += note;
@@ -295,7 +292,7 @@ TEST(ParameterServer, SendsWhatTheFormulaSays) {
                     }
                     if (serves) {
                       const std::uint64_t others = workers - (trains ? 1 : 0);
-                      step_bytes += others * (note + size(down, mine));
+                      step_bytes += others * (note + message_bytes(down, mine));
                       rest_bytes += others * note;
                       if (dedicated && rank == 0) {
                         step_bytes += note * static_cast<std::uint64_t>(servers - 1);

@@ -1,11 +1,10 @@
 #include "sotto/algorithm/ad_psgd/ad_psgd.h"
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/ad_psgd/averager.h"
-#include "sotto/algorithm/gossip/whole_layout.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
+#include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
@@ -96,11 +95,10 @@ std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& ca
   if (const std::string problem = problem_of_ad_psgd(topology, *mixing); !problem.empty()) {
     fail_at(sentence, call, call.position, problem);
   }
-  Layout layout = whole_layout(buckets);
-  auto codec = make_gossip_codec("--codec", options.codec, layout, std::make_shared<Workers>(options.codec_threads));
   return std::make_unique<AdPsgd>(
       pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every), own.count == "each"),
-      PairedModel(std::move(layout), std::move(codec)), options, communicator);
+      PairedModel("--codec", options.codec, buckets, std::make_shared<Workers>(options.codec_threads)), options,
+      communicator);
 }
 
 std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }

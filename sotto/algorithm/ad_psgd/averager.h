@@ -76,7 +76,7 @@ class Averager {
   void take_request(Mail mail);
   void answer(const Mail& mail);
   void take_answer(int sender, std::span<const std::byte> model);
-  MessageView open(int sender, std::span<const std::byte> model) const;
+  void open(int sender, std::span<const std::byte> model);
   void inquire();
   void watch(Clock::time_point taken);
   bool must_be_questioned(int peer, Clock::time_point taken);

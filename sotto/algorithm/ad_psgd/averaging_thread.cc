@@ -89,9 +89,8 @@ int Averager::next_peer() {
 void Averager::offer(PairNote::Kind kind, std::uint32_t number) {
   const Timer timer;
   key_.step = static_cast<std::uint32_t>(roll_.steps());
-  const Message& message = model_.offer(key_);
   write_letter(kind, number, letter_);
-  letter_.insert(letter_.end(), message.bytes().begin(), message.bytes().end());
+  model_.offer(key_, letter_);
   phases_.encode += timer.seconds();
 }
 
@@ -152,12 +151,12 @@ void Averager::take_request(Mail mail) {
 }
 
 void Averager::answer(const Mail& mail) {
-  const MessageView theirs = open(mail.sender, read_note(mail.data, ranks_, note_));
+  open(mail.sender, read_note(mail.data, ranks_, note_));
   {
     const std::lock_guard lock(mutex_);
     offer(PairNote::Kind::answer, note_.number);
     const Timer timer;
-    model_.move_towards(theirs);
+    model_.move();
     ++exchanges_;
     phases_.decode += timer.seconds();
   }
@@ -169,20 +168,20 @@ void Averager::take_answer(int sender, std::span<const std::byte> model) {
   if (!asked_ || asked_->peer != sender || asked_->number != note_.number) {
     throw WireError(fmt::format("it answers request {}, which this rank does not wait for", note_.number));
   }
-  const MessageView theirs = open(sender, model);
+  open(sender, model);
   phases_.network += std::chrono::duration<double>(Clock::now() - asked_->since).count();
   const Timer timer;
-  model_.move_towards(theirs);
+  model_.move();
   ++exchanges_;
   phases_.decode += timer.seconds();
   asked_.reset();
   changed_.notify_all();
 }
 
-MessageView Averager::open(int sender, std::span<const std::byte> model) const {
-  return model_.open(model, {.generation = key_.generation,
-                             .origin = static_cast<std::uint16_t>(sender),
-                             .step = static_cast<std::uint32_t>(note_.steps[static_cast<std::size_t>(sender)])});
+void Averager::open(int sender, std::span<const std::byte> model) {
+  model_.open(model, {.generation = key_.generation,
+                      .origin = static_cast<std::uint16_t>(sender),
+                      .step = static_cast<std::uint32_t>(note_.steps[static_cast<std::size_t>(sender)])});
 }
 
 // Counts come with every message. Once a step, who was heard of longest ago is asked, if that was before the last step.

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/aggregate/gossiper.h"
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip.h"
+#include "sotto/algorithm/gossip/model_gossiper.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
@@ -24,7 +24,7 @@ struct DPsgdOptions {
 
 class DPsgd final : public Algorithm {
  public:
-  DPsgd(const AlgorithmOptions& options, Gossiper gossiper, Communicator& communicator)
+  DPsgd(const AlgorithmOptions& options, ModelGossiper gossiper, Communicator& communicator)
       : options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
@@ -69,7 +69,7 @@ class DPsgd final : public Algorithm {
  private:
   AlgorithmOptions options_;
   Communicator& communicator_;
-  Gossiper gossiper_;
+  ModelGossiper gossiper_;
   StopDelay stop_delay_;
   std::vector<float> x_, scratch_;
   GossipNote note_;
@@ -83,7 +83,7 @@ std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& cal
                                        std::span<const BucketPlan> buckets, Communicator& communicator) {
   DPsgdOptions unused;
   read_options(sentence, call, unused);
-  Gossiper gossiper = make_gossiper(options, buckets, communicator);
+  ModelGossiper gossiper(options, buckets, communicator);
   if (!doubly_stochastic(gossiper.topology(), gossiper.mixing())) {
     fail_at(sentence, call, call.position,
             fmt::format("wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies "

@@ -8,43 +8,21 @@
 #include <utility>
 
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/algorithm/gossip/whole_layout.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 
 namespace sotto {
-namespace {
-
-// What all gossipers of a rank share.
-struct Shared {
-  std::shared_ptr<const Topology> topology;
-  std::shared_ptr<const Mixing> mixing;
-  std::shared_ptr<Workers> workers;
-};
-
-Shared share(const AlgorithmOptions& options, const Communicator& communicator) {
-  const auto topology =
-      std::make_shared<const Topology>(make_topology("--topology", options.topology, communicator.size()));
-  return {topology, make_mixing("--mixing", options.mixing, *topology),
-          std::make_shared<Workers>(options.codec_threads)};
-}
-
-}  // namespace
-
-Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator) {
-  const Shared shared = share(options, communicator);
-  return {"--codec",           options.codec, shared.topology, shared.mixing, whole_layout(buckets),
-          communicator.rank(), shared.workers};
-}
 
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input) {
-  const Shared shared = share(options, communicator);
+  const auto topology =
+      std::make_shared<const Topology>(make_topology("--topology", options.topology, communicator.size()));
+  const std::shared_ptr<const Mixing> mixing = make_mixing("--mixing", options.mixing, *topology);
+  const auto workers = std::make_shared<Workers>(options.codec_threads);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    gossipers.emplace_back("--codec", options.codec, shared.topology, shared.mixing, buckets[b].layout,
-                           communicator.rank(), shared.workers, input, static_cast<std::uint16_t>(b));
+    gossipers.emplace_back("--codec", options.codec, topology, mixing, buckets[b].layout, communicator.rank(), workers,
+                           input, static_cast<std::uint16_t>(b));
   }
   return gossipers;
 }

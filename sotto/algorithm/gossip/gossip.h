@@ -32,10 +32,7 @@ class StopDelay {
   std::optional<std::uint64_t> steps_;
 };
 
-// For whole vectors, as the options say. ConfigError.
-Gossiper make_gossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                       const Communicator& communicator);
-// One for each bucket.
+// One for each bucket, as the options say. ConfigError.
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input = Contract::Input::model);
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);

@@ -9,6 +9,7 @@
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/changing_peers.h"
 #include "sotto/algorithm/gossip/gossip.h"
+#include "sotto/algorithm/gossip/model_gossiper.h"
 #include "sotto/algorithm/gossip/pushed_model.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/timer.h"
@@ -24,7 +25,7 @@ class PushSumOverlap final : public Algorithm {
       : synch_freq_(static_cast<std::uint64_t>(synch_freq)),
         options_(options),
         communicator_(communicator),
-        gossiper_(make_gossiper(options, buckets, communicator)),
+        gossiper_(options, buckets, communicator),
         peers_(options, communicator.size()),
         stop_delay_([this] { return (peers_.spread() + 1) * synch_freq_; }),
         model_(gossiper_.size()),
@@ -86,7 +87,7 @@ class PushSumOverlap final : public Algorithm {
 
  private:
   void send(const StepInput& input, Phases& phases) {
-    if (auto topology = peers_.begun(input.step)) gossiper_.follow(std::move(topology));
+    if (const auto topology = peers_.begun(input.step)) gossiper_.follow(topology);
     Key key = key_of(options_, communicator_, input);
     key.step = static_cast<std::uint32_t>(rounds_++);
     gossiper_.begin(model_.x(), model_.note(), key, phases);
@@ -123,7 +124,7 @@ class PushSumOverlap final : public Algorithm {
   std::uint64_t synch_freq_;
   AlgorithmOptions options_;
   Communicator& communicator_;
-  Gossiper gossiper_;
+  ModelGossiper gossiper_;
   ChangingPeers peers_;
   StopDelay stop_delay_;
   PushedModel model_;

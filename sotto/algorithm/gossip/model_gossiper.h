@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sotto/aggregate/gossiper.h"
+#include "sotto/algorithm/algorithm.h"
+
+namespace sotto {
+
+// Averages whole models with those of neighbours, in messages of a bucket: a Gossiper for each bucket, all of which do
+// the same with the note. begin(), exchange() and finish() are those of Gossiper.
+class ModelGossiper {
+ public:
+  // ConfigError.
+  ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, const Communicator& communicator);
+
+  void begin(std::span<float> x, GossipNote& note, const Key& key, Phases& phases);
+  void exchange(Communicator& communicator, Phases& phases);
+  void finish(std::span<float> x, GossipNote& note, Phases& phases);
+  void follow(const std::shared_ptr<const Topology>& topology);
+
+  std::size_t size() const { return size_; }  // of the model
+  const Topology& topology() const { return gossipers_.front().topology(); }
+  const Mixing& mixing() const { return gossipers_.front().mixing(); }
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  template <typename F>
+  void each(std::span<float> x, GossipNote& note, F f) {
+    const GossipNote before = note;
+    for (std::size_t b = 0; b < gossipers_.size(); ++b) {
+      note = before;
+      f(gossipers_[b], x.subspan(ranges_[b].begin, ranges_[b].size()));
+    }
+  }
+
+  std::vector<Range> ranges_;
+  std::vector<Gossiper> gossipers_;
+  std::size_t size_;
+};
+
+}  // namespace sotto

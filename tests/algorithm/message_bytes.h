@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/codec/codec.h"
+#include "sotto/core/layout.h"
+
+namespace sotto::test {
+
+// Of the messages of these buckets, by a codec whose messages all have the largest size.
+inline std::uint64_t message_bytes(const std::string& codec, std::span<const BucketPlan> buckets) {
+  const auto made = make_codec("test", read_method("test", codec).codec);
+  std::uint64_t sum = 0;
+  for (const BucketPlan& bucket : buckets) sum += made->max_bytes(bucket.layout, {0, bucket.layout.size()});
+  return sum;
+}
+
+}  // namespace sotto::test
