@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -20,29 +21,37 @@ namespace {
 
 // One rank's part of aggregate(), before any message.
 struct Part {
-  at::Tensor values;  // a copy; float32 where it goes through an aggregator
-  Layout layout;
+  at::Tensor values;                       // a copy; float32 where it goes through an aggregator
+  std::vector<BucketPlan> plans;           // one, but of a tensor that is too long for a message
   std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
+
+  Bucket bucket(std::size_t index) const {
+    const BucketPlan& plan = plans[index];
+    return {floats_of(values).subspan(plan.range.begin, plan.range.size()), &plan.layout,
+            static_cast<std::uint16_t>(index)};
+  }
 };
 
 // Throws what the aggregator would throw of these values once the others wait for them. With a codec of its own, since
 // one may keep state of what it encodes; random numbers are those of the key, so nothing else is different after it.
 void try_codec(const Part& part, const std::string& sentence, const Key& key, int ranks) {
-  const auto codec = make_codec("codec", sentence);
-  const Layout& layout = part.layout;
-  if (codec->contract(layout).kind == Contract::Kind::exact) return;  // takes all that is finite
-  const Bucket bucket{floats_of(part.values), &layout, 0};
-  if (part.aggregator->name() == "all_reduce") {
-    std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->linear_type().value()));
-    codec->to_linear(bucket, 1.0F / static_cast<float>(ranks), key, form);
-    return;
+  for (std::size_t b = 0; b < part.plans.size(); ++b) {
+    const auto codec = make_codec("codec", sentence);
+    const Layout& layout = part.plans[b].layout;
+    if (codec->contract(layout).kind == Contract::Kind::exact) return;  // takes all that is finite
+    const Bucket bucket = part.bucket(b);
+    if (part.aggregator->name() == "all_reduce") {
+      std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->linear_type().value()));
+      codec->to_linear(bucket, 1.0F / static_cast<float>(ranks), key, form);
+      continue;
+    }
+    std::vector<float> agreed(codec->agreed_count(layout));
+    codec->propose(bucket, agreed);
+    const Range whole{0, layout.size()};
+    Message message;
+    codec->encode(bucket, key, agreed, {&whole, 1}, {&message, 1});
+    codec->check(message.view(), layout, whole);  // as the others will
   }
-  std::vector<float> agreed(codec->agreed_count(layout));
-  codec->propose(bucket, agreed);
-  const Range whole{0, layout.size()};
-  Message message;
-  codec->encode(bucket, key, agreed, {&whole, 1}, {&message, 1});
-  codec->check(message.view(), layout, whole);  // as the others will
 }
 
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
@@ -70,10 +79,10 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   }
   codec_type(tensor);
   Part part{copy(at::kFloat), {}, nullptr};
-  part.layout = Layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
-  part.aggregator =
-      make_aggregator("codec", aggregator, codec, {{0, 1, {0, part.layout.size()}, part.layout}}, communicator);
-  require_finite({floats_of(part.values), &part.layout, 0}, key);
+  const Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
+  part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max());
+  part.aggregator = make_aggregator("codec", aggregator, codec, part.plans, communicator);
+  require_finite({floats_of(part.values), &layout, 0}, key);
   try_codec(part, method.codec, key, communicator.size());
   return part;
 }
@@ -119,13 +128,14 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
     if (how.op == "avg") part.values.div_(how.denominator);
     return part.values.to(tensor.scalar_type());
   }
-  Bucket bucket{floats_of(part.values), &part.layout, 0};
   Phases phases;
-  part.aggregator->average(bucket, key, communicator, phases);
-  if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), bucket.values);
-  if (how.denominator != 0) {
-    kernels::scale(static_cast<float>(communicator.size() / how.denominator), bucket.values);
+  for (std::size_t b = 0; b < part.plans.size(); ++b) {
+    Bucket bucket = part.bucket(b);
+    part.aggregator->average(bucket, key, communicator, phases);
   }
+  const auto values = floats_of(part.values);
+  if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), values);
+  if (how.denominator != 0) kernels::scale(static_cast<float>(communicator.size() / how.denominator), values);
   return part.values.to(tensor.scalar_type());
 }
 

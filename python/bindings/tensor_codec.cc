@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "sotto/aggregate/memory/memory.h"
 #include "sotto/codec/method.h"
@@ -27,6 +28,11 @@ Layout layout_of(const std::vector<std::int64_t>& shape) {
   Segment segment{"tensor", 0, shape};
   const std::size_t size = segment.numel();
   return {{std::move(segment)}, size};
+}
+
+// What each message holds: one, unless the tensor is too long for that.
+std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape) {
+  return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max());
 }
 
 std::string codec_of(const std::string& sentence) {
@@ -52,14 +58,7 @@ std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<flo
                                            std::uint32_t step) {
   const PlainFloats floats;
   const std::lock_guard lock(mutex_);
-  const Layout layout = layout_of(head.shape);
-  const Bucket bucket{values, &layout, 0};
-  const Range whole{0, values.size()};
-  std::vector<float> agreed(codec_->agreed_count(layout));
-  codec_->propose(bucket, agreed);
-  codec_->encode(bucket, Key{seed, 0, 0, step}, agreed, {&whole, 1}, {&message_, 1});
-
-  std::vector<std::byte> bytes(head_bytes(head.shape.size()) + message_.bytes().size());
+  std::vector<std::byte> bytes(head_bytes(head.shape.size()));
   ByteWriter writer(bytes);
   writer.put(magic);
   writer.put(static_cast<std::uint8_t>(std::ranges::find(types, head.type) - types.begin()));
@@ -67,7 +66,17 @@ std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<flo
   writer.put(std::uint16_t{0});
   for (const std::int64_t size : head.shape) writer.put(size);
   writer.put(libdeflate_crc32(0, bytes.data(), writer.used()));
-  writer.put_bytes(message_.bytes());
+
+  const auto plans = plans_of(head.shape);
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    const auto& [first, last, range, layout] = plans[b];
+    const Bucket bucket{values.subspan(range.begin, range.size()), &layout, static_cast<std::uint16_t>(b)};
+    const Range whole{0, range.size()};
+    std::vector<float> agreed(codec_->agreed_count(layout));
+    codec_->propose(bucket, agreed);
+    codec_->encode(bucket, Key{seed, 0, 0, step}, agreed, {&whole, 1}, {&message_, 1});
+    bytes.insert(bytes.end(), message_.bytes().begin(), message_.bytes().end());
+  }
   return bytes;
 }
 
@@ -83,13 +92,12 @@ TensorHead TensorCodec::read_head(std::span<const std::byte> bytes, std::size_t 
   if (reader.get<std::uint32_t>("checksum of the head") != libdeflate_crc32(0, bytes.data(), head_bytes(dims) - 4)) {
     throw WireError("the head of the tensor is damaged: wrong checksum");
   }
-  constexpr std::uint64_t most = std::uint64_t{1} << 32;  // more than fit in a message; its square is 2^64
-  std::uint64_t product = 1;
+  constexpr std::uint64_t most_a_dim = (std::uint64_t{1} << 32) - 1, most = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t product = 1;  // or `most`, if it is more
   for (const std::int64_t size : head.shape) {
-    if (size < 0 || static_cast<std::uint64_t>(size) >= most) {
-      throw WireError(fmt::format("the head of the tensor says that a dimension is {}", size));
-    }
-    product = std::min(product * static_cast<std::uint64_t>(size), most);
+    const auto times = static_cast<std::uint64_t>(size);
+    if (times > most_a_dim) throw WireError(fmt::format("the head of the tensor says that a dimension is {}", size));
+    product = times > 0 && product > most / times ? most : product * times;
   }
   if (product > std::min<std::uint64_t>(limit, most - 1)) {
     throw WireError(fmt::format("the message announces more than {} elements, the limit", limit));
@@ -100,16 +108,22 @@ TensorHead TensorCodec::read_head(std::span<const std::byte> bytes, std::size_t 
 void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> values) const {
   const PlainFloats floats;
   const TensorHead head = read_head(bytes, values.size());
-  const auto body = bytes.subspan(head_bytes(head.shape.size()));
+  auto body = bytes.subspan(head_bytes(head.shape.size()));
   const std::lock_guard lock(mutex_);
-  const Layout layout = layout_of(head.shape);
-  const MessageView message = MessageView::parse(body);
-  if (message.size() != body.size()) {
-    throw WireError(fmt::format("{} bytes too many after the message", body.size() - message.size()));
+  const auto plans = plans_of(head.shape);
+  std::vector<MessageView> messages;
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    messages.push_back(MessageView::parse(body));
+    if (messages[b].header().bucket != b) throw WireError(fmt::format("message {} has another place in its tensor", b));
+    body = body.subspan(messages[b].size());
   }
+  if (!body.empty()) throw WireError(fmt::format("{} bytes too many after the message", body.size()));
   std::ranges::fill(values, 0.0F);
-  Bucket bucket{values, &layout, 0};
-  codec_->add_decoded(message, {0, values.size()}, 1.0F, bucket);
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    const auto& [first, last, range, layout] = plans[b];
+    Bucket bucket{values.subspan(range.begin, range.size()), &layout, static_cast<std::uint16_t>(b)};
+    codec_->add_decoded(messages[b], {0, range.size()}, 1.0F, bucket);
+  }
 }
 
 }  // namespace sotto::python

@@ -156,7 +156,7 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   }
   if (stages_.within) plan.max_body += length_bytes + max_index_bytes(plan.values, plan.values);
   if (std::max({plan.max_body, plan.atoms, plan.rows, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError(fmt::format("{} elements are too many for one message; use smaller buckets", part.size()));
+    throw ConfigError(fmt::format("{} elements are too many for one message of less than 4 GiB; cut them into parts", part.size()));
   }
   return plan;
 }
