@@ -64,6 +64,72 @@ void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span
   }
 }
 
+// In each lane the lower half's bits, and behind them as many of the upper half's.
+template <int bits, class D>
+HWY_INLINE hn::Vec<D> join_halves(D d, hn::Vec<D> v) {
+  using T = hn::TFromD<D>;
+  constexpr int half = sizeof(T) * 4;
+  constexpr auto low = static_cast<T>((T{1} << bits) - 1);
+  return hn::OrAnd(hn::And(v, hn::Set(d, low)), hn::ShiftRight<half - bits>(v),
+                   hn::Set(d, static_cast<T>(low << bits)));
+}
+
+template <int width>
+std::size_t pack_whole_vectors(std::span<const std::byte> levels, std::span<std::byte> out) {
+  const hn::CappedTag<std::int8_t, 64> d;
+  const hn::Repartition<std::uint8_t, decltype(d)> d8;
+  const hn::Repartition<std::uint16_t, decltype(d)> d16;
+  const hn::Repartition<std::uint32_t, decltype(d)> d32;
+  const hn::Repartition<std::uint64_t, decltype(d)> d64;
+  constexpr std::size_t step = hn::MaxLanes(d), block = 16;  // of which two groups are `taken` bytes
+  constexpr std::size_t taken = 2 * width;
+  HWY_ALIGN std::uint8_t sources[step];
+  for (std::size_t i = 0; i < step; ++i) {
+    const std::size_t j = i % block;
+    sources[i] = static_cast<std::uint8_t>(j < width ? j : j < taken ? j - width + group : 0x80);
+  }
+  const auto source = hn::Load(d8, sources);
+  HWY_ALIGN std::byte packed[step];
+  std::size_t i = 0;
+  std::size_t at = 0;
+  for (; i + step <= levels.size() && at + step / block * taken + block <= out.size(); i += step) {
+    const auto level = load_bytes(d, &levels[i]);
+    auto symbols = hn::BitCast(d16, hn::Xor(hn::Add(level, level), hn::BroadcastSignBit(level)));
+    if constexpr (width < 8) {
+      const auto two = hn::BitCast(d32, join_halves<width>(d16, symbols));
+      const auto four = hn::BitCast(d64, join_halves<2 * width>(d32, two));
+      symbols = hn::BitCast(d16, join_halves<4 * width>(d64, four));
+    }
+    store_bytes(d8, hn::TableLookupBytes(hn::BitCast(d8, symbols), source), packed);
+    for (std::size_t b = 0; b < step; b += block, at += taken) std::memcpy(&out[at], &packed[b], block);
+  }
+  return i;
+}
+
+std::size_t pack_whole_vectors(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out) {
+  switch (width) {
+    case 2: return pack_whole_vectors<2>(levels, out);
+    case 3: return pack_whole_vectors<3>(levels, out);
+    case 4: return pack_whole_vectors<4>(levels, out);
+    case 5: return pack_whole_vectors<5>(levels, out);
+    case 6: return pack_whole_vectors<6>(levels, out);
+    case 7: return pack_whole_vectors<7>(levels, out);
+    default: return pack_whole_vectors<8>(levels, out);
+  }
+}
+
+void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out) {
+  for (std::size_t i = pack_whole_vectors(levels, width, out); i < levels.size(); i += group) {
+    std::uint16_t symbols[group];
+    const std::size_t count = std::min(group, levels.size() - i);
+    for (std::size_t j = 0; j < count; ++j) {
+      const auto level = static_cast<std::int8_t>(levels[i + j]);
+      symbols[j] = static_cast<std::uint16_t>((2 * level) ^ (level < 0 ? -1 : 0));
+    }
+    pack_group(std::span(symbols).first(count), width, out.subspan(i / group * width, packed_bytes(count, width)));
+  }
+}
+
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
   // Each lane takes the two bytes that its symbol is in, shifts it to the top by a product, and down again.
   const hn::CappedTag<std::uint8_t, 16> bytes;
@@ -98,6 +164,7 @@ HWY_AFTER_NAMESPACE();
 namespace sotto::kernels {
 
 HWY_EXPORT(pack_bits);
+HWY_EXPORT(pack_levels);
 HWY_EXPORT(unpack_bits);
 
 namespace {
@@ -147,6 +214,9 @@ void unpack_one_by_one(std::span<const std::byte> in, unsigned width, std::span<
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
   if (width > widest_group) return pack_one_by_one(symbols, width, out);
   HWY_DYNAMIC_DISPATCH(pack_bits)(symbols, width, out);
+}
+void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out) {
+  HWY_DYNAMIC_DISPATCH(pack_levels)(levels, width, out);
 }
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
   if (width > widest_group) return unpack_one_by_one(in, width, symbols);

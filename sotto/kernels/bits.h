@@ -20,7 +20,11 @@ constexpr bool zeros_behind(std::span<const std::byte> packed, std::size_t bits)
 // out.size() == packed_bytes(symbols.size(), width).
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out);
 
-// The reverse. REQUIRES in.size() == packed_bytes(symbols.size(), width).
+// The same of levels, bytes in two's complement that become the symbols 0, -1, 1, -2, 2, ... (levels.h). REQUIRES
+// 2 <= width <= 8.
+void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out);
+
+// The reverse of pack_bits. REQUIRES in.size() == packed_bytes(symbols.size(), width).
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols);
 
 // The same for widths up to 32.

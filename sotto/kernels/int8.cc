@@ -11,20 +11,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr unsigned top = 127;
-
-void to_int8(std::span<const float> values, const Norms& norms, std::span<std::byte> out) {
-  round_nearest(values, norms, NormGrids{norms.floats.data(), top}, Bytes{out.data()});
-}
-
-void to_int8_stochastic(std::span<const float> values, const Norms& norms, const Draws& draws,
-                        std::span<std::byte> out) {
-  round_at_random(values, norms, NormGrids{norms.floats.data(), top}, draws, Bytes{out.data()});
-}
-
 struct AddRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
-    constexpr float step = 1.0F / static_cast<float>(top);
+    constexpr float step = 1.0F / static_cast<float>(int8_top);
     const hn::Rebind<std::int8_t, F32> signed_bytes;
     std::size_t i = begin;
     for (; i + lanes <= end; i += lanes) {
@@ -60,18 +49,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sotto::kernels {
 
-HWY_EXPORT(to_int8);
-HWY_EXPORT(to_int8_stochastic);
 HWY_EXPORT(add_int8);
 HWY_EXPORT(valid_int8);
 
-void to_int8(std::span<const float> values, const Norms& norms, std::span<std::byte> out) {
-  HWY_DYNAMIC_DISPATCH(to_int8)(values, norms, out);
-}
-void to_int8_stochastic(std::span<const float> values, const Norms& norms, const Draws& draws,
-                        std::span<std::byte> out) {
-  HWY_DYNAMIC_DISPATCH(to_int8_stochastic)(values, norms, draws, out);
-}
 void add_int8(std::span<const std::byte> in, const Norms& norms, float scale, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(add_int8)(in, norms, scale, out);
 }

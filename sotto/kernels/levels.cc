@@ -33,6 +33,15 @@ void stochastic_levels(std::span<const float> values, const Norms& norms, unsign
   round_at_random(values, norms, NormGrids{norms.floats.data(), top}, draws, Symbols{symbols.data()});
 }
 
+void nearest_bytes(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::byte> levels) {
+  round_nearest(values, norms, NormGrids{norms.floats.data(), top}, Bytes{levels.data()});
+}
+
+void stochastic_bytes(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
+                      std::span<std::byte> levels) {
+  round_at_random(values, norms, NormGrids{norms.floats.data(), top}, draws, Bytes{levels.data()});
+}
+
 struct AddRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float norm) const {
     const auto least = hn::Set(I16(), static_cast<std::int16_t>(-top));
@@ -70,6 +79,8 @@ namespace sotto::kernels {
 
 HWY_EXPORT(nearest_levels);
 HWY_EXPORT(stochastic_levels);
+HWY_EXPORT(nearest_bytes);
+HWY_EXPORT(stochastic_bytes);
 HWY_EXPORT(add_levels);
 
 void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::uint16_t> symbols) {
@@ -78,6 +89,13 @@ void nearest_levels(std::span<const float> values, const Norms& norms, unsigned 
 void stochastic_levels(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
                        std::span<std::uint16_t> symbols) {
   HWY_DYNAMIC_DISPATCH(stochastic_levels)(values, norms, top, draws, symbols);
+}
+void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::byte> levels) {
+  HWY_DYNAMIC_DISPATCH(nearest_bytes)(values, norms, top, levels);
+}
+void stochastic_levels(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
+                       std::span<std::byte> levels) {
+  HWY_DYNAMIC_DISPATCH(stochastic_bytes)(values, norms, top, draws, levels);
 }
 void add_levels(std::span<const std::uint16_t> symbols, const Norms& norms, unsigned top, float scale,
                 std::span<float> out) {

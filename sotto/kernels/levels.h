@@ -16,10 +16,14 @@ namespace sotto::kernels {
 void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::uint16_t> symbols);
 
 // Up or down at random, without bias: the probability is right to about 2^-24, and what is less than that above a whole
-// number is always rounded down to it. What is
-// beyond the norm counts as the norm.
+// number is always rounded down to it. What is beyond the norm counts as the norm.
 void stochastic_levels(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
                        std::span<std::uint16_t> symbols);
+
+// The same, as levels: bytes in two's complement. REQUIRES top <= 127.
+void nearest_levels(std::span<const float> values, const Norms& norms, unsigned top, std::span<std::byte> levels);
+void stochastic_levels(std::span<const float> values, const Norms& norms, unsigned top, const Draws& draws,
+                       std::span<std::byte> levels);
 
 // out[i] += scale * (norm * (level * r)), r being the float nearest to 1 / top. The symbol 2 top + 1 counts as 2 top
 // - 1.

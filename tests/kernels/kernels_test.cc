@@ -264,7 +264,7 @@ TEST(Levels, ListedNumbersDrawAsConsecutiveOnesDo) {
 TEST(Int8, RoundsToNearestEven) {
   const std::vector<float> values{127, -127, 0.5F, 1.5F, -2.5F, 2.51F, -0.49F};
   std::vector<std::byte> bytes(values.size());
-  to_int8(values, One(127), bytes);
+  nearest_levels(values, One(127), int8_top, bytes);
   std::vector<float> out(values.size());
   add_int8(bytes, One(127), 1, out);
   EXPECT_EQ(out, (std::vector<float>{127, -127, 0, 2, -2, 3, 0}));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/element.h"
 #include "sotto/kernels/element_bytes.h"
@@ -63,15 +64,38 @@ class SomeNorms {
   std::vector<std::byte> bytes_;
 };
 
+// As pack_bits packs their symbols, in as many bytes.
+TEST(Targets, PackedLevels) {
+  for (unsigned width = 2; width <= 8; ++width) {
+    const int top = (1 << (width - 1)) - 1;
+    everywhere([&](std::size_t count, std::size_t shift, std::uint64_t seed) {
+      Philox random(seed, Purpose::test);
+      Stretch<std::byte> levels(count, shift);
+      std::vector<std::uint16_t> symbols(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const int level = static_cast<int>(random.below(2 * static_cast<std::uint32_t>(top) + 1)) - top;
+        levels.span()[i] = static_cast<std::byte>(level);
+        symbols[i] = static_cast<std::uint16_t>(level < 0 ? -2 * level - 1 : 2 * level);
+      }
+      std::vector<std::byte> expected(packed_bytes(count, width));
+      pack_bits(symbols, width, expected);
+      Stretch<std::byte> out(expected.size(), 3 - shift);
+      pack_levels(levels.span(), width, out.span());
+      expect_same_bits<std::byte>(out.span(), expected);
+      EXPECT_TRUE(out.guarded());
+    });
+  }
+}
+
 TEST(Targets, Int8) {
   const ElementStream stream{77, 88};
   constexpr std::uint32_t offset = 0xFFFFFF00U;
   check_encode<std::int8_t>(
-      [](auto values, auto out) { to_int8(values, SomeNorms(values.size()).get(), out); },
+      [](auto values, auto out) { nearest_levels(values, SomeNorms(values.size()).get(), int8_top, out); },
       [](float v, std::size_t i) { return element::nearest_level(v, element::Grid(norm_of(i), 127)); }, norm_of);
   check_encode<std::int8_t>(
       [&](auto values, auto out) {
-        to_int8_stochastic(values, SomeNorms(values.size()).get(), {stream, offset, {}}, out);
+        stochastic_levels(values, SomeNorms(values.size()).get(), int8_top, {stream, offset, {}}, out);
       },
       [&](float v, std::size_t i) {
         return element::random_level(v, element::Grid(norm_of(i), 127),

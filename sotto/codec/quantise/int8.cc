@@ -2,6 +2,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/kernels/int8.h"
+#include "sotto/kernels/levels.h"
 
 namespace sotto {
 
@@ -9,11 +10,12 @@ bool Int8::encode(const Values& values, std::span<std::byte> side, std::span<std
   return blocks_.for_chunks(values.data, side, largest_magnitudes, [&](std::size_t begin, std::size_t end) {
     const std::size_t count = end - begin;
     const auto part = values.data.subspan(begin, count);
+    const auto levels = packed.subspan(begin, count);
+    const kernels::Norms norms = blocks_.norms(side, begin);
     if (options_.stochastic) {
-      kernels::to_int8_stochastic(part, blocks_.norms(side, begin), values.draws.part(begin, count),
-                                  packed.subspan(begin, count));
+      kernels::stochastic_levels(part, norms, kernels::int8_top, values.draws.part(begin, count), levels);
     } else {
-      kernels::to_int8(part, blocks_.norms(side, begin), packed.subspan(begin, count));
+      kernels::nearest_levels(part, norms, kernels::int8_top, levels);
     }
   });
 }

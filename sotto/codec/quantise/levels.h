@@ -72,15 +72,19 @@ struct LevelBlocks {
   void write_symbols(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
                      std::span<std::byte> packed) const {
     std::array<std::uint16_t, NormBlocks::chunk> symbols;
+    std::array<std::byte, NormBlocks::chunk> levels;
     for (; begin < end; begin += NormBlocks::chunk) {
-      const auto part = values.data.subspan(begin, std::min(NormBlocks::chunk, end - begin));
-      const auto out = std::span(symbols).first(part.size());
-      if (stochastic) {
-        kernels::stochastic_levels(part, blocks.norms(side, begin), top(), values.draws.part(begin, part.size()), out);
+      const std::size_t count = std::min(NormBlocks::chunk, end - begin);
+      const auto out = chunk_of(packed, begin, count);
+      if (width() <= 8) {
+        const auto some = std::span(levels).first(count);
+        round(values, begin, side, some);
+        kernels::pack_levels(some, width(), out);
       } else {
-        kernels::nearest_levels(part, blocks.norms(side, begin), top(), out);
+        const auto some = std::span(symbols).first(count);
+        round(values, begin, side, some);
+        kernels::pack_bits(some, width(), out);
       }
-      kernels::pack_bits(out, width(), chunk_of(packed, begin, part.size()));
     }
   }
 
@@ -102,6 +106,17 @@ struct LevelBlocks {
   }
 
  private:
+  // As symbols, or, where those fit in a byte, as levels.
+  template <class T>
+  void round(const Values& values, std::size_t begin, std::span<const std::byte> side, std::span<T> out) const {
+    const auto part = values.data.subspan(begin, out.size());
+    const kernels::Norms norms = blocks.norms(side, begin);
+    if (stochastic) {
+      kernels::stochastic_levels(part, norms, top(), values.draws.part(begin, out.size()), out);
+    } else {
+      kernels::nearest_levels(part, norms, top(), out);
+    }
+  }
   // The bytes of the chunk of `count` symbols that begins with number `begin`: a chunk is whole bytes at any width.
   template <class Byte>
   std::span<Byte> chunk_of(std::span<Byte> packed, std::size_t begin, std::size_t count) const {
