@@ -74,59 +74,62 @@ HWY_INLINE hn::Vec<D> join_halves(D d, hn::Vec<D> v) {
                    hn::Set(d, static_cast<T>(low << bits)));
 }
 
+using Levels = hn::CappedTag<std::int8_t, 64>;
+constexpr std::size_t levels_at_once = hn::MaxLanes(Levels());
+constexpr std::size_t block = 16;  // bytes of a vector that are stored at once, of which two groups take 2 * width
+
+// Writes up to a block more than their symbols take.
 template <int width>
-std::size_t pack_whole_vectors(std::span<const std::byte> levels, std::span<std::byte> out) {
-  const hn::CappedTag<std::int8_t, 64> d;
-  const hn::Repartition<std::uint8_t, decltype(d)> d8;
-  const hn::Repartition<std::uint16_t, decltype(d)> d16;
-  const hn::Repartition<std::uint32_t, decltype(d)> d32;
-  const hn::Repartition<std::uint64_t, decltype(d)> d64;
-  constexpr std::size_t step = hn::MaxLanes(d), block = 16;  // of which two groups are `taken` bytes
-  constexpr std::size_t taken = 2 * width;
-  HWY_ALIGN std::uint8_t sources[step];
-  for (std::size_t i = 0; i < step; ++i) {
-    const std::size_t j = i % block;
-    sources[i] = static_cast<std::uint8_t>(j < width ? j : j < taken ? j - width + group : 0x80);
+HWY_INLINE void pack_vector(const std::byte* levels, hn::Vec<hn::Repartition<std::uint8_t, Levels>> source,
+                            std::byte* out) {
+  const hn::Repartition<std::uint8_t, Levels> d8;
+  const hn::Repartition<std::uint16_t, Levels> d16;
+  const hn::Repartition<std::uint32_t, Levels> d32;
+  const hn::Repartition<std::uint64_t, Levels> d64;
+  const auto level = load_bytes(Levels(), levels);
+  auto symbols = hn::BitCast(d8, hn::Xor(hn::Add(level, level), hn::BroadcastSignBit(level)));
+  if constexpr (width < 8) {
+    const auto two = join_halves<width>(d16, hn::BitCast(d16, symbols));
+    const auto four = join_halves<2 * width>(d32, hn::BitCast(d32, two));
+    symbols = hn::BitCast(d8, join_halves<4 * width>(d64, hn::BitCast(d64, four)));
   }
-  const auto source = hn::Load(d8, sources);
-  HWY_ALIGN std::byte packed[step];
-  std::size_t i = 0;
-  std::size_t at = 0;
-  for (; i + step <= levels.size() && at + step / block * taken + block <= out.size(); i += step) {
-    const auto level = load_bytes(d, &levels[i]);
-    auto symbols = hn::BitCast(d16, hn::Xor(hn::Add(level, level), hn::BroadcastSignBit(level)));
-    if constexpr (width < 8) {
-      const auto two = hn::BitCast(d32, join_halves<width>(d16, symbols));
-      const auto four = hn::BitCast(d64, join_halves<2 * width>(d32, two));
-      symbols = hn::BitCast(d16, join_halves<4 * width>(d64, four));
-    }
-    store_bytes(d8, hn::TableLookupBytes(hn::BitCast(d8, symbols), source), packed);
-    for (std::size_t b = 0; b < step; b += block, at += taken) std::memcpy(&out[at], &packed[b], block);
-  }
-  return i;
+  HWY_ALIGN std::byte packed[levels_at_once];
+  store_bytes(d8, hn::TableLookupBytes(symbols, source), packed);
+  for (std::size_t b = 0; b < levels_at_once; b += block, out += 2 * width) std::memcpy(out, packed + b, block);
 }
 
-std::size_t pack_whole_vectors(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out) {
-  switch (width) {
-    case 2: return pack_whole_vectors<2>(levels, out);
-    case 3: return pack_whole_vectors<3>(levels, out);
-    case 4: return pack_whole_vectors<4>(levels, out);
-    case 5: return pack_whole_vectors<5>(levels, out);
-    case 6: return pack_whole_vectors<6>(levels, out);
-    case 7: return pack_whole_vectors<7>(levels, out);
-    default: return pack_whole_vectors<8>(levels, out);
+template <int width>
+void pack_vectors(std::span<const std::byte> levels, std::span<std::byte> out) {
+  constexpr std::size_t taken = levels_at_once / group * width;
+  HWY_ALIGN std::uint8_t sources[levels_at_once];
+  for (std::size_t i = 0; i < levels_at_once; ++i) {
+    const std::size_t j = i % block;
+    sources[i] = static_cast<std::uint8_t>(j < width ? j : j < 2 * width ? j - width + group : 0x80);
+  }
+  const auto source = hn::Load(hn::Repartition<std::uint8_t, Levels>(), sources);
+  std::size_t i = 0;
+  std::size_t at = 0;
+  for (; i + levels_at_once <= levels.size() && at + taken + block <= out.size(); i += levels_at_once, at += taken) {
+    pack_vector<width>(&levels[i], source, &out[at]);
+  }
+  for (; i < levels.size(); i += levels_at_once, at += taken) {
+    std::byte last[levels_at_once] = {};
+    std::byte packed[taken + block];
+    std::copy_n(levels.begin() + static_cast<std::ptrdiff_t>(i), std::min(levels_at_once, levels.size() - i), last);
+    pack_vector<width>(last, source, packed);
+    std::copy_n(packed, std::min(taken, out.size() - at), out.begin() + static_cast<std::ptrdiff_t>(at));
   }
 }
 
 void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out) {
-  for (std::size_t i = pack_whole_vectors(levels, width, out); i < levels.size(); i += group) {
-    std::uint16_t symbols[group];
-    const std::size_t count = std::min(group, levels.size() - i);
-    for (std::size_t j = 0; j < count; ++j) {
-      const auto level = static_cast<std::int8_t>(levels[i + j]);
-      symbols[j] = static_cast<std::uint16_t>((2 * level) ^ (level < 0 ? -1 : 0));
-    }
-    pack_group(std::span(symbols).first(count), width, out.subspan(i / group * width, packed_bytes(count, width)));
+  switch (width) {
+    case 2: return pack_vectors<2>(levels, out);
+    case 3: return pack_vectors<3>(levels, out);
+    case 4: return pack_vectors<4>(levels, out);
+    case 5: return pack_vectors<5>(levels, out);
+    case 6: return pack_vectors<6>(levels, out);
+    case 7: return pack_vectors<7>(levels, out);
+    default: return pack_vectors<8>(levels, out);
   }
 }
 
