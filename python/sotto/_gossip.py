@@ -42,8 +42,9 @@ class GossipDataParallel(torch.nn.Module):
     without is left out by the others from then on.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
         algorithm's own, for choco a ring, for ad_psgd bipartite_exponential, else exponential. Your own: for each rank
-        a list of the ranks that it sends to, ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns; or a matrix, as tensor or array, whose
-        entry (i, j) is the share of rank j's model that rank i has after the round; or the path of a .toml file.
+        a list of the ranks that it sends to, ``[[1, 2], [0], [0]]``; a list of such lists, of rounds that take turns;
+        or a matrix, as tensor or array, whose entry (i, j) is the share of rank j's model that rank i has after the
+        round; or the path of a .toml file.
     mixing: with what shares: "uniform", "metropolis", ... Empty: those of the matrix, else uniform.
     codec: "none", "f16" or "bf16"; with choco any codec for differences.
     peers_per_step: how many peers a rank has in a round, from which step on: ``[(0, 1), (1000, 2)]`` (SGP's
