@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/comm/threads.h"
+#include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/data/dataset.h"
 #include "sotto/kernels/matrix.h"
@@ -144,7 +146,7 @@ Result train(const std::string& codec, const std::string& aggregator_name, int r
   static const Examples examples = read_examples(21000);
   Result result;
   run_threads(ranks, 100s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("bench", aggregator_name, codec, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(codec, aggregator_name), buckets, communicator);
     std::vector<float> parameters = begin(layout), gradient(layout.size());
     const auto rank = static_cast<std::size_t>(communicator.rank());
     double bytes = 0;
@@ -186,10 +188,14 @@ Result train(const std::string& codec, const std::string& aggregator_name, int r
 
 bool suits(const std::string& codec, const std::string& aggregator) {
   const auto buckets = plan_buckets(network(), 1U << 20);
-  const Method method = read_method("bench", codec);
-  if (aggregator == "sparse" && method.memory.empty()) return false;
-  const auto entry = std::ranges::find(aggregator_table(), aggregator, &AggregatorEntry::name);
-  return entry->suits(*make_codec("bench", method.codec), buckets).empty();
+  const Recipe recipe = read_recipe(codec, aggregator);
+  if (aggregator == "sparse" && !recipe.memory) return false;
+  try {
+    check_aggregator(recipe, buckets);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
 }
 
 void print_errors(int ranks) {

@@ -19,6 +19,7 @@
 #include "sotto/codec/gradient_file.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -77,7 +78,7 @@ struct Input {
 Input make_input(const Arguments& arguments, const std::string& sample) {
   const auto elements = static_cast<std::size_t>(arguments.elements);
   Input input{sample, {{{"input", 0, {arguments.elements}}}, elements}, std::vector<float>(elements)};
-  fill_sample("--sample", sample, 1, input.values);
+  fill_sample("sample", sample, 1, input.values);
   return input;
 }
 
@@ -189,7 +190,7 @@ void run_on(const Input& input, const Arguments& arguments) {
   fmt::print("{:<9} | {:>9} | {:<43} | {:>6.2f}\n", input.name, input.values.size(), "a look at every value",
              look_gbps(input, arguments.repeats));
   for (const Row& row : rows(arguments, input)) {
-    const auto codec = make_codec("codec", row.sentence);
+    const auto codec = make_codec(read_stages(row.sentence));
     verify(*codec, input);
     const Measurement m = measure(*codec, input.layout, input.values, static_cast<int>(arguments.repeats));
     fmt::print("{:<9} | {:>9} | {:<43} | {:<28} | {:<28} | {:>8.4f} | {:>10.2e} | {:>6.2f}\n", input.name, m.elements,
@@ -235,8 +236,8 @@ void compare_threads_on(const Input& input, const Arguments& arguments) {
   const auto workers = std::make_shared<Workers>(static_cast<int>(arguments.threads));
   const auto repeats = static_cast<int>(arguments.repeats);
   for (const Row& row : rows(arguments, input)) {
-    const auto one = make_codec("codec", row.sentence);
-    const auto several = make_codec("codec", row.sentence, workers);
+    const auto one = make_codec(read_stages(row.sentence));
+    const auto several = make_codec(read_stages(row.sentence), workers);
     const std::array<Codec*, 2> both{one.get(), several.get()};
     const auto m = measure(both, input.layout, input.values, repeats);
     fmt::print("{:<9} | {:<43} | {:>7.2f} | {:>7.2f} | {:<20} | {:>7.2f} | {:>7.2f} | {:<20} | {:>5.2f}x\n", input.name,

@@ -16,6 +16,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/codec/sample.h"
+#include "sotto/comm/gloo.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -30,6 +31,7 @@ using namespace sotto;
 
 struct Arguments {
   std::string model = "lenet", link;
+  std::string codec = "none", aggregator = "auto";
   AlgorithmOptions options;
   std::string algorithm = "sync";
   std::int64_t steps = 20, warm = 3, bucket_kib = 1024, deadline = 120;
@@ -51,9 +53,9 @@ Arguments parse(int argc, char** argv) {
     else if (name == "--algorithm")
       arguments.algorithm = value;
     else if (name == "--codec")
-      arguments.options.codec = value;
+      arguments.codec = value;
     else if (name == "--aggregator")
-      arguments.options.aggregator = value;
+      arguments.aggregator = value;
     else if (name == "--topology")
       arguments.options.topology = value;
     else if (name == "--link")
@@ -179,17 +181,18 @@ int run(const Arguments& arguments) {
   const std::chrono::seconds deadline(arguments.deadline);
   auto communicator = connect_gloo(world, {"", "", deadline, deadline});
   if (!arguments.link.empty()) {
-    communicator = make_shaped(std::move(communicator), parse_links("--link", arguments.link, world.size));
+    communicator = make_shaped(std::move(communicator), parse_links("link", arguments.link, world.size));
   }
   const auto entry = std::ranges::find(model_table(), arguments.model, &ModelEntry::name);
   const ImageShape shape = entry == model_table().end() ? ImageShape{} : entry->shape;
-  const auto model = make_model("--model", arguments.model, shape, 10, 1);  // refuses a name that it does not know
+  const auto model = make_model("model", arguments.model, shape, 10, 1);  // refuses a name that it does not know
   const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
   const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
   const auto buckets = plan_buckets(model->layout(), bytes);
   Sleeper worker(*model, buckets, shares(*model, shape, buckets, *communicator), world.rank, compute);
-  const auto algorithm =
-      make_algorithm("--algorithm", arguments.algorithm, arguments.options, worker.buckets(), *communicator);
+  AlgorithmOptions options = arguments.options;
+  options.phases = {{0, read_recipe(arguments.codec, arguments.aggregator)}};
+  const auto algorithm = make_algorithm("algorithm", arguments.algorithm, options, worker.buckets(), *communicator);
 
   const auto traffic = [&] {  // mailboxes included
     Traffic all = communicator->traffic();

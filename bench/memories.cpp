@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/codec.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
@@ -49,9 +50,9 @@ class Bench {
   }
 
   void run(const Row& row, int repeats) {
-    const Method method = read_method("bench", row.method);
-    const auto memory = make_memory("bench", method.memory, {buckets_, 1});
-    const auto codec = make_codec("bench", method.codec);
+    const Recipe recipe = read_recipe(row.method);
+    const auto memory = make_memory(recipe.memory, {buckets_, 1});
+    const auto codec = make_codec(recipe.stages);
     const Bucket bucket{gradient_, &layout_, 0};
     Bucket out{decoded_, &layout_, 0};
     const Range whole{0, gradient_.size()};

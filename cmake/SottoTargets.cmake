@@ -1,6 +1,7 @@
-# One target a folder: sotto_library(core SOURCES a.cc DEPENDS kernels LINK fmt::fmt PRIVATE_LINK PkgConfig::libzstd)
-# makes sotto_core, alias sotto::core, from sources of the current folder. LibTorch is a
-# PRIVATE_LINK of the few that see it: our headers are free of it.
+# One target a folder: sotto_library(core SOURCES a.cc ALONE b.cc DEPENDS kernels LINK fmt::fmt PRIVATE_LINK PkgConfig::libzstd)
+# makes sotto_core, alias sotto::core, from sources of the current folder. Those after SOURCES are compiled in groups, so
+# names in their unnamed namespaces must differ; those after ALONE are not. LibTorch is a PRIVATE_LINK of the few that
+# see it: our headers are free of it.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -28,12 +29,33 @@ if(SOTTO_SANITIZE)
   target_link_options(sotto_options INTERFACE -fsanitize=${SOTTO_SANITIZE})
 endif()
 
-option(SOTTO_UNITY "compile sources that include LibTorch's headers as one, a target at a time" ON)
+option(SOTTO_UNITY "compile sources in groups, each of which reads the headers of all once" ON)
 
-# LibTorch's headers take 4 to 18 seconds to read, which is most of what a source costs that includes them: those of such a
-# target are read once.
-function(sotto_reads_torch target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SOTTO_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+# Puts files into RESULT that #include the sources, SIZE of them each; -1: all in one. They name a source by its path
+# below the root, so a clone in another folder compiles the same text, and ccache knows its objects.
+function(sotto_unite result name size)
+  if(NOT SOTTO_UNITY)
+    set(${result} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  set(files)
+  while(ARGN)
+    list(LENGTH ARGN left)
+    list(SUBLIST ARGN 0 ${size} group)
+    if(size EQUAL -1 OR size GREATER_EQUAL left)
+      set(ARGN)
+    else()
+      list(SUBLIST ARGN ${size} -1 ARGN)
+    endif()
+    list(TRANSFORM group REPLACE "(.+)" "#include \"${folder}/\\1\"\n" OUTPUT_VARIABLE lines)
+    list(JOIN lines "" text)
+    list(LENGTH files number)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_${number}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    list(APPEND files ${file})
+  endwhile()
+  set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
 # Those of the standard library and {fmt} take half the time that most of the others cost.
@@ -55,17 +77,20 @@ function(sotto_precompile target)
 endfunction()
 
 function(sotto_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
-  add_library(sotto_${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  set(size 8)
+  if("torchlite" IN_LIST ARG_PRIVATE_LINK)  # whose headers take 4 to 18 seconds to read
+    set(size -1)
+  endif()
+  sotto_unite(sources ${name} ${size} ${ARG_SOURCES})
+  add_library(sotto_${name} STATIC ${sources} ${ARG_ALONE})
   add_library(sotto::${name} ALIAS sotto_${name})
   set_target_properties(sotto_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(sotto_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   target_compile_features(sotto_${name} PUBLIC cxx_std_20)
   list(TRANSFORM ARG_DEPENDS PREPEND sotto_)
   target_link_libraries(sotto_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} $<BUILD_INTERFACE:sotto_options>)
-  if("torchlite" IN_LIST ARG_PRIVATE_LINK)
-    sotto_reads_torch(sotto_${name})
-  elseif(SOTTO_PCH AND NOT name STREQUAL kernels)  # Highway's headers take longer
+  if(SOTTO_PCH AND NOT "torchlite" IN_LIST ARG_PRIVATE_LINK AND NOT name STREQUAL kernels)  # Highway's headers take longer
     sotto_precompile(sotto_${name} ${ARG_PRIVATE_LINK})
   endif()
   set_property(GLOBAL APPEND PROPERTY SOTTO_LIBRARIES sotto_${name})

@@ -13,7 +13,7 @@ int main() {
         std::make_shared<const sotto::Topology>(sotto::make_topology("example", "exponential", ranks.size()));
     auto mixing = sotto::make_mixing("example", "uniform", *topology);
     const sotto::Layout layout({{"mine", 0, {1000}}}, mine.size());
-    sotto::Gossiper gossiper("example", "none", topology, std::move(mixing), layout, ranks.rank());
+    sotto::Gossiper gossiper(sotto::read_recipe("none"), topology, std::move(mixing), layout, ranks.rank());
     sotto::GossipNote note;
     sotto::Phases seconds;
     sotto::Key key{.rank = static_cast<std::uint16_t>(ranks.rank())};

@@ -7,7 +7,7 @@ LEVELS = [
     ["core"],
     ["kernels"],
     ["codec", "comm", "data", "model", "optim", "topology"],
-    ["aggregate"],
+    ["aggregate", "task"],
     ["algorithm"],
     ["train"],
     ["cli"],
@@ -66,6 +66,19 @@ def test_includes_point_downwards(root):
     assert list(bad_includes(files)) == []
 
 
+def knows_a_model(folder, name, text):
+    """Above task/ nobody knows of a model or data set more than which one was asked for; `sotto data` is about data."""
+    used = set(re.findall(r'#include "sotto/((?:model|data)/[^"]+)"', text)) - {"data/options.h"}
+    return LEVEL_OF[folder] > LEVEL_OF["task"] and name != "sotto/cli/data.cc" and bool(used)
+
+
+def test_nothing_above_a_task_knows_its_model(root):
+    assert [name for folder, name, text in sources(root) if knows_a_model(folder, name, text)] == []
+    assert knows_a_model("train", "f.cc", '#include "sotto/model/model.h"')
+    assert not knows_a_model("task", "f.cc", '#include "sotto/model/model.h"')
+    assert not knows_a_model("train", "f.cc", '#include "sotto/data/options.h"')
+
+
 def test_targets_point_downwards(root):
     files = list(cmake_lists(root))
     assert sum(len(LIBRARY.findall(text)) for _, text in files) >= len(LEVEL_OF) - 1  # cli is a program
@@ -93,3 +106,34 @@ def test_targets_are_found_when_wrong():
     assert list(bad_targets([core, ("comm", "sotto_library(comm DEPENDS kernels)")])) == [
         "comm depends on kernels, which is no target"
     ]
+
+
+# A mutex that guards no member would be one that nothing checks.
+def bad_locks(files):
+    """`files` yields (name, text)."""
+    for name, text in files:
+        for word in re.findall(r"\bstd::(?:mutex|condition_variable|lock_guard|scoped_lock)\b", text):
+            yield f"{name} uses {word}"
+        for mutex in re.findall(r"^\s*(?:mutable )?Mutex (\w+);", text, re.MULTILINE):
+            if not re.search(rf"SOTTO_GUARDED_BY\((?:\w+->)?{mutex}\)", text):
+                yield f"{name}: nothing says that {mutex} guards it"
+
+
+def test_locks_are_checked(root):
+    folders = [root / "sotto", root / "python"]
+    files = [(str(path.relative_to(root)), path.read_text()) for folder in folders
+             for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".cc")]
+    assert list(bad_locks(f for f in files if f[0] != "sotto/core/mutex.h")) == []
+    assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
+
+
+# Where a user's text becomes specs; below the front ends everything else takes those.
+READERS = {"sotto/codec/stages.cc", "sotto/aggregate/recipe.cc", "sotto/aggregate/memory/table.cc"}
+
+
+def test_what_was_read_is_not_parsed_again(root):
+    parses = re.compile(r"\b(parse_sentence|read_recipe|read_stages|read_memory)\(")
+    folders = {"kernels", "codec", "comm", "aggregate"}
+    found = {name for folder, name, text in sources(root)
+             if folder in folders and name.endswith(".cc") and parses.search(text)}
+    assert found == READERS

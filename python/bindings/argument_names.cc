@@ -1,5 +1,6 @@
 #include "python/bindings/argument_names.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace sotto::python {
@@ -20,6 +21,12 @@ std::string with_argument_names(std::string_view text) {
     out += name == "buckets" ? "bucket_mb" : name;
   }
   return out;
+}
+
+std::string argument_spelling(std::string_view option, std::string_view value) {
+  std::string name = option == "buckets" ? "bucket_mb" : std::string(option);
+  std::ranges::replace(name, '-', '_');
+  return value.empty() ? name : name + "='" + std::string(value) + "'";
 }
 
 }  // namespace sotto::python

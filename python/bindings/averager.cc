@@ -17,8 +17,6 @@
 namespace sotto::python {
 namespace {
 
-constexpr std::string_view where = "codec";
-
 // Of a gradient's type.
 double largest(DType type) {
   if (type == DType::f16) return 65504;
@@ -93,7 +91,7 @@ void Averager::order_buckets() {
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
-  return std::make_unique<Phased>(where, options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_, step);
+  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_, step);
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) const {
@@ -102,12 +100,11 @@ std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) con
 
 void Averager::check_memories(std::size_t lane) const {
   for (const Phase& phase : options_.lanes[lane].phases) {
-    const MemoryEntry* memory = memory_entry(where, read_method(where, phase.method).memory);
-    if (memory == nullptr || !memory->rate) continue;
+    const MemorySpec& memory = phase.recipe.memory;
+    if (!memory || !memory.entry->rate) continue;
     throw ConfigError(
-        fmt::format("codec {}: `{}` wants the learning rate, which belongs to the optimiser and is not known "
-                    "here; use `ef`",
-                    phase.method, memory->name));
+        fmt::format("{}: `{}` wants the learning rate, which belongs to the optimiser and is not known here; use `ef`",
+                    named(phase.recipe.option, phase.recipe.said), memory.entry->name));
   }
 }
 
@@ -154,11 +151,11 @@ void Averager::load(std::uint64_t step, const StateValues& values) {
 void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
   for (const Lane& lane : options_.lanes) {
     for (const Phase& phase : lane.phases) {
-      if (!group_of("aggregator", phase.aggregator)) continue;
+      const AggregatorSpec& aggregator = phase.recipe.aggregator;
+      if (!group_of(aggregator)) continue;
       throw ConfigError(
-          fmt::format("aggregator {}: memories of the shards of groups cannot be spread over another "
-                      "number of ranks",
-                      phase.aggregator));
+          fmt::format("{}: memories of the shards of groups cannot be spread over another number of ranks",
+                      named("aggregator", aggregator.text())));
     }
   }
   const auto old_ranks = static_cast<int>(states.size());
@@ -292,7 +289,7 @@ std::string Averager::methods() const {
   std::string text;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     const Phased& aggregator = *lanes_[lane].aggregator;
-    text += fmt::format("{} by {}", canonical_method(where, aggregator.phase().method), aggregator.name());
+    text += fmt::format("{} by {}", aggregator.phase().recipe.text(), aggregator.name());
     if (const std::string remark = aggregator.remark(); !remark.empty()) text += fmt::format(" ({})", remark);
     text += '\n';
   }
@@ -307,8 +304,8 @@ Terms Averager::terms() const {
   terms.insert(terms.end(), options_.agreed.begin(), options_.agreed.end());
   std::vector<std::string_view> lane_of(parameters_.size());
   for (const Lane& lane : options_.lanes) {
-    terms.emplace_back(lane.name, canonical_phases(where, lane.phases));
-    terms.emplace_back("aggregator of " + lane.name, lane.phases.back().aggregator);
+    terms.emplace_back(lane.name, text_of(lane.phases));
+    terms.emplace_back("aggregator of " + lane.name, text_of(lane.phases.back().recipe.aggregator));
     for (const Phase& phase : lane.phases)
       terms.emplace_back("a step of " + lane.name, std::to_string(phase.first_step));
     for (const std::size_t index : lane.parameters) lane_of[index] = lane.name;
@@ -325,8 +322,8 @@ std::string Averager::identity() const {
   if (options_.propagate) text += "values that are not finite propagate\n";
   for (const Lane& lane : options_.lanes) {
     for (const Phase& phase : lane.phases) {
-      text += fmt::format("from step {}: {} by {}\n", phase.first_step, canonical_method(where, phase.method),
-                          phase.aggregator);
+      text += fmt::format("from step {}: {} by {}\n", phase.first_step, phase.recipe.text(),
+                          text_of(phase.recipe.aggregator));
     }
     for (const std::size_t index : lane.parameters) {
       const Parameter& parameter = parameters_[index];

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "python/bindings/argument_names.h"
 #include "sotto/core/error.h"
 
 namespace sotto::python {
@@ -38,9 +39,14 @@ PyObject* class_of(const Error& error) {
   return all.error.ptr();
 }
 
+std::string text_of(const Error& error) {
+  const auto* config = dynamic_cast<const ConfigError*>(&error);
+  return config == nullptr ? error.what() : config->text(argument_spelling);
+}
+
 class TorchError final : public torch::PyTorchError {
  public:
-  explicit TorchError(const Error& error) : PyTorchError(error.what()), class_(class_of(error)) {}
+  explicit TorchError(const Error& error) : PyTorchError(text_of(error)), class_(class_of(error)) {}
   PyObject* python_type() override { return class_; }
 
  private:
@@ -55,7 +61,7 @@ void bind_errors(py::module_& /*module*/) {
     try {
       if (error) std::rethrow_exception(error);
     } catch (const Error& ours) {
-      PyErr_SetString(class_of(ours), ours.what());
+      PyErr_SetString(class_of(ours), text_of(ours).c_str());
     }
   });
 }

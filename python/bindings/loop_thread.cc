@@ -12,7 +12,7 @@ LoopThread::LoopThread(std::function<void()> work)
 void LoopThread::end() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     turn_ = Turn::ending;
   }
   changed_.notify_all();
@@ -20,26 +20,26 @@ void LoopThread::end() {
 }
 
 void LoopThread::give(Turn turn) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   turn_ = turn;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return turn_ == Turn::asker; });
+  changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return turn_ == Turn::asker; });
 }
 
 void LoopThread::hand_back() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   handed_back_ = true;
   turn_ = Turn::asker;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return turn_ == Turn::middle || turn_ == Turn::ending; });
+  changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return turn_ == Turn::middle || turn_ == Turn::ending; });
   handed_back_ = false;
   if (turn_ == Turn::ending) throw Ended{};
 }
 
 void LoopThread::serve() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return turn_ == Turn::start || turn_ == Turn::ending; });
+    changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return turn_ == Turn::start || turn_ == Turn::ending; });
     if (turn_ == Turn::ending) return;
     lock.unlock();
     try {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "sotto/core/mutex.h"
 
 namespace sotto::python {
 
@@ -24,7 +24,10 @@ class LoopThread {
   void start_step() { give(Turn::start); }
   void go_on() { give(Turn::middle); }
   // Whether the work has handed back, and waits for go_on(); else it has ended, or was never started.
-  bool in_the_middle() const { return handed_back_; }
+  bool in_the_middle() const {
+    const Lock lock(mutex_);
+    return handed_back_;
+  }
 
   // Within `work`: until go_on().
   void hand_back();
@@ -35,10 +38,10 @@ class LoopThread {
   void serve();
 
   std::function<void()> work_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Turn turn_ = Turn::asker;
-  bool handed_back_ = false;
+  mutable Mutex mutex_;
+  Condition changed_;
+  Turn turn_ SOTTO_GUARDED_BY(mutex_) = Turn::asker;
+  bool handed_back_ SOTTO_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "python/bindings/argument_names.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"
@@ -15,8 +16,7 @@
 #include "python/bindings/tensor_aggregate.h"
 #include "python/bindings/tensor_codec.h"
 #include "python/bindings/tensor_types.h"
-#include "sotto/aggregate/aggregator.h"
-#include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/contract.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/comm/process_group.h"
@@ -99,7 +99,8 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
     Lane& lane = options.averager.lanes.emplace_back();
     lane.name = name;
     lane.parameters = parameters;
-    for (const auto& [first, method, aggregator] : phases) lane.phases.push_back({first, method, aggregator});
+    for (const auto& [first, method, aggregator] : phases)
+      lane.phases.push_back({first, sotto::read_recipe(method, aggregator)});
   }
   options.averager.seed = seed;
   options.averager.bucket_bytes = bucket_bytes;
@@ -191,18 +192,20 @@ PYBIND11_MODULE(_C, module) {
       },
       Released());
 
-  module.def("dense_aggregator",
-             [](const std::string& aggregator) { return sotto::dense_aggregator("aggregator", aggregator); });
-  module.def("without_codec", [](const std::string& method) { return sotto::without_codec("codec", method); });
+  // The sentence and the aggregator of steps that send everything.
+  module.def("without_codec", [](const std::string& method, const std::string& aggregator) {
+    const sotto::Recipe dense = sotto::without_codec(sotto::read_recipe(method, aggregator));
+    return std::pair(dense.said, sotto::text_of(dense.aggregator));
+  });
   // Of parameters of these shapes, all in one bucket.
   module.def("doubt_about", [](const std::string& method, const std::vector<std::vector<std::int64_t>>& shapes) {
     sotto::Layout layout;
     for (const auto& shape : shapes) layout.append("", shape);
     const sotto::BucketPlan plan{0, shapes.size(), {0, layout.size()}, layout};
-    return sotto::doubt_about("codec", method, {&plan, 1});
+    return sotto::spelled(sotto::doubt_about(sotto::read_recipe(method), {&plan, 1}), argument_spelling);
   });
   module.def("tied_optimiser", [](const std::string& method) {
-    const auto optimiser = sotto::read_method("codec", method).optimiser;
+    const auto optimiser = sotto::read_recipe(method).optimiser;
     return optimiser == "auto" ? std::string() : optimiser;
   });
 

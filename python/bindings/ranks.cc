@@ -31,7 +31,7 @@ std::vector<TopologyPhase> phases_of_peers(const std::string& peers_per_step, co
     }
     return phases;
   } catch (const ConfigError& error) {
-    throw ConfigError(with_argument_names(error.what()));
+    throw ConfigError(with_argument_names(error.text(argument_spelling)));
   }
 }
 
@@ -42,8 +42,7 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                                       const std::string& peers_per_step, const std::string& mixing, int node_size,
                                       std::uint64_t seed, std::size_t bucket_bytes, int threads, double timeout) {
   StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
-  options.own.codec = codec;
-  options.own.aggregator = aggregator;
+  options.own.phases = {{0, read_recipe(codec, aggregator)}};
   const AlgorithmEntry& entry = algorithm_entry("algorithm", algorithm);
   options.own.topology = topology.empty() ? entry.topology : topology_sentence("topology", topology);
   options.own.mixing = mixing;

@@ -191,7 +191,7 @@ class Stepper::Impl final : public Worker {
     algorithm_ = std::move(made);
     shown_ = std::move(parameters);
     model_.write(now);
-    step_ = apart_ ? algorithm_->rank_steps()[static_cast<std::size_t>(communicator_->rank())] : step;
+    step_ = apart_ ? algorithm_->own_speed()->rank_steps()[static_cast<std::size_t>(communicator_->rank())] : step;
     fresh_ = false;
   }
 
@@ -209,8 +209,8 @@ class Stepper::Impl final : public Worker {
   }
 
   std::string methods() {
-    std::string text = fmt::format("{}: {} by {}", options_.algorithm, canonical_method("codec", options_.own.codec),
-                                   algorithm_->aggregator());
+    std::string text =
+        fmt::format("{}: {} by {}", options_.algorithm, options_.own.recipe().text(), algorithm_->aggregator());
     if (const std::string remark = algorithm_->remark(); !remark.empty()) text += fmt::format(" ({})", remark);
     return text + "\n";
   }
@@ -218,7 +218,7 @@ class Stepper::Impl final : public Worker {
   std::string identity() const {
     const AlgorithmOptions& own = options_.own;
     std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm, own.seed,
-                                   options_.bucket_bytes, canonical_method("codec", own.codec), own.aggregator);
+                                   options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
     if (algorithm_entry("algorithm", options_.algorithm).uses_topology) {
       text += fmt::format("{}, {}\n", own.topology, own.mixing);
       for (const TopologyPhase& phase : own.topologies) {
@@ -239,8 +239,8 @@ class Stepper::Impl final : public Worker {
     const AlgorithmOptions& own = options_.own;
     Terms terms{{"what is averaged", "models"},
                 {"algorithm", options_.algorithm},
-                {"codec", canonical_method("codec", own.codec)},
-                {"aggregator", own.aggregator},
+                {"codec", own.recipe().text()},
+                {"aggregator", text_of(own.recipe().aggregator)},
                 {"topology", own.topology},
                 {"mixing", own.mixing},
                 {"node_size", std::to_string(own.node_size)}};
@@ -255,7 +255,7 @@ class Stepper::Impl final : public Worker {
     return terms;
   }
 
-  bool starts_early() const { return algorithm_->starts_early(); }
+  bool starts_early() const { return algorithm_->traits().starts_early; }
   bool failed() const { return error_ != nullptr; }
   const Communicator& communicator() const { return *communicator_; }
   std::uint64_t step() const {
@@ -264,7 +264,7 @@ class Stepper::Impl final : public Worker {
     return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
   }
   std::vector<std::uint64_t> steps() const {
-    if (apart_) return algorithm_->rank_steps();
+    if (apart_) return algorithm_->own_speed()->rank_steps();
     return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), step_);
   }
 
@@ -273,7 +273,7 @@ class Stepper::Impl final : public Worker {
     try {
       return make_algorithm("algorithm", options_.algorithm, options_.own, buckets_, *communicator_);
     } catch (const ConfigError& error) {
-      throw ConfigError(with_argument_names(error.what()));
+      throw ConfigError(with_argument_names(error.text(argument_spelling)));
     }
   }
 
@@ -292,13 +292,13 @@ class Stepper::Impl final : public Worker {
     error_ = std::current_exception();
     try {
       if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
-        error_ = std::make_exception_ptr(ConfigError(with_argument_names(config->what())));
+        error_ = std::make_exception_ptr(ConfigError(with_argument_names(config->text(argument_spelling))));
       }
       if (!apart_) algorithm_->rest();  // who gives up must have nothing on its way
     } catch (const std::exception&) {   // NOLINT(bugprone-empty-catch): the first error counts
     }
     communicator_->give_up(error.what());
-    algorithm_->abandon();
+    if (apart_) algorithm_->own_speed()->abandon();
   }
   void check() const {
     if (error_) std::rethrow_exception(error_);

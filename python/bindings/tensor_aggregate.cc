@@ -11,7 +11,7 @@
 
 #include "python/bindings/agreement.h"
 #include "python/bindings/tensor_types.h"
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/kernels/vector.h"
@@ -34,9 +34,9 @@ struct Part {
 
 // Throws what the aggregator would throw of these values once the others wait for them. With a codec of its own, since
 // one may keep state of what it encodes; random numbers are those of the key, so nothing else is different after it.
-void try_codec(const Part& part, const std::string& sentence, const Key& key, int ranks) {
+void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int ranks) {
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
-    const auto codec = make_codec("codec", sentence);
+    const auto codec = make_codec(stages);
     const Layout& layout = part.plans[b].layout;
     if (codec->contract(layout).kind == Contract::Kind::exact) return;  // takes all that is finite
     const Bucket bucket = part.bucket(b);
@@ -72,18 +72,18 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
     return {copy(tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat), {}, nullptr};
   }
   if (op == "min" || op == "max") throw ConfigError("op=\"" + op + "\" goes with codec=\"none\" alone");
-  const Method method = read_method("codec", codec);
-  if (!method.memory.empty()) {
-    throw ConfigError("codec `" + codec + "`: a single call has no memory; leave `" + method.memory +
+  const Recipe recipe = read_recipe(codec, aggregator);
+  if (recipe.memory) {
+    throw ConfigError(named("codec", codec) + ": a single call has no memory; leave `" + recipe.memory.text() +
                       "` out, or use sotto.compress");
   }
   codec_type(tensor);
   Part part{copy(at::kFloat), {}, nullptr};
   const Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
   part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max());
-  part.aggregator = make_aggregator("codec", aggregator, codec, part.plans, communicator);
+  part.aggregator = make_aggregator(recipe, part.plans, communicator);
   require_finite({floats_of(part.values), &layout, 0}, key);
-  try_codec(part, method.codec, key, communicator.size());
+  try_codec(part, recipe.stages, key, communicator.size());
   return part;
 }
 

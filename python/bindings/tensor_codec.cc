@@ -7,8 +7,7 @@
 #include <array>
 #include <limits>
 
-#include "sotto/aggregate/memory/memory.h"
-#include "sotto/codec/method.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
@@ -35,29 +34,35 @@ std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape) {
   return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max());
 }
 
-std::string codec_of(const std::string& sentence) {
-  const Method method = parse_method("codec", sentence, names_of(memory_table()));
-  if (method.memory.empty()) return method.codec;
-  throw ConfigError(
-      fmt::format("codec `{}`: `{}` remembers what was not sent from one step to the next; a single "
-                  "message has no memory. Leave it out, or use sotto.compress",
-                  sentence, method.memory));
+StageSpecs codec_of(const std::string& sentence) {
+  const Recipe recipe = read_recipe(sentence);
+  const auto refuse = [&](const std::string& why) { throw ConfigError(named("codec", sentence) + ": " + why); };
+  if (recipe.by_itself()) {
+    refuse(fmt::format("`{}` is made by all ranks together; a single message is of one", recipe.aggregator.text()));
+  }
+  if (recipe.memory) {
+    refuse(
+        fmt::format("`{}` remembers what was not sent from one step to the next; a single message has no memory. "
+                    "Leave it out, or use sotto.compress",
+                    recipe.memory.text()));
+  }
+  return recipe.stages;
 }
 
 }  // namespace
 
 TensorCodec::TensorCodec(const std::string& sentence, int threads)
-    : codec_(make_codec("codec", codec_of(sentence), std::make_shared<Workers>(threads))) {}
+    : codec_(make_codec(codec_of(sentence), std::make_shared<Workers>(threads))), sentence_(codec_->sentence()) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return codec_->contract(layout_of(shape));
 }
 
 std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<float> values, std::uint64_t seed,
                                            std::uint32_t step) {
   const PlainFloats floats;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<std::byte> bytes(head_bytes(head.shape.size()));
   ByteWriter writer(bytes);
   writer.put(magic);
@@ -109,7 +114,7 @@ void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> valu
   const PlainFloats floats;
   const TensorHead head = read_head(bytes, values.size());
   auto body = bytes.subspan(head_bytes(head.shape.size()));
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto plans = plans_of(head.shape);
   std::vector<MessageView> messages;
   for (std::size_t b = 0; b < plans.size(); ++b) {

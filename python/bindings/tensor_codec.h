@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/dtype.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto::python {
 
@@ -26,7 +26,7 @@ class TensorCodec {
   // A sentence without memory; ConfigError otherwise.
   TensorCodec(const std::string& sentence, int threads);
 
-  const std::string& sentence() const { return codec_->sentence(); }
+  const std::string& sentence() const { return sentence_; }
   Contract contract(const std::vector<std::int64_t>& shape) const;
 
   // `values` holds numel() floats. The random numbers depend on seed and step alone.
@@ -39,9 +39,10 @@ class TensorCodec {
   void decode(std::span<const std::byte> bytes, std::span<float> values) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::unique_ptr<Codec> codec_;
-  Message message_;
+  mutable Mutex mutex_;
+  std::unique_ptr<Codec> codec_ SOTTO_GUARDED_BY(mutex_);
+  Message message_ SOTTO_GUARDED_BY(mutex_);
+  std::string sentence_;
 };
 
 }  // namespace sotto::python

@@ -41,7 +41,7 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
              {"codec", options_.codec},
              {"seed", std::to_string(options_.seed)}};
   } catch (const ConfigError& error) {
-    refusal = std::make_exception_ptr(ConfigError(with_argument_names(error.what())));
+    refusal = std::make_exception_ptr(ConfigError(with_argument_names(error.text(argument_spelling))));
   }
   agree_to_start(*communicator_, terms, refusal, "gossips with others than");
 }
@@ -63,7 +63,7 @@ Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
   if (!gossiper_ || layout != layout_) {
     const auto graph = std::make_shared<const Topology>(make_graph());
     layout_ = std::move(layout);
-    gossiper_.emplace("codec", options_.codec, graph, make_mixing("mixing", options_.mixing, *graph), layout_,
+    gossiper_.emplace(read_recipe(options_.codec), graph, make_mixing("mixing", options_.mixing, *graph), layout_,
                       communicator_->rank(), workers_);
   }
   return *gossiper_;

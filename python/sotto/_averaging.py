@@ -103,7 +103,7 @@ def _phases(codec: str | None, schedule: Sequence[tuple[int, str]] | None, start
     if (codec is None) == (schedule is None):
         raise ConfigError("give either a codec or a schedule")
     if codec is not None:
-        dense = (0, _C.without_codec(_check.sentence("codec", codec)), _C.dense_aggregator(aggregator))
+        dense = (0, *_C.without_codec(_check.sentence("codec", codec), aggregator))
         return [*([dense] if start_after > 0 else []), (start_after, _check.sentence("codec", codec), aggregator)]
     if start_after > 0:
         raise ConfigError("start_after goes with a codec; in a schedule, begin with (0, \"none\")")

@@ -21,8 +21,8 @@ def meeting(group: dist.ProcessGroup | None) -> Iterator[tuple[dist.ProcessGroup
     wait of the others.
     """
     meeting = None
-    if group is not None and dist.get_backend(group) == "mpi":
-        group = dist.new_group(dist.get_process_group_ranks(group), backend="mpi")
+    if group is not None and dist.get_backend(group) == dist.Backend.MPI:
+        group = dist.new_group(dist.get_process_group_ranks(group), backend=dist.Backend.MPI)
     elif group is not None:
         meeting = _C.Meeting(group)
     try:

@@ -4,14 +4,21 @@
 
 #include <algorithm>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
-#include "sotto/core/table.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
 
-constexpr const char* candidate_codecs[] = {"none", "f16", "qsgd(bits=4)"};
+struct Candidate {
+  const char* name;   // as users write it
+  const char* stage;  // which has four bits by default, where it has any
+};
+constexpr Candidate candidates[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
+
+StageSpecs stages_of(const Candidate& candidate) { return {stage_table().choose(candidate.stage)}; }
+
 constexpr double clearly = 0.95;  // of the dense time
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -100,32 +107,25 @@ void AutoCodec::adopt() {
   }
 }
 
-std::string auto_codec_suits(const AggregatorParts& parts) {
+std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts) {
   if (parts.memory->remembers() || parts.codec->sentence() != "f32") {
     return "it chooses a whole method: no memory before it, no codec behind it";
   }
-  const AggregatorEntry* asked = find_entry(aggregator_table(), parts.asked);
-  for (const char* codec : candidate_codecs) {
-    if (asked == nullptr) break;  // auto
-    const auto tried = make_codec("auto", read_method("auto", codec).codec);
-    if (std::string reason = asked->suits(*tried, parts.buckets); !reason.empty()) return reason;
+  AggregatorParts tried = parts;
+  for (const Candidate& candidate : candidates) {
+    tried.codec = make_codec(stages_of(candidate));
+    if (std::string reason = why_not(options.carrier, tried); !reason.empty()) return reason;
   }
   return "";
 }
 
-std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call& call, AggregatorParts parts) {
-  canonical_auto_codec(sentence, call);
-  std::vector<AutoCodec::Candidate> candidates;
-  for (const char* codec : candidate_codecs) {
-    parts.codec = make_codec(sentence.where, read_method(sentence.where, codec).codec, parts.workers);
-    candidates.push_back({codec, make_named(sentence.where, parts.asked, parts)});
+std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts) {
+  std::vector<AutoCodec::Candidate> made;
+  for (const Candidate& candidate : candidates) {
+    parts.codec = make_codec(stages_of(candidate), parts.workers);
+    made.push_back({candidate.name, make_aggregator(options.carrier, parts)});
   }
-  return std::make_unique<AutoCodec>(std::move(candidates), parts.ranks, seconds_now);
-}
-
-std::string canonical_auto_codec(const Sentence& sentence, const Call& call) {
-  if (!call.arguments.empty()) fail_at(sentence, call, call.position, "auto has no options");
-  return "auto";
+  return std::make_unique<AutoCodec>(std::move(made), parts.ranks, seconds_now);
 }
 
 }  // namespace sotto

@@ -8,6 +8,13 @@
 
 namespace sotto {
 
+constexpr std::string_view auto_codec_name = "auto";  // in a sentence
+
+struct AutoCodecOptions {
+  AggregatorSpec carrier{};  // makes the mean of each candidate; users say it beside the sentence
+  void visit(OptionVisitor& /*visitor*/) {}
+};
+
 // Whether compression pays on this link, by trial: the first steps send with each candidate in turns (none, f16,
 // qsgd(bits=4); none of them has a memory, so they can follow each other), and the time from one step to the next is
 // taken, with all that is hidden behind computing left out by itself. The quickest stays: dense unless another one's
@@ -46,8 +53,7 @@ class AutoCodec final : public Aggregator {
   std::uint64_t choice_ = 0;           // 1 + number of the candidate
 };
 
-std::string auto_codec_suits(const AggregatorParts& parts);
-std::unique_ptr<Aggregator> make_auto_codec(const Sentence& sentence, const Call& call, AggregatorParts parts);
-std::string canonical_auto_codec(const Sentence& sentence, const Call& call);
+std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts);
+std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts);
 
 }  // namespace sotto

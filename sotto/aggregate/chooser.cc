@@ -1,40 +1,46 @@
 #include "sotto/aggregate/chooser.h"
 
-#include <algorithm>
-#include <optional>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "sotto/codec/select/threshold.h"
 #include "sotto/codec/stages.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {
 
-// The stages of a codec's sentence: its selection, and those behind it.
+// The stages of a codec: its selection, and those that follow it.
 struct Taken {
   std::string refusal;
-  std::string selection;
-  std::string behind;  // " | qsgd(..)"
+  StageSpecs selection, rest;
   Selection made;
 };
 
 Taken take_apart(const Codec& codec) {
   Taken taken;
-  const Sentence sentence = parse_sentence("codec", codec.sentence());
-  for (const Call& call : sentence.calls) {
-    const StageEntry& entry = require_entry(stage_table(), "codec stage", sentence, call);
-    if (entry.kind == StageKind::transform) {
-      taken.refusal = "sparse adds up elements, and `" + call.name + "` makes others of them";
+  for (const StageSpec& stage : codec.stages()) {
+    if (stage.entry->kind == StageKind::transform) {
+      taken.refusal = fmt::format("sparse adds up elements, and `{}` makes others of them", stage.entry->name);
       return taken;
     }
-    if (entry.kind == StageKind::select) {
-      taken.selection = text_of(sentence, call);
-      taken.made = Selection(std::get<std::unique_ptr<Select>>(entry.make(sentence, call)));
+    if (stage.entry->kind == StageKind::select) {
+      taken.selection = {stage};
+      taken.made = Selection(std::get<std::unique_ptr<Select>>(stage.entry->make(stage.options)));
     } else {
-      taken.behind += " | " + std::string(text_of(sentence, call));
+      taken.rest.push_back(stage);
     }
   }
   if (!taken.made) taken.refusal = "`" + codec.sentence() + "` chooses nothing: all elements go";
   return taken;
+}
+
+// Selects all that is not zero.
+StageSpec what_is_there() {
+  ThresholdOptions options;
+  options.value = 0;
+  options.dense = "0";
+  return stage_table().choose("threshold", options);
 }
 
 constexpr const char* instead = "; use gather or scatter_reduce";
@@ -56,8 +62,9 @@ std::string Chooser::refusal(const Codec& codec, std::span<const BucketPlan> buc
 Chooser::Chooser(const Codec& codec, const std::shared_ptr<Workers>& workers) {
   Taken taken = take_apart(codec);
   selection_ = std::move(taken.made);
-  selecting_ = make_codec("sparse", taken.selection, workers);
-  carrier_ = make_codec("sparse", "threshold(0, dense=0)" + taken.behind, workers);
+  selecting_ = make_codec(taken.selection, workers);
+  taken.rest.insert(taken.rest.begin(), what_is_there());
+  carrier_ = make_codec(taken.rest, workers);
 }
 
 std::vector<Range> Chooser::choosable(const Layout& layout) const {

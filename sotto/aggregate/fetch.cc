@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "sotto/codec/scratch.h"
+#include "sotto/codec/select/topk.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/reduce.h"
@@ -11,9 +13,10 @@
 namespace sotto {
 namespace {
 
-FetchOptions read(const Sentence& sentence, const Call& call) {
-  FetchOptions options;
-  read_options(sentence, call, options);
+TopKOptions largest_of(double ratio) {
+  TopKOptions options;
+  options.ratio = ratio;
+  options.dense = "0";
   return options;
 }
 
@@ -22,7 +25,7 @@ class Fetch final : public Aggregator {
   Fetch(const FetchOptions& options, AggregatorParts parts)
       : options_(options),
         parts_(std::move(parts)),
-        largest_(make_codec("fetch", "topk(" + format_double(options.ratio) + ", dense=0)", parts_.workers)) {
+        largest_(make_codec({stage_table().choose("topk", largest_of(options.ratio))}, parts_.workers)) {
     std::size_t size = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       begins_.push_back(size);
@@ -89,24 +92,18 @@ class Fetch final : public Aggregator {
 
 }  // namespace
 
-std::string fetch_suits(const AggregatorParts& parts) {
+std::string fetch_suits(const FetchOptions& /*options*/, const AggregatorParts& parts) {
   if (parts.memory->remembers()) return "keeps what it did not send in the sketch: no memory may stand before it";
   if (parts.codec->linear_type() == DType::f32) return "";
   return "adds sketches of many steps: what follows it must end in f32";
 }
 
-std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts) {
-  return std::make_unique<Fetch>(read(sentence, call), std::move(parts));
+std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorParts parts) {
+  return std::make_unique<Fetch>(options, std::move(parts));
 }
 
-std::string canonical_fetch(const Sentence& sentence, const Call& call) {
-  return record_options("fetch", read(sentence, call));
-}
-
-std::size_t fetch_bytes(const Sentence& /*sentence*/, const Call& /*call*/, const Codec& codec, const Layout& bucket) {
+std::size_t fetch_bytes(const AnyOptions& /*options*/, const Codec& codec, const Layout& bucket) {
   return codec.linear_count(bucket) * sizeof(float);
 }
-
-std::string help_fetch() { return help_options(FetchOptions{}); }
 
 }  // namespace sotto

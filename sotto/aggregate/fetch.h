@@ -22,10 +22,9 @@ struct FetchOptions {
 //   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not (masking);  d is the result
 // The learning rate is outside, and the optimiser has no momentum beside this one. Bytes sent a rank: an all-reduce of
 // the form.
-std::string fetch_suits(const AggregatorParts& parts);
-std::unique_ptr<Aggregator> make_fetch(const Sentence& sentence, const Call& call, AggregatorParts parts);
-std::string canonical_fetch(const Sentence& sentence, const Call& call);
-std::string help_fetch();
-std::size_t fetch_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket);
+std::string fetch_suits(const FetchOptions& options, const AggregatorParts& parts);
+std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorParts parts);
+// MethodTraits::bytes_of.
+std::size_t fetch_bytes(const AnyOptions& options, const Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -10,19 +10,18 @@
 
 namespace sotto {
 
-std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_view sentence, const Layout& layout,
-                                         std::shared_ptr<Workers> workers, Contract::Input input) {
-  const auto refuse = [&](std::string_view why) {
-    throw ConfigError(std::string(where) + " " + std::string(sentence) + ": " + std::string(why));
+std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout, std::shared_ptr<Workers> workers,
+                                         Contract::Input input) {
+  const auto refuse = [&](const std::string& why) {
+    throw ConfigError(named(recipe.option, recipe.said) + ": " + why);
   };
-  const Method method = read_method(where, sentence);
-  if (method.by_itself || !method.memory.empty()) {
+  if (recipe.by_itself() || recipe.memory) {
     refuse(input == Contract::Input::model
                ? "models are exchanged, so no memory and no aggregator can stand in it"
                : "what is left out is in the next difference, so no memory and no aggregator can stand in it; leave "
                  "them out");
   }
-  auto codec = make_codec(where, method.codec, std::move(workers));
+  auto codec = make_codec(recipe.stages, std::move(workers));
   if (codec->contract(layout).input < input) {
     refuse(input == Contract::Input::model
                ? "models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
@@ -32,10 +31,10 @@ std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_vie
   return codec;
 }
 
-Gossiper::Gossiper(std::string_view where, std::string_view codec, std::shared_ptr<const Topology> topology,
-                   std::shared_ptr<const Mixing> mixing, Layout layout, int rank, std::shared_ptr<Workers> workers,
-                   Contract::Input input, std::uint16_t bucket)
-    : codec_(make_gossip_codec(where, codec, layout, std::move(workers), input)),
+Gossiper::Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology, std::shared_ptr<const Mixing> mixing,
+                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input,
+                   std::uint16_t bucket)
+    : codec_(make_gossip_codec(codec, layout, std::move(workers), input)),
       encoder_(codec_),
       topology_(std::move(topology)),
       mixing_(std::move(mixing)),

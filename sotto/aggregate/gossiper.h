@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/topology.h"
@@ -22,9 +22,9 @@ struct GossipNote {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // the smallest that anybody said
 };
 
-// The codec of a sentence without memory, or of a preset of one, for models of this layout, or for differences of
-// models. ConfigError, which begins with `where`, when it may not be used on such an input.
-std::unique_ptr<Codec> make_gossip_codec(std::string_view where, std::string_view sentence, const Layout& layout,
+// The codec of a recipe without memory, for models of this layout, or for differences of
+// models. ConfigError when it may not be used on such an input.
+std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout,
                                          std::shared_ptr<Workers> workers = nullptr,
                                          Contract::Input input = Contract::Input::model);
 
@@ -39,8 +39,8 @@ class Gossiper {
  public:
   // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own (all
   // may share topology and mixing), `bucket` is the index.
-  Gossiper(std::string_view where, std::string_view codec, std::shared_ptr<const Topology> topology,
-           std::shared_ptr<const Mixing> mixing, Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
+  Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology, std::shared_ptr<const Mixing> mixing,
+           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
            Contract::Input input = Contract::Input::model, std::uint16_t bucket = 0);
 
   // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are

@@ -19,18 +19,9 @@ namespace {
 
 constexpr std::string_view own_name = "hierarchical";
 
-HierarchicalOptions read(const Sentence& sentence, const Call& call) {
-  HierarchicalOptions options;
-  read_options(sentence, call, options);
-  return options;
-}
-
-// Nothing where `asked` is another aggregator.
-std::optional<HierarchicalOptions> read(std::string_view where, std::string_view asked) {
-  if (!asked.starts_with(own_name)) return std::nullopt;
-  const Sentence sentence = parse_sentence(where, asked);
-  if (sentence.calls.front().name != own_name) return std::nullopt;
-  return read(sentence, sentence.calls.front());
+// Null where it is another aggregator.
+const HierarchicalOptions* options_of(const AggregatorSpec& aggregator) {
+  return aggregator && aggregator.entry->name == own_name ? &aggregator.options.as<HierarchicalOptions>() : nullptr;
 }
 
 // Of each bucket, the shard of place `place` in a group, as buckets of a vector of their own.
@@ -59,18 +50,19 @@ class Hierarchical final : public Aggregator {
         place_(parts_.rank % group_),
         outer_chooses_(options.outer == "auto") {
     AggregatorParts inner = parts_;
-    inner.memory = make_memory(own_name, "", {});
-    inner.codec = make_codec(own_name, "f32", parts_.workers);
+    inner.memory_spec = {};
+    inner.memory = make_memory({}, {});
+    inner.codec = make_codec({}, parts_.workers);
     inner.rank = place_;
     inner.ranks = group_;
-    inner_ = make_named(own_name, options.inner, std::move(inner));
+    inner_ = make_aggregator(aggregator_named(options.inner).value(), std::move(inner));
     AggregatorParts outer = parts_;
     outer.buckets = shards_of(parts_, place_, group_, chunks_);
     shards_ = outer.buckets;
-    outer.memory = make_memory(own_name, parts_.memory->sentence(), {outer.buckets, groups_});
+    outer.memory = make_memory(parts_.memory_spec, {outer.buckets, groups_});
     outer.rank = parts_.rank / group_;
     outer.ranks = groups_;
-    outer_ = make_named(own_name, options.outer, std::move(outer));
+    outer_ = make_aggregator(aggregator_named(options.outer).value(), std::move(outer));
     parts_.memory.reset();  // it has the size of all shards
   }
 
@@ -177,35 +169,28 @@ class Hierarchical final : public Aggregator {
   std::vector<Recv> recvs_;
 };
 
-// Why aggregator `name`, with this codec, cannot be the inner or outer one.
-std::string refusal(std::string_view option, std::string_view name, const Codec& codec,
-                    std::span<const BucketPlan> buckets) {
-  if (name == "auto") return "";
-  const AggregatorEntry* entry = find_entry(aggregator_table(), name);
-  if (entry == nullptr || entry->canonical != nullptr) {
-    std::vector<std::string_view> known{"auto"};
-    for (const AggregatorEntry& each : aggregator_table()) {
-      if (each.canonical == nullptr) known.push_back(each.name);
-    }
-    return fmt::format("{}: {}", option, unknown_name("aggregator", name, known));
-  }
-  const std::string reason = entry->suits(codec, buckets);
+// Why the aggregator that an option names cannot be had with these parts.
+std::string refusal(std::string_view option, std::string_view name, const AggregatorParts& parts) {
+  const std::string reason = why_not(aggregator_named(name).value(), parts);
   return reason.empty() ? "" : fmt::format("{}={}: {}", option, name, reason);
 }
 
 }  // namespace
 
-std::string hierarchical_suits(const Codec& /*codec*/, std::span<const BucketPlan> /*buckets*/) { return ""; }
-
-std::string hierarchical_fits(std::string_view asked, const Codec& codec, std::span<const BucketPlan> buckets) {
-  const HierarchicalOptions options = read(own_name, asked).value();
-  std::string reason = refusal("inner", options.inner, *make_codec(own_name, "f32"), buckets);
-  if (reason.empty()) reason = refusal("outer", options.outer, codec, buckets);
-  return reason;
+std::string HierarchicalOptions::problem() const {
+  if (!aggregator_named(inner)) return "inner: " + unknown_aggregator(inner, /*simple=*/true);
+  if (!aggregator_named(outer)) return "outer: " + unknown_aggregator(outer, /*simple=*/true);
+  return "";
 }
 
-std::unique_ptr<Aggregator> make_hierarchical(AggregatorParts parts) {
-  const HierarchicalOptions options = read(own_name, parts.asked).value();
+std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts) {
+  AggregatorParts inside = parts;
+  inside.codec = make_codec({});
+  std::string reason = refusal("inner", options.inner, inside);
+  return reason.empty() ? refusal("outer", options.outer, parts) : reason;
+}
+
+std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options, AggregatorParts parts) {
   if (options.group == 0) {
     throw ConfigError(fmt::format(
         "{}: nobody says which ranks are on one host; say how many a group has, as hierarchical(group=4)", own_name));
@@ -217,33 +202,29 @@ std::unique_ptr<Aggregator> make_hierarchical(AggregatorParts parts) {
   return std::make_unique<Hierarchical>(options, std::move(parts));
 }
 
-std::string canonical_hierarchical(const Sentence& sentence, const Call& call) {
-  return record_options(own_name, read(sentence, call));
-}
-
-std::string help_hierarchical() { return help_options(HierarchicalOptions{}); }
-
-std::string with_group(std::string_view where, std::string_view asked, std::int64_t group) {
-  auto options = read(where, asked);
-  if (!options || group == 0 || options->group == group) return std::string(asked);
+AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group) {
+  const HierarchicalOptions* options = options_of(aggregator);
+  if (options == nullptr || group == 0 || options->group == group) return aggregator;
   if (options->group != 0) {
-    throw ConfigError(
-        fmt::format("{} {}: its groups are to have {} ranks elsewhere; say it once", where, asked, group));
+    fail_at(aggregator.place, fmt::format("its groups are to have {} ranks elsewhere; say it once", group));
   }
-  options->group = group;
-  return record_options(own_name, *options);
+  HierarchicalOptions changed = *options;
+  changed.group = group;
+  aggregator.options = changed;
+  return aggregator;
 }
 
-std::optional<std::int64_t> group_of(std::string_view where, std::string_view asked) {
-  const auto options = read(where, asked);
-  return options ? std::optional(options->group) : std::nullopt;
+std::optional<std::int64_t> group_of(const AggregatorSpec& aggregator) {
+  const HierarchicalOptions* options = options_of(aggregator);
+  return options == nullptr ? std::nullopt : std::optional(options->group);
 }
 
-std::string dense_aggregator(std::string_view where, std::string_view asked) {
-  auto options = read(where, asked);
-  if (!options) return "auto";
-  options->outer = "auto";
-  return record_options(own_name, *options);
+AggregatorSpec dense_aggregator(const AggregatorSpec& aggregator) {
+  const HierarchicalOptions* options = options_of(aggregator);
+  if (options == nullptr) return {};
+  HierarchicalOptions dense = *options;
+  dense.outer = "auto";
+  return aggregator_table().choose(own_name, dense);
 }
 
 }  // namespace sotto

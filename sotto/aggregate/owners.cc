@@ -30,7 +30,7 @@ Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float
       ranks_(parts.ranks),
       share_(share),
       codec_(std::move(codec)),
-      mean_codec_(make_codec("owners", codec_->sentence(), parts.workers)),
+      mean_codec_(make_codec(codec_->stages(), parts.workers)),
       encoder_(codec_),
       mean_encoder_(mean_codec_),
       own_(static_cast<std::size_t>(parts.ranks)) {}

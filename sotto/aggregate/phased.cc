@@ -12,9 +12,9 @@ namespace sotto {
 
 namespace {
 
-bool is_method(std::string_view where, const std::string& method, std::span<const BucketPlan> buckets) {
+bool fits(const Recipe& recipe, std::span<const BucketPlan> buckets) {
   try {
-    check_aggregator(where, "auto", method, buckets);
+    check_aggregator(recipe, buckets);
     return true;
   } catch (const ConfigError&) {
     return false;
@@ -22,24 +22,23 @@ bool is_method(std::string_view where, const std::string& method, std::span<cons
 }
 
 // What to write in place of `after`, so that nothing that `before` holds is lost.
-std::string advice(std::string_view where, const Method& before, const Phase& after,
-                   std::span<const BucketPlan> buckets) {
-  if (before.memory.empty()) {
+std::string advice(const Recipe& before, const Recipe& after, std::span<const BucketPlan> buckets) {
+  if (!before.memory) {
     return fmt::format("the same `{}` in front of the same `{}`, which alone can take it over",
-                       parse_sentence(where, before.aggregator).calls.front().name, before.codec);
+                       before.aggregator.entry->name, text_of(before.stages));
   }
-  const Method method = read_method(where, after.method);
-  if (!method.memory.empty()) return fmt::format("`{}` in place of `{}`", before.memory, method.memory);
-  const std::string with = fmt::format("{} | {}", before.memory, after.method == "none" ? "f32" : after.method);
-  return fmt::format("`{}`, which sends it", is_method(where, with, buckets) ? with : before.memory + " | f32");
+  if (after.memory) return fmt::format("`{}` in place of `{}`", before.memory.said(), after.memory.said());
+  Recipe with = after;
+  with.memory = before.memory;
+  if (!fits(with, buckets)) return fmt::format("`{} | f32`, which sends it", before.memory.said());
+  return fmt::format("`{} | {}`, which sends it", before.memory.said(), after.said == "none" ? "f32" : after.said);
 }
 
 }  // namespace
 
-std::vector<Phase> start_after(std::uint64_t steps, std::string_view where, std::vector<Phase> phases) {
+std::vector<Phase> start_after(std::uint64_t steps, std::vector<Phase> phases) {
   if (steps == 0) return phases;
-  const Phase& first = phases.front();
-  std::vector<Phase> all{{0, without_codec(where, first.method), dense_aggregator("--aggregator", first.aggregator)}};
+  std::vector<Phase> all{{0, without_codec(phases.front().recipe)}};
   for (Phase& phase : phases) {
     phase.first_step = std::max(phase.first_step, steps);
     if (all.back().first_step == phase.first_step) all.pop_back();
@@ -48,36 +47,34 @@ std::vector<Phase> start_after(std::uint64_t steps, std::string_view where, std:
   return all;
 }
 
-void check_phases(std::string_view where, std::span<const Phase> phases, std::span<const BucketPlan> buckets) {
+void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buckets) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    check_aggregator(where, phases[i].aggregator, phases[i].method, buckets);
+    const Recipe& recipe = phases[i].recipe;
+    check_aggregator(recipe, buckets);
     if (i == 0) continue;
-    const Method before = read_method(where, phases[i - 1].method);
-    const std::string held = held_by(where, before);
-    if (!held.empty() &&
-        group_of("aggregator", phases[i - 1].aggregator) != group_of("aggregator", phases[i].aggregator)) {
+    const Recipe& before = phases[i - 1].recipe;
+    const std::string held = held_by(before);
+    if (!held.empty() && group_of(before.aggregator) != group_of(recipe.aggregator)) {
       throw ConfigError(
           fmt::format("schedule: aggregator {} from step {} on cannot take over what that of {} holds back: "
                       "say the same groups for all phases",
-                      phases[i].aggregator, phases[i].first_step, phases[i - 1].aggregator));
+                      text_of(recipe.aggregator), phases[i].first_step, text_of(before.aggregator)));
     }
-    if (held.empty() || held == held_by(where, read_method(where, phases[i].method))) continue;
+    if (held.empty() || held == held_by(recipe)) continue;
     throw ConfigError(fmt::format("schedule: `{}` from step {} on would lose what `{}` holds back; write {}",
-                                  phases[i].method, phases[i].first_step, phases[i - 1].method,
-                                  advice(where, before, phases[i], buckets)));
+                                  recipe.said, phases[i].first_step, before.said, advice(before, recipe, buckets)));
   }
 }
 
-Phased::Phased(std::string_view where, std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
+Phased::Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
                std::shared_ptr<Workers> workers, std::uint64_t step)
-    : where_(where),
-      phases_(std::move(phases)),
+    : phases_(std::move(phases)),
       buckets_(std::move(buckets)),
       rank_(rank),
       ranks_(ranks),
       workers_(std::move(workers)),
       current_(phase_of(step)) {
-  check_phases(where_, phases_, buckets_);  // errors of a later phase are told at once
+  check_phases(phases_, buckets_);  // errors of a later phase are told at once
   aggregator_ = make(current_);
 }
 
@@ -87,8 +84,7 @@ std::size_t Phased::phase_of(std::uint64_t step) const {
 }
 
 std::unique_ptr<Aggregator> Phased::make(std::size_t phase) const {
-  const Phase& chosen = phases_[phase];
-  return make_aggregator(where_, chosen.aggregator, chosen.method, buckets_, rank_, ranks_, workers_);
+  return make_aggregator(phases_[phase].recipe, buckets_, rank_, ranks_, workers_);
 }
 
 void Phased::enter(std::uint64_t step) {
@@ -102,12 +98,11 @@ void Phased::enter(std::uint64_t step) {
   current_ = phase;
 }
 
-std::string canonical_phases(std::string_view where, const std::vector<Phase>& phases) {
-  if (phases.size() == 1) return canonical_method(where, phases.front().method);
+std::string text_of(std::span<const Phase> phases) {
+  if (phases.size() == 1) return phases.front().recipe.text();
   std::string text;
   for (const Phase& phase : phases) {
-    text += fmt::format("{}from step {}: {}", text.empty() ? "" : "; ", phase.first_step,
-                        canonical_method(where, phase.method));
+    text += fmt::format("{}from step {}: {}", text.empty() ? "" : "; ", phase.first_step, phase.recipe.text());
   }
   return text;
 }

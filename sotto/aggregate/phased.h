@@ -7,32 +7,32 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 
 namespace sotto {
 
 // How gradients are averaged from a step on.
 struct Phase {
   std::uint64_t first_step = 0;
-  std::string method;  // a whole sentence: "ef | topk(0.01)"
-  std::string aggregator = "auto";
+  Recipe recipe{};
 };
 
-// The same after so many steps that send everything (without_codec()); what would begin among them begins behind them.
-std::vector<Phase> start_after(std::uint64_t steps, std::string_view where, std::vector<Phase> phases);
+// The same after so many steps that send everything (without_codec()); phases that would start during these are
+// postponed to their end.
+std::vector<Phase> start_after(std::uint64_t steps, std::vector<Phase> phases);
 
-// ConfigError when a method is none, and when a phase cannot take over what the one before holds (held_by()): that
-// would be lost. Makes nothing of the size of the buckets.
-void check_phases(std::string_view where, std::span<const Phase> phases, std::span<const BucketPlan> buckets);
+// ConfigError when a recipe does not suit the buckets, and when a phase cannot take over what the one before holds
+// (held_by()): that would be lost. Makes nothing of the size of the buckets.
+void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buckets);
 
 // Aggregators that follow one another, as the phases of a schedule say, each made when it begins. What one holds goes
 // over to the next: all that both call memory.*. Other state (warm starts, choices of `auto`) begins anew. Between
 // phases it allocates.
 class Phased final : public Aggregator {
  public:
-  // Phases by ascending first step, the first of them at 0; `where` and the rest as for make_aggregator(). Begins with
-  // the phase of `step`. ConfigError as check_phases().
-  Phased(std::string_view where, std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
+  // Phases by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase of
+  // `step`. ConfigError as check_phases().
+  Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
          std::shared_ptr<Workers> workers, std::uint64_t step = 0);
 
   // The next step is this one; its phase takes over, where it is another one. Before average() and visit_state(), which
@@ -52,7 +52,6 @@ class Phased final : public Aggregator {
   std::size_t phase_of(std::uint64_t step) const;
   std::unique_ptr<Aggregator> make(std::size_t phase) const;
 
-  std::string where_;
   std::vector<Phase> phases_;
   std::vector<BucketPlan> buckets_;
   int rank_, ranks_;
@@ -61,7 +60,7 @@ class Phased final : public Aggregator {
   std::unique_ptr<Aggregator> aggregator_;
 };
 
-// Every phase with every option named, as it stands in checkpoints; the canonical method alone where there is one.
-std::string canonical_phases(std::string_view where, const std::vector<Phase>& phases);
+// Every phase with every option named, as it stands in checkpoints; the recipe alone where there is one.
+std::string text_of(std::span<const Phase> phases);
 
 }  // namespace sotto

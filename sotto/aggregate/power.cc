@@ -12,12 +12,6 @@
 namespace sotto {
 namespace {
 
-PowerOptions read(const Sentence& sentence, const Call& call) {
-  PowerOptions options;
-  read_options(sentence, call, options);
-  return options;
-}
-
 // One matrix of a bucket, and where its factors stand. Column k of a factor is the k-th run of `rows` or `cols` floats.
 struct Matrix {
   Range range;  // of the bucket
@@ -211,19 +205,13 @@ class Power final : public Aggregator {
 
 }  // namespace
 
-std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts) {
-  return std::make_unique<Power>(read(sentence, call), std::move(parts));
+std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts) {
+  return std::make_unique<Power>(options, std::move(parts));
 }
 
-std::string canonical_power(const Sentence& sentence, const Call& call) {
-  return record_options("power", read(sentence, call));
-}
-
-std::size_t power_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket) {
-  const Plan plan = plan_bucket(bucket, read(sentence, call));
+std::size_t power_bytes(const AnyOptions& options, const Codec& codec, const Layout& bucket) {
+  const Plan plan = plan_bucket(bucket, options.as<PowerOptions>());
   return (codec.linear_count(plan.left) + codec.linear_count(plan.right)) * size_of(codec.linear_type().value());
 }
-
-std::string help_power() { return help_options(PowerOptions{}); }
 
 }  // namespace sotto

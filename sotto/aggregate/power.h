@@ -19,9 +19,8 @@ struct PowerOptions {
 //   P = M Q, mean over ranks;  P is made orthonormal;  Q = M^T P, mean over ranks;  the result is P Q^T
 // What P Q^T is not stays in the memory. All P of a bucket are one all-reduce, and all Q; what is no matrix, or would
 // shrink less than min_rate, goes along with P as it is.
-std::unique_ptr<Aggregator> make_power(const Sentence& sentence, const Call& call, AggregatorParts parts);
-std::string canonical_power(const Sentence& sentence, const Call& call);
-std::string help_power();
-std::size_t power_bytes(const Sentence& sentence, const Call& call, const Codec& codec, const Layout& bucket);
+std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts);
+// MethodTraits::bytes_of.
+std::size_t power_bytes(const AnyOptions& options, const Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -88,75 +88,58 @@ struct Shape {
 
 constexpr std::array shapes{Shape{"exponential", exponential}, Shape{"coefficient", coefficient}, Shape{"list", list}};
 
-// A method with its ratio, and the same with others.
-class Methods {
- public:
-  Methods(std::string_view where, std::string_view method) : method_(in_full(read_method(where, method))) {
-    const Sentence sentence = parse_sentence(where, method_);
-    for (const Call& call : sentence.calls) {
-      const auto found = std::ranges::find(call.arguments, "ratio", &Argument::key);
-      if (found == call.arguments.end()) continue;
-      ratio_ = parse_double("ratio", found->value);
-      range_ = {found->value_position, found->value_position + found->value.size()};
-      return;
-    }
-    throw ConfigError(fmt::format(
-        "{}: `{}` has no ratio to begin with a larger one; topk, sampled_topk, randomk, block and fetch have", where,
-        method));
-  }
+// The options of a recipe that have a ratio, the first of them; null where none have.
+AnyOptions* with_ratio(Recipe& recipe) {
+  const auto has_ratio = [](const AnyOptions& options) { return number_of(options, "ratio").has_value(); };
+  if (recipe.by_itself() && has_ratio(recipe.aggregator.options)) return &recipe.aggregator.options;
+  const auto found = std::ranges::find_if(recipe.stages, has_ratio, &StageSpec::options);
+  return found == recipe.stages.end() ? nullptr : &found->options;
+}
 
-  double ratio() const { return ratio_; }
-  std::string with(double ratio) const {
-    std::string method = method_;
-    method.replace(range_.begin, range_.size(), format_double(ratio));
-    return method;
-  }
-
- private:
-  static std::string in_full(const Method& method) {
-    std::string text = method.memory.empty() ? "" : method.memory + " | ";
-    if (method.by_itself) text += method.aggregator + " | ";
-    return text + method.codec;
-  }
-
-  std::string method_;  // with every option of the codec named
-  double ratio_ = 0;
-  Range range_;  // of the ratio in it
-};
+Recipe with(Recipe recipe, double ratio) {
+  set_number(*with_ratio(recipe), "ratio", ratio);
+  recipe.said = recipe.memory ? recipe.memory.said() + " | " : "";
+  if (recipe.by_itself()) recipe.said += recipe.aggregator.text() + " | ";
+  recipe.said += text_of(recipe.stages);
+  recipe.preset.clear();
+  return recipe;
+}
 
 }  // namespace
 
-Warmup make_warmup(std::string_view where, std::string_view warmup, std::string_view method,
-                   std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps) {
-  const Sentence sentence = parse_sentence(where, warmup);
-  const Call& call = sentence.calls.front();
-  const Shape& shape = require_entry(std::span<const Shape>(shapes), "warm-up", sentence, call);
-  if (sentence.calls.size() > 1) fail_at(sentence, sentence.calls[1], sentence.calls[1].position, "there can be one");
-  const Methods methods(where, method);
-  const Ratios ratios = shape.make(sentence, call, methods.ratio());
-  if (ratios.empty()) {
-    fail_at(sentence, call, call.position,
-            fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", method,
-                        format_double(methods.ratio())));
+Warmup make_warmup(const Sentence& warmup, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps) {
+  const Call& call = warmup.calls.front();
+  const Shape& shape = require_entry(std::span<const Shape>(shapes), "warm-up", warmup, call);
+  if (warmup.calls.size() > 1) fail_at(warmup, warmup.calls[1], warmup.calls[1].position, "there can be one");
+  Recipe asked = recipe;
+  const AnyOptions* options = with_ratio(asked);
+  if (options == nullptr) {
+    throw ConfigError(fmt::format(
+        "{}: `{}` has no ratio to begin with a larger one; topk, sampled_topk, randomk, block and fetch have",
+        named(warmup.option), recipe.said));
   }
-  const Method whole = read_method(where, method);
-  std::string chosen = choose_aggregator("--aggregator", whole, aggregator);
-  if (whole.by_itself) chosen = "auto";  // that of each phase's own sentence
+  const double last = number_of(*options, "ratio").value();
+  const Ratios ratios = shape.make(warmup, call, last);
+  if (ratios.empty()) {
+    fail_at(
+        warmup, call, call.position,
+        fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", recipe.said, format_double(last)));
+  }
   Warmup made;
   const bool fits = ratios.size() <= steps / steps_per_epoch && ratios.size() * steps_per_epoch < steps;
   const std::uint64_t each = steps / (ratios.size() + 1);  // where all have the same share of the run
   if (!fits) {
     made.remark = fmt::format(
-        "{} {}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps", where,
-        warmup, ratios.size(), steps, steps_per_epoch, each);
+        "{}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps",
+        named(warmup.option, warmup.text), ratios.size(), steps, steps_per_epoch, each);
   }
   const auto add = [&](std::size_t number, double ratio) {
     const std::uint64_t first = fits ? number * steps_per_epoch : number * steps / (ratios.size() + 1);
     if (!made.phases.empty() && made.phases.back().first_step == first) made.phases.pop_back();
-    made.phases.push_back({first, methods.with(ratio), chosen});
+    made.phases.push_back({first, with(recipe, ratio)});
   };
   for (std::size_t i = 0; i < ratios.size(); ++i) add(i, ratios[i]);
-  add(ratios.size(), methods.ratio());
+  add(ratios.size(), last);
   return made;
 }
 

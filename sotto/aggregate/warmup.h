@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sotto/aggregate/phased.h"
@@ -18,13 +17,12 @@ namespace sotto {
 // as long as that is above r, or the list lasts. What changes is the first option `ratio` of the method. Where so many
 // epochs are not less than the training, all ratios, the codec's as the last of them, have an equal share of its steps.
 struct Warmup {
-  std::vector<Phase> phases;  // as make_aggregator() takes them
-  std::string remark;         // that it was shortened; empty: it was not
+  std::vector<Phase> phases;
+  std::string remark;  // that it was shortened; empty: it was not
 };
 
-// Of `method` and `aggregator`, in a training of so many steps. ConfigError, which begins with `where`, when it says
-// something else, and when the method has no ratio.
-Warmup make_warmup(std::string_view where, std::string_view warmup, std::string_view method,
-                   std::string_view aggregator, std::uint64_t steps_per_epoch, std::uint64_t steps);
+// Of a recipe, in a training of so many steps. ConfigError when `warmup` says something else, and when the recipe has
+// no ratio.
+Warmup make_warmup(const Sentence& warmup, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps);
 
 }  // namespace sotto

@@ -48,7 +48,8 @@ struct StepInput {
   std::uint64_t step = 0;
   double lr = 0;
   bool stop = false;  // this rank was asked to stop
-  // Of ranks that count_together(): they meet when they have made so many steps each, on average; 0: whenever.
+  // Of ranks that count together (AlgorithmTraits): they meet when they have made so many steps each, on average; 0:
+  // whenever.
   std::uint64_t meeting = 0;
 };
 
@@ -57,8 +58,8 @@ struct StepInput {
 struct StepReport {
   double loss = 0;
   bool stop = false;  // some rank was asked to stop: all of them stop after this step
-  // Of ranks that count_together(): all of them rest() after this step, as enough were made, or some rank was asked to
-  // stop.
+  // Of ranks that count together (AlgorithmTraits): all of them rest() after this step, as enough were made, or some
+  // rank was asked to stop.
   bool meets = false;
   double seconds = 0, compute = 0, wait = 0, queue = 0;
   Phases phases;
@@ -70,52 +71,71 @@ struct Rhythm {
   std::uint64_t first = 0, period = 1;
 };
 
+// What stays as it is while an algorithm runs.
+struct AlgorithmTraits {
+  Rhythm rhythm{};  // with the topology that it begins with
+  // step() does something before it has the gradient computed: it sends, and hides the more the sooner it begins; or it
+  // brings the model up to date, at which the gradient is taken.
+  bool starts_early = false;
+  // Ranks make as many steps as they can, and the steps of all together count.
+  bool counts_together = false;
+  bool can_go_on = true;  // after a step that stopped: go_on() may be called
+};
+
+// What only ranks at their own speed are asked for: AlgorithmEntry::own_speed. One class answers (ad_psgd); this stays
+// an interface because those who ask know no algorithm by its class.
+class OwnSpeed {
+ public:
+  virtual ~OwnSpeed() = default;
+  virtual std::uint64_t rate_step() const = 0;  // the step that the schedule of learning rates has come to
+  // The steps of each rank, as far as this one knows; after rest(): all of them.
+  virtual std::vector<std::uint64_t> rank_steps() const = 0;
+  virtual std::uint64_t exchange_count() const = 0;  // with other ranks
+  // After an error, in place of rest(): ranks that wait for this one are to learn that it is lost.
+  virtual void abandon() = 0;
+};
+
 // Owns the order of one step of training, and reads like the paper that it comes from.
 class Algorithm {
  public:
+  explicit Algorithm(const AlgorithmTraits& traits = {}, OwnSpeed* own_speed = nullptr)
+      : traits_(traits), own_speed_(own_speed) {}
   virtual ~Algorithm() = default;
-  virtual std::string_view name() const = 0;
-  virtual std::string_view aggregator() const = 0;  // the one in use
-  virtual std::string remark() const = 0;           // what was chosen while it ran, and why; empty: nothing yet
-  virtual Rhythm rhythm() const { return {}; }
+  Algorithm(const Algorithm&) = delete;
+  Algorithm& operator=(const Algorithm&) = delete;
+
+  const AlgorithmTraits& traits() const { return traits_; }
+  OwnSpeed* own_speed() const { return own_speed_; }  // null: ranks go step by step together
+  virtual std::string_view aggregator() const = 0;    // the one in use
+  virtual std::string remark() const { return ""; }   // what was chosen while it ran, and why; empty: nothing yet
   virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
-  // Whether step() does something before it has the gradient computed: sends, so that the sooner it begins the more is
-  // hidden; or brings the model up to date, at which the gradient is taken.
-  virtual bool starts_early() const { return false; }
-  // The step that the schedule of learning rates has come to, where ranks do not go step by step together.
-  virtual std::uint64_t rate_step(std::uint64_t step) const { return step; }
-  // Whether ranks make as many steps as they can, and what all of them have made counts.
-  virtual bool counts_together() const { return false; }
-  // Of ranks at their own speed: the steps of each, as far as this one knows; behind rest(): all of them.
-  virtual std::vector<std::uint64_t> rank_steps() const { return {}; }
-  // How often it exchanged with another rank, where that depends on how fast ranks are.
-  virtual std::optional<std::uint64_t> exchange_count() const { return std::nullopt; }
   // step() takes up from here: what visit_state() then walks over is what this step begins with.
-  virtual void enter(std::uint64_t step) = 0;
+  virtual void enter(std::uint64_t /*step*/) {}
   // Parameters may still be on their way when it returns, until the next one's needed(), or until rest().
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
-  // Behind a step, before the next one: waits for what of it is on its way, and adds that to its report.
+  // After a step, before the next one: waits for what is still on its way, and adds its seconds to the report of that
+  // step. Only sync(priority=need) has any, which the trainer need not know.
   virtual void complete(StepReport& /*report*/) {}
   // Waits for what is on its way. Others may use the communicator from then on, until the next step. All ranks call it
-  // behind the same of their steps.
+  // after the same step.
   virtual void rest() {}
-  // After an error, in place of rest(): ranks that wait for this one are to learn that it is lost.
-  virtual void abandon() {}
-  // Behind a step that stopped, and rest(), where all ranks go on after all: the wish to stop is forgotten, whoever had
-  // it. REQUIRES can_go_on().
+  // After a step that stopped, and rest(), where all ranks go on after all: whoever wished to stop, that is forgotten.
+  // REQUIRES traits().can_go_on.
   virtual void go_on() {}
-  virtual bool can_go_on() const { return true; }
   // Gives all ranks the same parameters: the exact mean of the ranks' models, with what is on its way. Collective.
   virtual void agree(Worker& /*worker*/) {}
   // What a resumed run needs, beside the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Of what it opened beside the communicator: its mailboxes.
   virtual Traffic traffic() const { return {}; }
+
+ private:
+  AlgorithmTraits traits_;
+  OwnSpeed* own_speed_;
 };
 
 struct AlgorithmOptions {
-  std::string codec = "none";  // a whole method: "ef | topk(0.01)"
-  std::string aggregator = "auto";
+  std::vector<Phase> phases{Phase{}};    // how vectors are averaged, or coded, from which step on
   std::string topology = "exponential";  // of gossip: who exchanges with whom
   std::string mixing = "";               // and with what shares; empty: the topology's own, or uniform
   int node_size = 1;                     // and that ranks of so many share a model, which nodes exchange (nodes.h)
@@ -123,12 +143,10 @@ struct AlgorithmOptions {
   bool overlap = true;                   // what is sent travels while this rank computes
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
-  int codec_threads = 1;        // that encode and decode; the result is the same with any number
-  std::vector<Phase> phases{};  // where method or aggregator change on the way, in place of `codec` and `aggregator`
-
+  int codec_threads = 1;                    // that encode and decode; the result is the same with any number
   std::vector<TopologyPhase> topologies{};  // where peers change on the way, in place of `topology`
 
-  std::vector<Phase> all_phases() const { return phases.empty() ? std::vector<Phase>{{0, codec, aggregator}} : phases; }
+  const Recipe& recipe() const { return phases.front().recipe; }  // of an algorithm whose recipe does not change
 };
 
 // A line of the table of algorithms.
@@ -137,7 +155,7 @@ struct AlgorithmEntry {
   std::string_view summary;
   std::string_view paper;
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
-  bool uses_aggregator = false;  // `aggregator` and `phases`
+  bool uses_aggregator = false;  // of recipes the aggregator, and several `phases`
   bool uses_topology = false;    // `topology` and `mixing`
   std::string (*help)();         // one line an option
   std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
@@ -146,7 +164,8 @@ struct AlgorithmEntry {
   // Of so many ranks, the first so many compute no gradients; null: none. ConfigError where there are too few.
   int (*idle)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
   std::string_view topology = "exponential";  // where nobody says another
-  // Why it cannot be had with these, in words; empty: it can. Null: with any.
+  // Of those that use a topology: why this one, with this mixing, will not do, in words; empty: it will. Null: any
+  // will. make_topology() gives connected ones only.
   std::string (*problem)(const Topology& topology, const Mixing& mixing) = nullptr;
   bool changes_peers = false;  // takes `topologies`
   bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed

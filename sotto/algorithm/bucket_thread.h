@@ -1,14 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 
@@ -17,29 +15,26 @@ namespace sotto {
 class BucketThread {
  public:
   using Work = std::function<void(std::size_t bucket)>;
-  // When a bucket is ready, prepare(bucket) on the thread that computes, and then exchange(bucket) on this one, beside
-  // backward; without `overlap` both behind it.
+  // When a bucket is ready, prepare(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
+  // beside backward; without `overlap` both run after backward.
   BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;
 
-  // Before the buckets of the step that comes.
+  // Work that goes before the buckets of the next run().
   void post(std::function<void()> work) { thread_.post(std::move(work)); }
-  // The gradient of this step, whose loss it returns; buckets may be on their way behind it.
-  double compute(Worker& worker, std::uint64_t step);
-  // Until all are exchanged. Throws what an exchange threw.
-  void wait() { thread_.wait(); }
-  // Seconds for which a bucket of this step that was ready waited for those before it, on average. REQUIRES wait().
-  double queue() const { return waited_ / static_cast<double>(std::max<std::size_t>(1, ready_at_.size())); }
+  // The gradient of this step, and all exchanges. Fills in loss, wait and queue of the report. Throws what an exchange
+  // threw.
+  void run(Worker& worker, std::uint64_t step, StepReport& report);
 
  private:
   void post_next();
 
   Work prepare_, exchange_;
   BucketCalls calls_;
-  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
+  std::size_t buckets_;
   std::size_t posted_ = 0;
-  double waited_ = 0;  // all of them together
+  QueueMeter queue_;
   CommThread thread_;  // last: it ends before what its work uses
 };
 

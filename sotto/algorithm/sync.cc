@@ -23,21 +23,20 @@ class Sync final : public Algorithm {
       : options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        aggregator_("--codec", options.all_phases(), buckets_, communicator.rank(), communicator.size(),
+        aggregator_(options.phases, buckets_, communicator.rank(), communicator.size(),
                     std::make_shared<Workers>(options.codec_threads)),
         thread_(
             buckets_.size(), options.overlap,
             [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
             [this](std::size_t bucket) { average(bucket); }) {}
 
-  std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_.name(); }
   std::string remark() const override { return aggregator_.remark(); }
 
   void enter(std::uint64_t step) override { aggregator_.enter(step); }
 
   StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total;
+    const Timer total;
     enter(input.step);
     report_ = {};
     worker_ = &worker;
@@ -47,17 +46,11 @@ class Sync final : public Algorithm {
     stop_ = input.stop ? 1.0F : 0.0F;
     // Whether anybody was asked to stop is agreed on while forward runs, so it costs a few bytes and no time.
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
-
-    Timer lap;
-    report_.loss = thread_.compute(worker, input.step);
-    report_.compute = lap.lap();
-    thread_.wait();
-    report_.wait = lap.lap();
-    report_.queue = thread_.queue();
+    thread_.run(worker, input.step, report_);
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
-    report_.compute += lap.lap();
     report_.stop = stop_ > 0;
     report_.seconds = total.seconds();
+    report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 

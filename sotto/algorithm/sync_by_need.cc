@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <stdexcept>
 #include <utility>
 
 #include "sotto/algorithm/compute.h"
+#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -18,16 +19,16 @@ class SyncByNeed final : public Algorithm {
   SyncByNeed(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
       : options_(options),
         communicator_(communicator),
-        aggregator_("--codec", options.all_phases(), {buckets.begin(), buckets.end()}, communicator.rank(),
-                    communicator.size(), std::make_shared<Workers>(options.codec_threads)),
+        aggregator_(options.phases, {buckets.begin(), buckets.end()}, communicator.rank(), communicator.size(),
+                    std::make_shared<Workers>(options.codec_threads)),
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
                .ready = [this](std::size_t bucket) { on_ready(bucket); }},
-        buckets_(buckets.size()) {
+        buckets_(buckets.size()),
+        queue_(buckets.size()) {
     for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
     note();
   }
 
-  std::string_view name() const override { return "sync"; }
   std::string_view aggregator() const override { return aggregator_name_; }
   std::string remark() const override { return remark_; }
 
@@ -84,7 +85,6 @@ class SyncByNeed final : public Algorithm {
     BucketPlan plan;
     bool open = false;  // its gradient is on its way, or the mean has not been applied
     std::atomic<bool> exchanged = false;
-    Clock::time_point ready_at;
   };
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
@@ -98,9 +98,9 @@ class SyncByNeed final : public Algorithm {
   // What was waited for, and what exchanges took since the last time, whichever step they were of.
   void account(StepReport& report) {
     report.wait += waited_;
-    const std::lock_guard lock(spent_mutex_);
+    const Lock lock(spent_mutex_);
     report.phases += std::exchange(spent_, {});
-    report.queue += std::exchange(queued_, 0) / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    report.queue += queue_.take().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
   void wait(const std::function<bool()>& enough) {
@@ -155,7 +155,10 @@ class SyncByNeed final : public Algorithm {
     offer_in_place(*worker_, part.plan);
     part.open = true;
     part.exchanged = false;
-    part.ready_at = Clock::now();
+    {
+      const Lock lock(spent_mutex_);
+      queue_.ready(index);
+    }
     ready_.store(index + 1, std::memory_order_release);
     thread_.post([this] { exchange_one(); });
   }
@@ -166,14 +169,16 @@ class SyncByNeed final : public Algorithm {
     Phases phases;
     const std::size_t index = next(phases);
     Part& part = buckets_[index];
-    const double queued = std::chrono::duration<double>(Clock::now() - part.ready_at).count();
+    {
+      const Lock lock(spent_mutex_);
+      queue_.begin(index);
+    }
     Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, communicator_, phases);
     {
-      const std::lock_guard lock(spent_mutex_);
+      const Lock lock(spent_mutex_);
       spent_ += phases;
-      queued_ += queued;
     }
     part.exchanged.store(true, std::memory_order_release);
   }
@@ -215,9 +220,9 @@ class SyncByNeed final : public Algorithm {
   std::atomic<std::size_t> ready_ = 0;
   std::size_t exchanged_ = 0;
 
-  std::mutex spent_mutex_;
-  Phases spent_;
-  double queued_ = 0;
+  Mutex spent_mutex_;
+  Phases spent_ SOTTO_GUARDED_BY(spent_mutex_);
+  QueueMeter queue_ SOTTO_GUARDED_BY(spent_mutex_);
   CommThread thread_;  // last: it ends before what its work uses
 };
 

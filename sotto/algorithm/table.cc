@@ -39,7 +39,8 @@ constexpr AlgorithmEntry table[] = {
      .paper = "Lian et al., NeurIPS 2017",
      .uses_topology = true,
      .help = help_d_psgd,
-     .make = make_d_psgd},
+     .make = make_d_psgd,
+     .problem = problem_of_d_psgd},
     {.name = "ad_psgd",
      .summary = "each rank takes steps at its own speed, and averages its model with another's meanwhile",
      .paper = "Lian et al., ICML 2018",
@@ -55,7 +56,8 @@ constexpr AlgorithmEntry table[] = {
      .uses_topology = true,
      .help = help_choco,
      .make = make_choco,
-     .topology = "ring"},
+     .topology = "ring",
+     .problem = problem_of_choco},
     {.name = "local",
      .summary = "each rank takes h steps of its own; then all go to the mean of their models",
      .paper = "Lin et al., ICLR 2020",
@@ -89,6 +91,14 @@ const AlgorithmEntry& entry_of(const Sentence& sentence) {
   const Call& call = sentence.calls.front();
   if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an algorithm is a single call");
   return require_entry(algorithm_table(), "algorithm", sentence, call);
+}
+
+void require_graph(const AlgorithmEntry& entry, const Sentence& sentence, std::string_view topology,
+                   std::string_view mixing, int ranks) {
+  const Topology graphs = make_topology("topology", topology, ranks);
+  const auto shares = make_mixing("mixing", mixing, graphs);
+  const std::string problem = entry.problem == nullptr ? "" : entry.problem(graphs, *shares);
+  if (!problem.empty()) fail_at(sentence, sentence.calls.front(), sentence.calls.front().position, problem);
 }
 
 }  // namespace
@@ -140,12 +150,7 @@ std::string problem_of_nodes(std::string_view where, std::string_view sentence, 
 void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
                  int ranks) {
   const Sentence parsed = parse_sentence(where, sentence);
-  const AlgorithmEntry& entry = entry_of(parsed);
-  const Topology graphs = make_topology("--topology", topology, ranks);
-  const auto shares = make_mixing("--mixing", mixing, graphs);
-  if (entry.problem == nullptr) return;
-  const std::string problem = entry.problem(graphs, *shares);
-  if (!problem.empty()) fail_at(parsed, parsed.calls.front(), parsed.calls.front().position, problem);
+  require_graph(entry_of(parsed), parsed, topology, mixing, ranks);
 }
 
 std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
@@ -154,6 +159,7 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_vi
   const Sentence parsed = parse_sentence(where, sentence);
   const AlgorithmEntry& entry = entry_of(parsed);
   const auto make = [&](Communicator& ranks) {
+    if (entry.uses_topology) require_graph(entry, parsed, options.topology, options.mixing, ranks.size());
     return entry.make(parsed, parsed.calls.front(), options, buckets, ranks);
   };
   if (options.node_size == 1) return make(communicator);

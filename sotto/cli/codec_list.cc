@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/presets.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/cli/codec_actions.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/codec/measure.h"
-#include "sotto/codec/presets.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/table.h"
@@ -50,21 +50,16 @@ Layout matrix() { return {{{"values", 0, {side, side}}}, side * side}; }
 
 double an_element(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(side * side); }
 
-// Of a sentence in which an aggregator takes the place of the stages.
-Facts facts_of_method(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
-  const MethodEntry& entry = require_entry(method_table(), "aggregator", sentence, call);
-  if (entry.bytes_of == nullptr) return {};
-  const auto codec = make_chain(sentence, 1);
-  return {"biased", "yes", an_element(entry.bytes_of(sentence, call, *codec, matrix()))};
-}
-
 Facts facts_of(std::string_view text) {
-  const Sentence sentence = parse_sentence("sotto codec list", text);
-  if (find_entry(stage_table(), sentence.calls.front().name) == nullptr) return facts_of_method(sentence);
+  const Recipe recipe = read_recipe(parse_sentence("codec list", text));
+  const auto codec = make_codec(recipe.stages);
+  if (recipe.by_itself()) {
+    const MethodTraits& method = *recipe.aggregator.entry->method;
+    if (method.bytes_of == nullptr) return {};
+    return {"biased", "yes", an_element(method.bytes_of(recipe.aggregator.options, *codec, matrix()))};
+  }
   std::vector<float> values(side * side);
-  fill_sample("sotto codec list", "gaussian", 1, values);
-  const auto codec = make_chain(sentence, 0);
+  fill_sample("codec list", "gaussian", 1, values);
   const Contract contract = codec->contract(matrix());
   return {std::string(word(contract)), contract.linear ? "yes" : "no",
           an_element(measure(*codec, matrix(), values, 1).bytes)};
@@ -85,11 +80,8 @@ std::vector<Line> all_lines() {
   for (const MemoryEntry& memory : memory_table()) {
     lines.push_back({memory.name, "memory", memory.paper, {}, std::string(memory.summary)});
   }
-  for (const MethodEntry& method : method_table()) {
-    lines.push_back({method.name, "aggregator", method.paper, {}, std::string(method.summary)});
-  }
   for (const AggregatorEntry& aggregator : aggregator_table()) {
-    lines.push_back({aggregator.name, "aggregator", "", {}, std::string(aggregator.summary)});
+    lines.push_back({aggregator.name, "aggregator", aggregator.paper, {}, std::string(aggregator.summary)});
   }
   for (const StageEntry& stage : stage_table()) {
     // With brackets, it is not the preset of this name.

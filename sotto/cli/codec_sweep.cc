@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/cli/codec_actions.h"
 #include "sotto/cli/measurements.h"
 #include "sotto/cli/plot.h"
@@ -80,8 +80,8 @@ std::string filled_in(std::string_view sentence, const std::string& value) {
 void require_swept_codec(const std::string& sentence, const std::string& filled) {
   const std::size_t codec = sentence.find('|');
   if (codec < sentence.size() && sentence.rfind(place) > codec) return;
-  const Method method = read_method("--codec", filled);
-  if (method.memory.empty() || !method.preset.empty()) return;
+  const Recipe recipe = read_recipe(filled);
+  if (!recipe.memory || !recipe.preset.empty()) return;
   throw ConfigError(
       fmt::format("--codec {}: {{}} stands in the memory, which is not measured here; put it into what follows, as in "
                   "--codec \"ef | topk({{}})\"",

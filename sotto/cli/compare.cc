@@ -15,6 +15,7 @@
 #include "sotto/cli/train_flags.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/task/table.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/run_folder.h"
 
@@ -53,14 +54,15 @@ std::string folder_name(std::size_t number, std::string_view sentence) {
 std::string ratio(double dense, double sent) { return sent > 0 ? fmt::format("{:.1f}", dense / sent) : "-"; }
 
 // Columns that say the same of all runs, or nothing, are left out.
-TextTable to_table(std::span<const Row> rows) {
+TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::string& until) {
   const auto any = [&](auto holds) { return std::ranges::any_of(rows, holds); };
   const bool algorithms = any([&](const Row& row) { return row.algorithm != rows[0].algorithm; });
-  const bool apart = any([](const Row& row) { return row.summary && !row.summary->rank_accuracy.empty(); });
+  const bool apart = any([](const Row& row) { return row.summary && !row.summary->rank_goals.empty(); });
   std::vector<std::string> head;
   if (algorithms) head.emplace_back("algorithm");
-  head.insert(head.end(), {"codec", "test accuracy"});
+  head.insert(head.end(), {"codec", fmt::format("test {}", goal)});
   if (apart) head.insert(head.end(), {"of the ranks", "distance"});
+  if (!until.empty()) head.push_back(until);
   head.insert(head.end(),
               {"sent a rank and step", "ratio", "ms a step", "compute", "encode", "network", "decode", "seconds"});
   TextTable table(head);
@@ -76,14 +78,15 @@ TextTable to_table(std::span<const Row> rows) {
     }
     const RunSummary& s = *row.summary;
     const auto ms = [](double value) { return fmt::format("{:.1f}", value); };
-    cells.push_back(fmt::format("{:.2f} %", 100 * s.test_accuracy));
-    if (apart && s.rank_accuracy.empty()) {
+    cells.push_back(s.goal.with_unit(s.tested));
+    if (apart && s.rank_goals.empty()) {
       cells.insert(cells.end(), {"the same", "0"});
     } else if (apart) {
-      const auto [least, most] = std::ranges::minmax(s.rank_accuracy);
-      cells.push_back(fmt::format("{:.2f} to {:.2f} %", 100 * least, 100 * most));
+      const auto [least, most] = std::ranges::minmax(s.rank_goals);
+      cells.push_back(fmt::format("{} to {}", s.goal.text(least), s.goal.with_unit(most)));
       cells.push_back(fmt::format("{:.3g}", s.consensus_distance));
     }
+    if (!until.empty()) cells.push_back(s.until ? s.until->text() : "");
     cells.insert(cells.end(), {bytes_text(s.bytes_per_step), ratio(s.dense_bytes_per_step, s.bytes_per_step),
                                ms(s.ms_per_step), ms(s.compute_ms), ms(s.encode_ms), ms(s.network_ms), ms(s.decode_ms),
                                fmt::format("{:.1f}", s.seconds)});
@@ -123,7 +126,7 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   options.codec = row.codec;
   options.train_dir = row.folder;
   options.master.clear();
-  if (!algorithm_entry("--algorithms", row.algorithm).uses_topology) {
+  if (!algorithm_entry("algorithms", row.algorithm).uses_topology) {
     options.topology.clear();
     options.mixing.clear();
   }
@@ -169,9 +172,10 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     if (status == 0 || (ended != 0 && row.error.empty())) status = ended;
     rows.push_back(std::move(row));
   }
+  const std::string_view goal = task_entry("task", options.task).goal;
   switch (style) {
-    case TableStyle::plain: fmt::print("{}", to_table(rows).plain()); break;
-    case TableStyle::markdown: fmt::print("{}", to_table(rows).markdown()); break;
+    case TableStyle::plain: fmt::print("{}", to_table(rows, goal, options.until).plain()); break;
+    case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;
     case TableStyle::json: fmt::print("{}", to_json(rows)); break;
   }
   return status;
@@ -181,12 +185,12 @@ namespace {
 
 // What is wrong for all of them, and what is no codec. What does not go with one has a row that says so.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
-  for (const std::string& codec : codecs) read_method("--codecs", codec);
+  for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
   bool graphs = false;
   for (const std::string& algorithm : algorithms) {
     TrainOptions job = job_of(options, {.algorithm = algorithm, .codec = TrainOptions{}.codec});
     resolve(job);
-    graphs = graphs || algorithm_entry("--algorithms", algorithm).uses_topology;
+    graphs = graphs || algorithm_entry("algorithms", algorithm).uses_topology;
   }
   if (!graphs && !(options.topology.empty() && options.mixing.empty())) {
     throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <future>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -20,8 +19,7 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
-#include "sotto/comm/mpi.h"
-#include "sotto/comm/nccl.h"
+#include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -141,55 +139,16 @@ void check_launch(Report& report, const std::string& master) {
   }
 }
 
-// Two ranks, here threads, meet on this machine and average a megabyte over the interface that was named, or loopback.
-void check_gloo(Report& report, const std::string& interface) {
-  constexpr int rounds = 10;
-  const StoreServer store("127.0.0.1");
-  const auto rank = [&](int number) {
-    World world;
-    world.rank = world.local_rank = number;
-    world.size = world.local_size = 2;
-    world.host = "127.0.0.1";
-    world.port = store.port();
-    GlooOptions options;
-    options.interface = interface;
-    if (interface.empty()) options.address = "127.0.0.1";
-    options.deadline = options.connect_deadline = std::chrono::seconds(10);
-    const auto communicator = connect_gloo(world, options);
-    std::vector<float> values(1 << 18, 1.0F);
-    communicator->all_reduce(values);
-    const Timer timer;
-    for (int i = 0; i < rounds; ++i) communicator->all_reduce(values, ReduceOp::max);
-    const double seconds = timer.seconds() / rounds;
-    communicator->barrier();
-    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
-    return seconds;
-  };
-  std::future<double> other;
-  try {
-    other = std::async(std::launch::async, rank, 1);
-  } catch (const std::system_error& error) {
-    throw Error(fmt::format("no thread could be started for the second rank ({})", error.what()));
-  }
-  const double seconds = rank(0);
-  other.get();
-  report.say(Verdict::ok, "gloo",
-             fmt::format("two ranks over {}: 1 MiB all-reduce in {:.2f} ms",
-                         interface.empty() ? "the loopback" : interface, seconds * 1e3));
-}
-
-void check_mpi(Report& report) {
-  const std::string library = mpi_library();
-  report.say(Verdict::ok, "mpi",
-             library.empty() ? "this program was built without, so there is no --backend mpi"
-                             : library + "; its mpirun, or srun, starts `sotto train --backend mpi`");
-}
-
-void check_nccl(Report& report) {
-  const std::string library = nccl_library();
-  report.say(Verdict::ok, "nccl",
-             library.empty() ? "this program was built without, so there is no --backend nccl"
-                             : library + "; --backend nccl wants a GPU for each rank");
+void check_transport(Report& report, const Transport& transport, const std::string& interface) {
+  report.try_to(transport.name, "training on several ranks is going to fail like this", [&] {
+    std::string found = transport.check(interface);
+    if (found.empty()) {
+      found = fmt::format("this program was built without, so there is no --backend {}", transport.name);
+    } else if (!transport.needs.empty()) {
+      found += fmt::format("; --backend {} wants {}", transport.name, transport.needs);
+    }
+    report.say(Verdict::ok, transport.name, found);
+  });
 }
 
 void check_space(Report& report) {
@@ -226,10 +185,7 @@ int run_doctor(std::span<const std::string> arguments) {
   check_threads(report);
   report.try_to("interface", "without any, only the loopback can be used",
                 [&] { check_interfaces(report, options.interface); });
-  report.try_to("gloo", "training on several ranks is going to fail like this",
-                [&] { check_gloo(report, options.interface); });
-  check_mpi(report);
-  check_nccl(report);
+  for (const Transport& transport : transports()) check_transport(report, transport, options.interface);
   check_space(report);
   return report.failed() ? 1 : 0;
 }

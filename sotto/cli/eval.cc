@@ -12,7 +12,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view examples = R"text(
-Prints a line for each checkpoint: step 40  loss 0.1234  Prec@1 97.12  Prec@5 99.90
+Prints a line of metrics for each checkpoint: step 40  loss 0.1234  Prec@1 97.12  Prec@5 99.90
 
 Examples:
   sotto eval --model-dir runs/topk
@@ -33,8 +33,7 @@ int run_eval(std::span<const std::string> arguments) {
   evaluate_folder(
       options,
       [](const EvalLine& line) {
-        fmt::print("step {}  loss {:.4f}  Prec@1 {:.2f}  Prec@5 {:.2f}\n", line.step, line.loss, line.prec1,
-                   line.prec5);
+        fmt::print("step {}  {}\n", line.step, line.metrics.text());
         std::fflush(stdout);
       },
       [] { return StopSignal::caught() == 0; });

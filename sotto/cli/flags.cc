@@ -209,13 +209,13 @@ Flags::Flags(std::string_view command, std::string_view summary, std::string_vie
 
 Flags::~Flags() = default;
 
-void Flags::add_all(Visitable& options, std::span<const FlagGroup> groups) {
+void Flags::add_all(const Visit& visit, std::span<const FlagGroup> groups) {
   Adder adder([&](std::string_view name, const char* kind, std::string help, bool is_on) {
     if (impl_->app.get_option_no_throw("--" + std::string(name)) != nullptr) return;
     const std::string names = impl_->names(name) + (is_on ? fmt::format(",!--no-{}", name) : "");
     impl_->add(names, kind, std::move(help), heading_of(name, groups));
   });
-  options.visit(adder);
+  visit(adder);
 }
 
 void Flags::alias(std::string_view option, std::string_view other) { impl_->aliases.emplace(option, other); }
@@ -245,15 +245,20 @@ bool Flags::parse(std::span<const std::string> arguments) {
 
 bool Flags::given(std::string_view option) const { return impl_->find(option) != nullptr; }
 
-void Flags::assign_all(Visitable& options) const {
+void Flags::assign_all(const Visit& visit) const {
   Assigner assigner([this](std::string_view name) { return impl_->find(name); });
-  options.visit(assigner);
+  visit(assigner);
 }
 
-std::vector<std::string> to_flags(Visitable& options) {
+std::vector<std::string> to_flags(AnyOptions options) {
   Writer writer;
   options.visit(writer);
   return std::move(writer.flags);
+}
+
+std::string flag_spelling(std::string_view option, std::string_view value) {
+  const std::string_view dashes = option.find(' ') == option.npos ? "--" : "";
+  return fmt::format("{}{}{}{}", dashes, option, value.empty() ? "" : " ", value);
 }
 
 }  // namespace sotto

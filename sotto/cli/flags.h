@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,8 +31,7 @@ class Flags {
   // Options that no group names stand under the last one; those that there already are are left out.
   template <class Options>
   void add(Options& options, std::span<const FlagGroup> groups = {}) {
-    detail::VisitableRef<Options> ref(options);
-    add_all(ref, groups);
+    add_all([&](OptionVisitor& v) { options.visit(v); }, groups);
   }
   // A flag with any number of values, given together or one at a time.
   void add_list(std::string_view name, std::vector<std::string>& values, std::string_view help);
@@ -44,24 +44,23 @@ class Flags {
   // ConfigError: "--lr -1: must be in [0, inf)".
   template <class Options>
   void assign(Options& options) const {
-    detail::VisitableRef<Options> ref(options);
-    assign_all(ref);
+    assign_all([&](OptionVisitor& v) { options.visit(v); });
   }
 
  private:
-  void add_all(Visitable& options, std::span<const FlagGroup> groups);
-  void assign_all(Visitable& options) const;
+  using Visit = std::function<void(OptionVisitor&)>;
+  void add_all(const Visit& visit, std::span<const FlagGroup> groups);
+  void assign_all(const Visit& visit) const;
 
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 // The flags that give exactly these options: {"--lr=0.05", "--overlap=true", ...}.
-std::vector<std::string> to_flags(Visitable& options);
-template <class Options>
-std::vector<std::string> to_flags(Options options) {
-  detail::VisitableRef<Options> ref(options);
-  return to_flags(static_cast<Visitable&>(ref));
-}
+std::vector<std::string> to_flags(AnyOptions options);
+
+// How the command line writes an option: --codec topk(2). A name of several words is that of a command whose argument
+// the text is, and stays as it is.
+std::string flag_spelling(std::string_view option, std::string_view value);
 
 }  // namespace sotto

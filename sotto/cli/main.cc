@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/cli/commands.h"
+#include "sotto/cli/flags.h"
 #include "sotto/cli/launcher.h"
 #include "sotto/comm/stop.h"
 #include "sotto/core/error.h"
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {
   try {
     return sotto::run(arguments);
   } catch (const sotto::ConfigError& error) {
-    return sotto::fail(2, error.what());
+    return sotto::fail(2, error.text(sotto::flag_spelling));
   } catch (const sotto::Stopped& error) {
     return sotto::fail(128 + error.signal(), error.what(), true);
   } catch (const sotto::CommError& error) {

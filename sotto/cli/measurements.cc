@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/cli/vector_file.h"
 #include "sotto/codec/sample.h"
@@ -40,7 +40,7 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   if (!options.tensor.empty()) throw ConfigError("--tensor: is one of a file, and --input is not given");
   GradientFile input;
   input.values.resize(static_cast<std::size_t>(options.elements));
-  fill_sample("--sample", options.sample, static_cast<std::uint64_t>(options.seed), input.values);
+  fill_sample("sample", options.sample, static_cast<std::uint64_t>(options.seed), input.values);
   if (options.elements % options.rows != 0) {
     throw ConfigError(fmt::format("--rows {}: {} elements are no whole rows", options.rows, options.elements));
   }
@@ -49,12 +49,12 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
 }
 
 std::unique_ptr<Codec> codec_of(const std::string& sentence, std::shared_ptr<Workers> workers) {
-  const Method method = read_method("--codec", sentence);
-  if (!method.by_itself) return make_codec("--codec", method.codec, std::move(workers));
+  const Recipe recipe = read_recipe(sentence);
+  if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(workers));
   throw ConfigError(
       fmt::format("--codec {}: `{}` needs other ranks and makes no messages to be measured; try `sotto "
                   "compare`",
-                  sentence, method.aggregator));
+                  sentence, recipe.aggregator.text()));
 }
 
 double bytes_per_element(const Measurement& m) {

@@ -6,8 +6,10 @@
 #include <numeric>
 #include <vector>
 
+#include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/task/table.h"
 
 namespace sotto {
 namespace {
@@ -18,6 +20,11 @@ double mean(const std::vector<double>& values) {
 
 }  // namespace
 
+std::string TargetReport::text() const {
+  if (!reached) return "not reached";
+  return fmt::format("after {} steps, {:.1f} s, {} sent by all ranks", step, seconds, bytes_text(bytes_sent));
+}
+
 RunSummary read_summary(const std::filesystem::path& train_dir) {
   const auto path = train_dir / "summary.json";
   const std::string text = read_text(path);
@@ -25,9 +32,25 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     const auto json = nlohmann::json::parse(text);
     RunSummary summary;
     summary.codec = json.at("codec").get<std::string>();
-    summary.test_accuracy = json.at("test_accuracy").get<double>();
-    summary.rank_accuracy = json.at("rank_accuracy").get<std::vector<double>>();
+    const TaskEntry& task = task_entry(path.string() + ": task", json.at("task").get<std::string>());
+    summary.goal = require_metric(path.string() + ": goal", json.at("goal").get<std::string>(), task.metrics);
+    summary.tested = json.at(fmt::format("test_{}", summary.goal.name)).get<double>();
+    summary.rank_goals = json.at(fmt::format("rank_{}", summary.goal.name)).get<std::vector<double>>();
     summary.consensus_distance = json.at("consensus_distance").get<double>();
+    if (const auto& best = json.at("best"); !best.is_null()) {
+      summary.best =
+          BestEvaluation{best.at("step").get<std::uint64_t>(), best.at(std::string(summary.goal.name)).get<double>(),
+                         best.value("checkpoint", "")};
+    }
+    if (const auto& until = json.at("until"); !until.is_null()) {
+      const auto name = until.at("metric").get<std::string>();
+      TargetReport& found = summary.until.emplace();
+      found.target = {require_metric(path.string() + ": until", name, task.metrics), until.at("value").get<double>()};
+      found.reached = until.at("reached").get<bool>();
+      found.step = until.value("step", found.step);
+      found.seconds = until.value("seconds", 0.0);
+      found.bytes_sent = until.value("bytes_sent", 0.0);
+    }
     summary.steps = json.at("steps").get<std::uint64_t>();
     summary.bytes_sent = mean(json.at("bytes_sent").get<std::vector<double>>());
     summary.bytes_per_step = mean(json.at("bytes_per_step").get<std::vector<double>>());

@@ -138,6 +138,7 @@ std::string to_text(const Topology& topology, const Mixing& mixing, const Consen
 }
 
 int show_topology(std::span<const std::string> arguments) {
+  constexpr std::string_view own_name = "topology show";
   std::string name;
   ShowOptions options;
   Flags flags("topology show", "Shows a topology: its rounds, shares, spectral gap, and rounds to the exact average.",
@@ -149,9 +150,8 @@ int show_topology(std::span<const std::string> arguments) {
   if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }
-  const Topology topology =
-      make_topology("topology", topology_sentence("topology", name), static_cast<int>(options.ranks));
-  const auto mixing = make_mixing("--mixing", options.mixing, topology);
+  const Topology topology = make_topology(own_name, topology_sentence(own_name, name), static_cast<int>(options.ranks));
+  const auto mixing = make_mixing("mixing", options.mixing, topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));
   if (!options.svg.empty()) write_file_atomic(options.svg, to_svg(topology));

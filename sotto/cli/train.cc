@@ -16,8 +16,7 @@
 #include "sotto/cli/run_summary.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/cli/train_flags.h"
-#include "sotto/comm/mpi.h"
-#include "sotto/comm/nccl.h"
+#include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 #include "sotto/train/checkpoint.h"
@@ -59,8 +58,8 @@ int print_dry_run(const TrainOptions& options) {
                run.only_dense ? ": the run ends before, and never sends so" : "");
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
-  if (!run.phases_remark.empty()) fmt::print("remark        {}\n", run.phases_remark);
-  if (!run.doubt.empty()) fmt::print("warning       {}\n", run.doubt);
+  if (!run.phases_remark.empty()) fmt::print("remark        {}\n", spelled(run.phases_remark, flag_spelling));
+  if (!run.doubt.empty()) fmt::print("warning       {}\n", spelled(run.doubt, flag_spelling));
   const bool often = run.exchanges == run.period;
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
              least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
@@ -74,11 +73,21 @@ int print_dry_run(const TrainOptions& options) {
 }
 
 void print_result(const std::string& train_dir, Console& console) {
-  const RunSummary summary = read_summary(train_dir);
-  console.line(stdout,
-               fmt::format("test accuracy {:.2f} % after {} steps; {} sent a rank ({} a step, dense {}); {}",
-                           100 * summary.test_accuracy, summary.steps, bytes_text(summary.bytes_sent),
-                           bytes_text(summary.bytes_per_step), bytes_text(summary.dense_bytes_per_step), train_dir));
+  const RunSummary run = read_summary(train_dir);
+  console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank ({} a step, dense {}); {}", run.goal.name,
+                                   run.goal.with_unit(run.tested), run.steps, bytes_text(run.bytes_sent),
+                                   bytes_text(run.bytes_per_step), bytes_text(run.dense_bytes_per_step), train_dir));
+  if (run.best) {
+    console.line(
+        stdout,
+        fmt::format("best {} {} after {} steps{}", run.goal.name, run.goal.with_unit(run.best->value), run.best->step,
+                    run.best->checkpoint.empty() ? ", without a checkpoint"
+                                                 : fmt::format("; {}/{}", train_dir, run.best->checkpoint)));
+  }
+  if (run.until) {
+    console.line(stdout, fmt::format("{} {}{}", run.until->target.text(), run.until->reached ? "reached " : "",
+                                     run.until->text()));
+  }
 }
 
 // What a step frees on this thread, which computes, the next one takes again. glibc gives large blocks back to the
@@ -132,14 +141,15 @@ int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
   Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
-              model_list() + optimiser_list() + algorithm_list() + aggregator_options() + std::string(examples));
+              model_list() + optimiser_list() + algorithm_list() + aggregator_table().options() + transport_list() +
+                  std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   assign_train_flags(flags, options);
   flags.assign(own);
 
-  const World world = find_world(options.master, options.backend != "mpi");
+  const World world = find_world(options.master, chosen_transport(options).own_meeting.empty());
   const bool started = world.starter != "single";
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
@@ -154,8 +164,9 @@ int run_train(std::span<const std::string> arguments) {
         fmt::format("--restarts: {} started this rank; let it start all of them again, with --resume", world.starter));
   }
   if (own.dry_run) return print_dry_run(options);
-  if (options.backend == "mpi") require_mpi(world.starter, options.ranks);
-  if (options.backend == "nccl") require_nccl(started ? world.local_size : static_cast<int>(options.ranks));
+  World wanted = world;
+  if (!started) wanted.size = wanted.local_size = static_cast<int>(options.ranks);
+  chosen_transport(options).require(wanted);
   // One rank is launched, too: OpenMP reads its variables before main().
   return started ? run_rank(options, world) : run_job(options, own.restarts);
 }

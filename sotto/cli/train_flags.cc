@@ -5,13 +5,13 @@
 #include <array>
 #include <filesystem>
 
-#include "sotto/model/model.h"
+#include "sotto/task/table.h"
 
 namespace sotto {
 
 void add_train_flags(Flags& flags, TrainOptions& options) {
   const std::array<FlagGroup, 5> groups{{
-      {"What is trained", {"model", "data", "data-dir", "train-size", "test-size", "data-seed", "seed"}},
+      {"What is trained", {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "seed"}},
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
@@ -46,10 +46,11 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
 }
 
 std::string model_list() {
-  std::string text = "\nModels:\n";
-  for (const ModelEntry& model : model_table()) {
-    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
-                        model.default_momentum);
+  std::string text;
+  for (const TaskEntry& task : task_table()) {
+    text += fmt::format("\nModels of the task {}:\n{}", task.name, task.models());
+    text += "Metrics:\n";
+    for (const Metric& metric : task.metrics) text += fmt::format("  {:<12} {}\n", metric.name, metric.summary);
   }
   return text;
 }

@@ -22,7 +22,7 @@ void add_train_flags(Flags& flags, TrainOptions& options);
 // What --config and then the flags say, over what `options` holds. `ranks` is 0 when neither says it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
 
-// A line for each model, for a help text.
+// The models and metrics of each task, for a help text.
 std::string model_list();
 
 }  // namespace sotto

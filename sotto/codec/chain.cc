@@ -8,25 +8,11 @@
 #include <utility>
 
 #include "sotto/codec/contract.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
-
-std::string joined_sentence(const Stages& stages) {
-  std::string sentence;
-  const auto append = [&](const Stage* stage) {
-    if (stage == nullptr) return;
-    if (!sentence.empty()) sentence += " | ";
-    sentence += stage->sentence();
-  };
-  append(stages.transform.get());
-  append(stages.select.get());
-  append(stages.within.get());
-  append(stages.quantise.get());
-  append(stages.code.get());
-  return sentence;
-}
 
 // So many values are quantised at a time as if they were alone: about what a cache holds, of whole blocks whose symbols
 // are whole bytes.
@@ -45,9 +31,10 @@ bool has_one_block(const Quantise& quantise) {
 
 }  // namespace
 
-Chain::Chain(Stages stages, std::shared_ptr<Workers> workers)
-    : stages_(std::move(stages)),
-      sentence_(joined_sentence(stages_)),
+Chain::Chain(StageSpecs stages, Stages made, std::shared_ptr<Workers> workers)
+    : stages_(std::move(made)),
+      specs_(std::move(stages)),
+      sentence_(text_of(specs_)),
       workers_(std::move(workers)),
       whole_(stages_.quantise->whole()),
       one_block_(has_one_block(*stages_.quantise)),
@@ -156,7 +143,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
   }
   if (stages_.within) plan.max_body += length_bytes + max_index_bytes(plan.values, plan.values);
   if (std::max({plan.max_body, plan.atoms, plan.rows, part.size()}) > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError(fmt::format("{} elements are too many for one message of less than 4 GiB; cut them into parts", part.size()));
+    throw ConfigError(
+        fmt::format("{} elements are too many for one message of less than 4 GiB; cut them into parts", part.size()));
   }
   return plan;
 }

@@ -26,8 +26,10 @@ struct Stages {
 class Chain final : public Codec {
  public:
   // Its work is shared out to these threads.
-  explicit Chain(Stages stages, std::shared_ptr<Workers> workers = std::make_shared<Workers>(1));
+  // `made` is what `stages` name.
+  Chain(StageSpecs stages, Stages made, std::shared_ptr<Workers> workers = std::make_shared<Workers>(1));
 
+  const StageSpecs& stages() const override { return specs_; }
   const std::string& sentence() const override { return sentence_; }
   Contract contract(const Layout& layout) const override;
   std::size_t max_bytes(const Layout& layout, Range part) const override;
@@ -178,6 +180,7 @@ class Chain final : public Codec {
   void take_means(const Layout& layout, std::size_t messages) const;
 
   Stages stages_;
+  StageSpecs specs_;
   std::string sentence_;
   std::shared_ptr<Workers> workers_;
   bool whole_;         // what the quantiser's whole() says

@@ -6,15 +6,20 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "sotto/codec/message.h"
 #include "sotto/core/dtype.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
+#include "sotto/core/table.h"
 #include "sotto/core/workers.h"
 
 namespace sotto {
+
+struct StageEntry;
+using StageSpec = Spec<StageEntry>;
+using StageSpecs = std::vector<StageSpec>;
 
 // A run of whole segments of a flat vector: our own, or borrowed from another framework (then unpadded). A borrowed
 // bucket of 16-bit floats is widened into scratch by whoever borrows it; codecs see floats.
@@ -61,7 +66,9 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // The canonical sentence, every option named. It is hashed into every message.
+  // What it is made of: another one like it is make_codec(stages()).
+  virtual const StageSpecs& stages() const = 0;
+  // The same as text, every option named. It is hashed into every message.
   virtual const std::string& sentence() const = 0;
   virtual Contract contract(const Layout& layout) const = 0;
   // An upper bound on the size of a whole message, header included, for a part of a bucket of this layout.
@@ -108,10 +115,10 @@ class Codec {
   virtual void visit_state(StateVisitor&) {}
 };
 
-// A codec from a sentence without memory: "topk(0.01) | qsgd(bits=4)". `where` names the flag in errors. Work is shared
-// out to the threads of `workers`, which codecs may have in common that are not used at the same time; what comes out
-// does not depend on them. Without any, the calling thread does it alone.
-std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence,
-                                  std::shared_ptr<Workers> workers = nullptr);
+// The codec of these stages, such as read_stages() has made (stages.h); floats as they are where no stage quantises.
+// ConfigError where they cannot follow each other. Work is shared out to the threads of `workers`, which
+// codecs may have in common that are not used at the same time; what comes out does not depend on them. Without any,
+// the calling thread does it alone.
+std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<Workers> workers = nullptr);
 
 }  // namespace sotto

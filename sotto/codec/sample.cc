@@ -72,7 +72,7 @@ void fill_sample(std::string_view where, std::string_view name, std::uint64_t se
   const SampleEntry* entry = find_entry(sample_table(), name);
   if (entry == nullptr) {
     const auto names = names_of(sample_table());
-    throw ConfigError(fmt::format("{} {}: {}", where, name, unknown_name("sample", name, names)));
+    throw ConfigError(fmt::format("{}: {}", named(where, name), unknown_name("sample", name, names)));
   }
   entry->fill(seed, out);
 }

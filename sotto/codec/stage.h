@@ -26,7 +26,6 @@ enum class StageKind : std::uint8_t { transform, select, quantise, code };
 class Stage {
  public:
   virtual ~Stage() = default;
-  virtual std::string sentence() const = 0;  // canonical, every option named
   // Threads to share work out to; its caller's alone before. What comes out is the same to the last bit.
   void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
 
@@ -35,10 +34,6 @@ class Stage {
 
  private:
   std::shared_ptr<Workers> workers_ = std::make_shared<Workers>(1);
-};
-
-struct NoOptions {  // of a stage without any
-  void visit(OptionVisitor&) {}
 };
 
 // Random numbers of one message: a stream for each purpose and segment, so that they depend on (seed, rank, step,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sotto/codec/chain.h"
@@ -61,37 +62,21 @@ constexpr StageKind kind_of() {
 }
 
 template <class S>
-AnyStage make_stage(const Sentence& sentence, const Call& call) {
-  typename S::Options options;
-  read_options(sentence, call, options);
-  if constexpr (requires { options.problem(); }) {
-    if (const std::string problem = options.problem(); !problem.empty())
-      fail_at(sentence, call, call.position, problem);
-  }
-  return std::unique_ptr<KindOf<S>>(std::make_unique<S>(options));
-}
-
-template <class S>
-void visit_options(OptionVisitor& visitor) {
-  typename S::Options options;
-  options.visit(visitor);
-}
-
-template <class S>
 constexpr StageEntry entry(std::string_view name, std::string_view summary, std::string_view paper,
                            std::string_view bytes, std::string_view example = "") {
-  return {name,
-          kind_of<S>(),
-          summary,
-          paper,
-          bytes,
-          [] { return help_options(typename S::Options{}); },
-          visit_options<S>,
-          make_stage<S>,
-          example};
+  return {.name = name,
+          .kind = kind_of<S>(),
+          .summary = summary,
+          .paper = paper,
+          .bytes = bytes,
+          .options = [] { return AnyOptions(typename S::Options{}); },
+          .make = [](const AnyOptions& options) -> AnyStage {
+            return std::unique_ptr<KindOf<S>>(std::make_unique<S>(options.as<typename S::Options>()));
+          },
+          .example = example};
 }
 
-constexpr std::array table{
+constexpr std::array entries{
     entry<Svd>("svd", "singular triplets of each tensor as a matrix", "Wang et al., NeurIPS 2018; Halko et al., 2011",
                "rows + columns values a triplet"),
     entry<Dct>("dct", "cosine coefficients of chunks", "Ahmed et al., 1974", "as many values as before"),
@@ -167,84 +152,119 @@ constexpr std::array table{
     entry<Zstd>("zstd", "Zstandard over the whole body", "RFC 8878", "fewer than before, or as before"),
 };
 
+constexpr Table<StageEntry> table("codec stage", entries);
+
+// Puts the stages of a sentence together, one after the other, and refuses what does not follow what is there.
+class Assembly {
+ public:
+  void add(const StageSpec& spec) {
+    const StageKind kind = spec.entry->kind;
+    // Rows that are products of two factors have floats of their own to select from.
+    const bool within = kind == StageKind::select && made_.select && !made_.within && made_.transform != nullptr &&
+                        made_.transform->factors();
+    AnyStage stage = spec.entry->make(spec.options);
+    const bool sketch = kind == StageKind::quantise && std::get<2>(stage)->wants_bins();
+    const bool after_bins = sketch && made_.quantise != nullptr && made_.quantise->bins() != nullptr;
+    check_order(spec, within || after_bins);
+    if (sketch && !after_bins) {
+      fail_at(spec.place, fmt::format("{0} sketches bins: it stands behind a quantiser that makes some, as in "
+                                      "quantile | {0}",
+                                      spec.entry->name));
+    }
+    switch (kind) {
+      case StageKind::transform: made_.transform = std::get<0>(std::move(stage)); break;
+      case StageKind::select: add_selection(spec, std::get<1>(std::move(stage)), within); break;
+      case StageKind::quantise:
+        if (sketch) std::get<2>(stage)->use_bins(std::move(made_.quantise));
+        made_.quantise = std::get<2>(std::move(stage));
+        check_alone(spec);
+        break;
+      case StageKind::code: made_.code = std::get<3>(std::move(stage)); break;
+    }
+    last_ = &spec;
+  }
+  Stages take() { return std::move(made_); }
+
+ private:
+  void check_order(const StageSpec& spec, bool may_follow_its_kind) const {
+    if (last_ == nullptr) return;
+    const StageKind kind = spec.entry->kind, last = last_->entry->kind;
+    if (kind == last && !may_follow_its_kind) {
+      fail_at(spec.place,
+              fmt::format("a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
+                          "within the rows that a first one selects of svd, and a sketch behind the bins that it is of",
+                          name_of(kind), last_->entry->name));
+    }
+    if (kind < last) {
+      fail_at(spec.place, fmt::format("{} `{}` stands after {} `{}`; the order is transform | select | quantise | code",
+                                      name_of(kind), spec.entry->name, name_of(last), last_->entry->name));
+    }
+  }
+
+  void add_selection(const StageSpec& spec, std::unique_ptr<Select> select, bool within) {
+    if (within && select->pools()) {
+      fail_at(spec.place,
+              "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
+    }
+    if (within && select->block() > 1) {
+      fail_at(spec.place, "a second selection is of single floats; its blocks can have size=1");
+    }
+    if (select->by_chunk() && (within || !made_.transform || !made_.transform->has_chunks())) {
+      fail_at(spec.place, "scope=chunk: there are none; a transform that makes chunks stands before it, such as dct2");
+    }
+    (within ? made_.within : made_.select) = std::move(select);
+  }
+
+  void check_alone(const StageSpec& spec) const {
+    if (made_.quantise->agreed_count() == 0 || (!made_.transform && !made_.select)) return;
+    fail_at(spec.place, fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or "
+                                    "selection stands in front of it",
+                                    spec.text()));
+  }
+
+  Stages made_;
+  const StageSpec* last_ = nullptr;
+};
+
+bool has(const StageSpecs& stages, StageKind kind) {
+  return std::ranges::any_of(stages, [kind](const StageSpec& spec) { return spec.entry->kind == kind; });
+}
+
 }  // namespace
 
-std::span<const StageEntry> stage_table() { return table; }
+const Table<StageEntry>& stage_table() { return table; }
 
 std::string_view name_of(StageKind kind) {
   constexpr std::array<std::string_view, 4> names{"transform", "select", "quantise", "code"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first, std::shared_ptr<Workers> workers) {
-  Stages stages;
-  const Call* last = nullptr;
-  const Call* quantise = nullptr;
-  StageKind last_kind{};
+StageSpecs read_stages(const Sentence& sentence, std::size_t first) {
+  StageSpecs stages;
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
-    const Call& call = sentence.calls[i];
-    const StageEntry& found = require_entry(stage_table(), "codec stage", sentence, call);
-    // Rows that are products of two factors have floats of their own to select from.
-    const bool within = found.kind == StageKind::select && stages.select && !stages.within &&
-                        stages.transform != nullptr && stages.transform->factors();
-    AnyStage stage = found.make(sentence, call);
-    const bool sketch = found.kind == StageKind::quantise && std::get<2>(stage)->wants_bins();
-    const bool behind_bins = sketch && stages.quantise != nullptr && stages.quantise->bins() != nullptr;
-    if (last != nullptr && found.kind == last_kind && !within && !behind_bins) {
-      fail_at(sentence, call, call.position,
-              fmt::format("a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
-                          "within the rows that a first one selects of svd, and a sketch behind the bins that it is of",
-                          name_of(found.kind), last->name));
-    }
-    if (last != nullptr && found.kind < last_kind) {
-      fail_at(sentence, call, call.position,
-              fmt::format("{} `{}` stands after {} `{}`; the order is transform | select | quantise | code",
-                          name_of(found.kind), call.name, name_of(last_kind), last->name));
-    }
-    if (sketch && !behind_bins) {
-      fail_at(sentence, call, call.position,
-              fmt::format("{0} sketches bins: it stands behind a quantiser that makes some, as in quantile | {0}",
-                          call.name));
-    }
-    switch (found.kind) {
-      case StageKind::transform: stages.transform = std::get<0>(std::move(stage)); break;
-      case StageKind::select:
-        if (within && std::get<1>(stage)->pools()) {
-          fail_at(sentence, call, call.position,
-                  "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
-        }
-        if (within && std::get<1>(stage)->block() > 1) {
-          fail_at(sentence, call, call.position, "a second selection is of single floats; its blocks can have size=1");
-        }
-        if (std::get<1>(stage)->by_chunk() && (within || !stages.transform || !stages.transform->has_chunks())) {
-          fail_at(sentence, call, call.position,
-                  "scope=chunk: there are none; a transform that makes chunks stands before it, such as dct2");
-        }
-        (within ? stages.within : stages.select) = std::get<1>(std::move(stage));
-        break;
-      case StageKind::quantise:
-        if (sketch) std::get<2>(stage)->use_bins(std::move(stages.quantise));
-        stages.quantise = std::get<2>(std::move(stage));
-        quantise = &call;
-        break;
-      case StageKind::code: stages.code = std::get<3>(std::move(stage)); break;
-    }
-    last = &call;
-    last_kind = found.kind;
+    stages.push_back(table.read(sentence, sentence.calls[i]));
   }
-  if (quantise != nullptr && stages.quantise->agreed_count() > 0 && (stages.transform || stages.select)) {
-    fail_at(sentence, *quantise, quantise->position,
-            fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or selection stands "
-                        "in front of it",
-                        stages.quantise->sentence()));
-  }
-  if (!stages.quantise) stages.quantise = std::make_unique<F32>(NoOptions{});
-  if (!workers) workers = std::make_shared<Workers>(1);
-  return std::make_unique<Chain>(std::move(stages), std::move(workers));
+  return make_codec(stages)->stages();
 }
 
-std::unique_ptr<Codec> make_codec(std::string_view where, std::string_view sentence, std::shared_ptr<Workers> workers) {
-  return make_chain(parse_sentence(where, sentence), 0, std::move(workers));
+StageSpecs read_stages(std::string_view text) { return read_stages(parse_sentence("codec", text)); }
+
+std::string text_of(const StageSpecs& stages) {
+  std::string text;
+  for (const StageSpec& stage : stages) text += (text.empty() ? "" : " | ") + stage.text();
+  return text;
+}
+
+std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<Workers> workers) {
+  StageSpecs all = stages;
+  if (!has(all, StageKind::quantise)) {
+    all.insert(std::ranges::find(all, StageKind::code, [](const StageSpec& spec) { return spec.entry->kind; }),
+               table.choose("f32"));
+  }
+  Assembly assembly;
+  for (const StageSpec& stage : all) assembly.add(stage);
+  if (!workers) workers = std::make_shared<Workers>(1);
+  return std::make_unique<Chain>(std::move(all), assembly.take(), std::move(workers));
 }
 
 }  // namespace sotto

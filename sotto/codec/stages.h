@@ -9,6 +9,7 @@
 #include "sotto/codec/stage.h"
 #include "sotto/core/options.h"
 #include "sotto/core/sentence.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -20,21 +21,23 @@ struct StageEntry {
   std::string_view name;
   StageKind kind;
   std::string_view summary;
-  std::string_view paper;                 // where it comes from
-  std::string_view bytes;                 // what it puts on the wire, a formula
-  std::string (*help)();                  // one line an option (options.h)
-  void (*visit)(OptionVisitor& visitor);  // its options, as they are by default
-  AnyStage (*make)(const Sentence& sentence, const Call& call);
+  std::string_view paper;  // where it comes from
+  std::string_view bytes;  // what it puts on the wire, a formula
+  AnyOptions (*options)();
+  AnyStage (*make)(const AnyOptions& options);
   std::string_view example;  // a call of it, where its name alone is not one
 };
 
 // All stages there are, in the order of their kinds.
-std::span<const StageEntry> stage_table();
+const Table<StageEntry>& stage_table();
 std::string_view name_of(StageKind kind);
 
-// The codec of the calls from number `first` on; without any, floats as they are. ConfigError with a caret when a stage
-// is unknown, out of order or there twice.
-std::unique_ptr<Codec> make_chain(const Sentence& sentence, std::size_t first,
-                                  std::shared_ptr<Workers> workers = nullptr);
+// The stages that the calls from number `first` on name, with a quantiser among them: `f32` where the user names none.
+// ConfigError with a caret when a stage is unknown, out of order or there twice.
+StageSpecs read_stages(const Sentence& sentence, std::size_t first = 0);
+StageSpecs read_stages(std::string_view text);  // of `codec`
+
+// Canonical, every option named: "topk(ratio=0.01, scope=segment) | f32".
+std::string text_of(const StageSpecs& stages);
 
 }  // namespace sotto

@@ -2,18 +2,10 @@
 // kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits as on every
 // other backend, their bytes are counted one by one, an error names the peer, and they are faster than Gloo's (but for
 // an all-reduce of tens of megabytes at memory speed: 1.3 times slower).
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
-#include <condition_variable>
-#include <csignal>
-#include <cstring>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,19 +14,17 @@
 #include <vector>
 
 #include "sotto/comm/bounded.h"
+#include "sotto/comm/c10d.h"
+#include "sotto/comm/c10d_memory.h"
 #include "sotto/comm/c10d_reason.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/comm/gloo_mailbox.h"
-#include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
-#include "sotto/comm/process_group.h"
-#include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 namespace {
-
-using GlooSettings = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
 
 // Messages of ours on a group of somebody else are told from theirs by this tag ("so"). Those of ranks whose marks
 // differ must not meet, since their rooms may not fit: the mark is part of the tag. MPI wants tags below 2^15; there
@@ -46,25 +36,23 @@ int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int
 class C10dCommunicator final : public Communicator {
  public:
   // On connections of its own.
-  C10dCommunicator(std::shared_ptr<Meeting> meeting, GlooSettings settings, std::string group, int rank, int size,
-                   const Stop& stop = {})
-      : Communicator(rank, size, settings->timeout),
+  C10dCommunicator(std::shared_ptr<Meeting> meeting, Connect connect, std::string group, int rank, int size,
+                   std::chrono::milliseconds deadline, const Stop& stop = {})
+      : Communicator(rank, size, deadline),
         meeting_(std::move(meeting)),
-        settings_(std::move(settings)),
+        connect_(std::move(connect)),
         group_name_(std::move(group)),
-        name_("gloo"),
-        tensor_(1),
+        name_(c10d::GLOO_BACKEND_NAME),
         peers_(static_cast<std::size_t>(size)) {
-    group_ = connect(group_name_, stop);
+    group_ = open(group_name_, stop);
   }
 
   // On somebody else's, who closes it.
-  C10dCommunicator(c10::intrusive_ptr<c10d::Backend> group, std::chrono::milliseconds deadline)
+  C10dCommunicator(GroupPtr group, std::chrono::milliseconds deadline)
       : Communicator(group->getRank(), group->getSize(), deadline),
         name_(group->getBackendName()),
-        polled_(name_ != "gloo"),
         group_(std::move(group)),
-        tensor_(1),
+        memory_(name_ != c10d::GLOO_BACKEND_NAME),
         peers_(static_cast<std::size_t>(size())) {}
 
   std::string_view name() const override { return name_; }
@@ -72,7 +60,7 @@ class C10dCommunicator final : public Communicator {
   void agree_on(std::uint64_t mark, std::string_view otherwise) override {
     mark_ = mark;
     otherwise_ = otherwise;
-    tag_ = tag_of(mark, polled_);
+    tag_ = tag_of(mark, polled());
     for (Peer& peer : peers_) peer.told = peer.asked = false;
   }
 
@@ -102,9 +90,9 @@ class C10dCommunicator final : public Communicator {
   };
 
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
-    if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
+    if (const auto before = failed()) fail(operation(), before->peer, "an operation failed before: " + before->reason);
     until_ = Clock::now() + deadline();
-    const bool several = recvs.size() > 1 && !polled_;
+    const bool several = recvs.size() > 1 && !polled();
     if (several) make_waiters(recvs);  // a receive that was posted cannot be left
     for (Recv& recv : recvs) start_receive(recv);
     if (several) wait_on_threads();
@@ -115,32 +103,31 @@ class C10dCommunicator final : public Communicator {
       for (const Pending& recv : incoming_) receive(recv);
     }
     for (const Pending& send : outgoing_) finish(send);
-    if (failure_) leave_behind();
+    const auto failure = failed();
+    if (failure) leave_behind();
     incoming_.clear();
     outgoing_.clear();
-    if (failure_) fail_because(operation(), failure_->peer, failure_->reason);
+    if (failure) fail_because(operation(), failure->peer, failure->reason);
   }
 
   std::unique_ptr<Communicator> do_clone() override {
     if (!meeting_) throw std::logic_error("a group that somebody else made cannot be cloned");
-    return std::make_unique<C10dCommunicator>(meeting_, settings_, meeting_->next_name(group_name_), rank(), size());
+    return std::make_unique<C10dCommunicator>(meeting_, connect_, meeting_->next_name(group_name_), rank(), size(),
+                                              deadline());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
     if (!meeting_) return Communicator::do_open_mailbox(max_bytes);
-    return make_gloo_mailbox(connect(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
+    return make_gloo_mailbox(open(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
   }
 
   // Gloo waits for each peer in turn, and asks the store; nothing of that can be called off.
-  c10::intrusive_ptr<c10d::Backend> connect(const std::string& group, const Stop& stop = {}) {
+  GroupPtr open(const std::string& group, const Stop& stop = {}) {
     std::string reason = "timed out";
     try {
       const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own deadline says more
-      const auto made = bounded(until, stop,
-                                [store = meeting_->section(group), rank = rank(), size = size(),
-                                 settings = settings_]() -> c10::intrusive_ptr<c10d::Backend> {
-                                  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, settings);
-                                });
+      const auto made =
+          bounded(until, stop, [store = meeting_->section(group), connect = connect_] { return connect(store); });
       if (made) return *made;
       if (const int signal = stop ? stop() : 0; signal != 0) {
         const std::string error = failure("connect", -1, "stopped by a signal");
@@ -155,37 +142,10 @@ class C10dCommunicator final : public Communicator {
     fail_because("connect", -1, plain_reason(reason, deadline()));
   }
 
-  // Gloo takes tensors; this one points at the caller's memory.
-  std::vector<at::Tensor>& tensor_of(std::span<const std::byte> data) {
-    tensor_[0] =
-        at::from_blob(const_cast<std::byte*>(data.data()), {static_cast<std::int64_t>(data.size())}, at::kByte);
-    return tensor_;
-  }
-
-  // Where a message is filled in, or stands to be sent: the caller's memory, but for groups that cannot give a message
-  // up, whose messages need memory that may stay behind.
-  std::vector<at::Tensor>& memory_for(std::span<std::byte> room) {
-    if (!polled_) return tensor_of(room);
-    tensor_[0] = at::empty({static_cast<std::int64_t>(room.size())}, at::kByte);
-    return tensor_;
-  }
-  std::vector<at::Tensor>& memory_with(std::span<const std::byte> data) {
-    if (!polled_) return tensor_of(data);
-    tensor_[0] = at::empty({static_cast<std::int64_t>(data.size())}, at::kByte);
-    if (!data.empty()) std::memcpy(tensor_[0].mutable_data_ptr(), data.data(), data.size());
-    return tensor_;
-  }
-  // Of the last of these, if it is ours.
-  at::Tensor memory() const { return polled_ ? tensor_[0] : at::Tensor(); }
-  static void take(const Pending& pending, std::span<std::byte> room) {
-    if (pending.memory.defined() && !room.empty())
-      std::memcpy(room.data(), pending.memory.const_data_ptr(), room.size());
-  }
-
   // What is not complete stays with its memory until the process ends: MPI goes on to read and write that, and its
   // works end the process when they are destroyed before they are complete.
   void leave_behind() {
-    if (!polled_) return;
+    if (!polled()) return;
     auto left = std::make_unique<std::vector<Pending>>();
     for (auto* all : {&incoming_, &outgoing_}) {
       std::ranges::copy_if(*all, std::back_inserter(*left),
@@ -194,6 +154,7 @@ class C10dCommunicator final : public Communicator {
     static_cast<void>(left.release());
   }
 
+  bool polled() const { return memory_.polled(); }  // messages make progress when asked for; Gloo's when waited for
   Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
 
   // The first message in a direction since agree_on() has a mark before it.
@@ -202,10 +163,12 @@ class C10dCommunicator final : public Communicator {
     try {
       if (!std::exchange(of(recv.peer).asked, true)) {
         const auto room = std::as_writable_bytes(std::span(&of(recv.peer).mark, 1));
-        incoming_.push_back({group_->recv(memory_for(room), recv.peer, mark_tag), recv.peer, nullptr, memory()});
+        incoming_.push_back(
+            {group_->recv(memory_.of_room(room), recv.peer, mark_tag), recv.peer, nullptr, memory_.own()});
         traffic_.bytes_received += room.size();
       }
-      incoming_.push_back({group_->recv(memory_for(recv.buffer), recv.peer, tag_), recv.peer, &recv, memory()});
+      incoming_.push_back(
+          {group_->recv(memory_.of_room(recv.buffer), recv.peer, tag_), recv.peer, &recv, memory_.own()});
     } catch (const std::exception& error) {
       note(recv.peer, error.what());
     }
@@ -213,19 +176,22 @@ class C10dCommunicator final : public Communicator {
 
   void start_send(const Send& send) {
     if (send.not_before > Clock::now()) {
-      std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, std::min(send.not_before, until_), [this] { return failure_.has_value(); });
+      Lock lock(mutex_);
+      changed_.wait_until(lock, std::min(send.not_before, until_),
+                          [this]() SOTTO_REQUIRES(mutex_) { return failure_.has_value(); });
     }
     if (failed()) return;
     if (send.not_before >= until_) return note(send.peer, "timed out");
     try {
       if (!std::exchange(of(send.peer).told, true)) {
         const auto mark = std::as_bytes(std::span(&mark_, 1));
-        outgoing_.push_back({group_->send(memory_with(mark), send.peer, mark_tag), send.peer, nullptr, memory()});
+        outgoing_.push_back(
+            {group_->send(memory_.of_data(mark), send.peer, mark_tag), send.peer, nullptr, memory_.own()});
         traffic_.bytes_sent += mark.size();
         ++traffic_.messages_sent;
       }
-      outgoing_.push_back({group_->send(memory_with(send.data), send.peer, tag_), send.peer, nullptr, memory()});
+      outgoing_.push_back(
+          {group_->send(memory_.of_data(send.data), send.peer, tag_), send.peer, nullptr, memory_.own()});
     } catch (const std::exception& error) {
       note(send.peer, error.what());
     }
@@ -241,39 +207,42 @@ class C10dCommunicator final : public Communicator {
       }
     } catch (const Error& error) {
       note(-1, error.what());
-      fail_because(operation(), -1, failure_->reason);
+      fail_because(operation(), -1, failed()->reason);
     }
   }
 
   void wait_on_threads() {
-    left_ = incoming_.size();
+    {
+      const Lock lock(mutex_);
+      left_ = incoming_.size();
+    }
     for (const Pending& recv : incoming_) {
       of(recv.peer).waiter->post([this, &recv] {
         receive(recv);
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (--left_ == 0) changed_.notify_all();
       });
     }
   }
 
   void join_threads() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return left_ == 0 || failure_; });
+    Lock lock(mutex_);
+    changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return left_ == 0 || failure_; });
     if (!failure_) return;
     lock.unlock();
     for (const Pending& recv : incoming_) recv.work->abort();
     lock.lock();
-    changed_.wait(lock, [this] { return left_ == 0; });
+    changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return left_ == 0; });
   }
 
   void receive(const Pending& pending) {
     if (!finish(pending)) return;
     if (pending.recv != nullptr) {
-      take(pending, pending.recv->buffer);
+      C10dMemory::take(pending.memory, pending.recv->buffer);
       pending.recv->arrived = Clock::now();
       return;
     }
-    take(pending, std::as_writable_bytes(std::span(&of(pending.peer).mark, 1)));
+    C10dMemory::take(pending.memory, std::as_writable_bytes(std::span(&of(pending.peer).mark, 1)));
     if (of(pending.peer).mark != mark_) note(pending.peer, otherwise_);
   }
 
@@ -281,7 +250,7 @@ class C10dCommunicator final : public Communicator {
     if (failed()) return false;
     try {
       // A wait of MPI's has no end, and keeps all other threads out of MPI.
-      while (polled_ && !pending.work->isCompleted()) {
+      while (polled() && !pending.work->isCompleted()) {
         if (Clock::now() >= until_) {
           note(pending.peer, "timed out");
           return false;
@@ -296,16 +265,16 @@ class C10dCommunicator final : public Communicator {
     }
   }
 
-  bool failed() {
-    const std::lock_guard lock(mutex_);
-    return failure_.has_value();
+  std::optional<Failure> failed() {
+    const Lock lock(mutex_);
+    return failure_;
   }
 
   // The first failure counts; but a wait that times out makes Gloo close all connections, and so other waits fail as
   // well.
   void note(int peer, std::string_view what) {
     const std::string reason = plain_reason(what, deadline());
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto timed_out = [](const std::string& text) { return text.starts_with("timed out"); };
     if (!failure_ || (timed_out(reason) && !timed_out(failure_->reason))) failure_ = {peer, reason};
     changed_.notify_all();
@@ -322,23 +291,23 @@ class C10dCommunicator final : public Communicator {
     fail(operation, peer, reason_with(reason, cause));
   }
 
-  std::shared_ptr<Meeting> meeting_;  // with settings and name, of connections of our own; null: of somebody else's
-  GlooSettings settings_;
+  std::shared_ptr<Meeting> meeting_;  // of connections of our own, as connect_ makes them; null: of somebody else's
+  Connect connect_;
   std::string group_name_;
   std::string name_;
-  bool polled_ = false;  // messages make progress when asked for; Gloo's when waited for
-  c10::intrusive_ptr<c10d::Backend> group_;
+  GroupPtr group_;
+  C10dMemory memory_{false};
 
   // Of the exchange that is going on.
-  std::vector<at::Tensor> tensor_;
   std::vector<Pending> incoming_;
   std::vector<Pending> outgoing_;
   Clock::time_point until_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t left_ = 0;            // receives that a thread still waits for
-  std::optional<Failure> failure_;  // for good: ranks that lost one message no longer fit together
+  Mutex mutex_;
+  Condition changed_;
+  std::size_t left_ SOTTO_GUARDED_BY(mutex_) = 0;  // receives that a thread still waits for
+  std::optional<Failure> failure_
+      SOTTO_GUARDED_BY(mutex_);  // for good: ranks that lost one message no longer fit together
 
   std::uint64_t mark_ = 0;
   std::string_view otherwise_;
@@ -346,86 +315,15 @@ class C10dCommunicator final : public Communicator {
   std::vector<Peer> peers_;  // last: its threads end before what they use
 };
 
-// Gloo writes to its sockets without MSG_NOSIGNAL, so that a peer's death would kill this process too.
-void ignore_broken_pipes() {
-  struct sigaction now {};
-  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
-}
-
-// Looking up a name may take longer than anybody wants to wait.
-std::string near_address(const World& world, const GlooOptions& options) {
-  const auto address =
-      bounded(Clock::now() + options.connect_deadline, options.stop, [world] { return address_towards(world); });
-  if (address) return *address;
-  const int signal = options.stop ? options.stop() : 0;
-  if (signal != 0) throw Stopped(fmt::format("rank {}: stopped by a signal", world.rank), signal);
-  throw CommError(fmt::format("rank {}: nobody says where the host `{}` is", world.rank, world.host));
-}
-
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options) {
-  ignore_broken_pipes();
-  auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
-  settings->threads = 1;  // for collectives, which are not used
-  try {
-    if (!options.interface.empty()) {
-      require_interface(options.interface);
-      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
-    } else {
-      const std::string address = options.address.empty() ? near_address(world, options) : options.address;
-      settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
-    }
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("Gloo cannot use {} {}: {}", options.interface.empty() ? "address" : "interface",
-                                  options.interface.empty() ? options.address : options.interface,
-                                  plain_reason(error.what(), options.deadline)));
-  }
-  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
-  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", world.rank, world.size,
-                                            options.stop);
+std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meeting, Connect connect, int rank, int size,
+                                                 std::chrono::milliseconds deadline, const Stop& stop) {
+  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(connect), "gloo", rank, size, deadline, stop);
 }
 
-std::unique_ptr<Communicator> over_process_group(c10d::ProcessGroup& group, std::chrono::milliseconds deadline) {
-  ignore_broken_pipes();
-  c10::intrusive_ptr<c10d::Backend> backend;
-  try {
-    backend = group.getBackend(c10::DeviceType::CPU);
-  } catch (const std::exception&) {
-    throw ConfigError(
-        fmt::format("the process group ({}) has no backend for CPU tensors; use a group that has, such "
-                    "as torch.distributed.new_group(backend=\"gloo\")",
-                    group.getBackendName()));
-  }
-  return std::make_unique<C10dCommunicator>(std::move(backend), deadline);
-}
-
-std::shared_ptr<Meeting> meet(c10d::ProcessGroup& group) {
-  const auto store = group.getStore();
-  if (!store) {
-    throw ConfigError(fmt::format("the process group ({}) has no store, through which connections could be made",
-                                  group.getBackendName()));
-  }
-  return std::make_shared<Meeting>(store, group.getRank(), group.getSize());
-}
-
-std::unique_ptr<Communicator> beside_process_group(c10d::ProcessGroup& group, std::shared_ptr<Meeting> meeting,
-                                                   std::chrono::milliseconds deadline) {
-  ignore_broken_pipes();
-  meeting->wait_for_all(deadline);
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
-  for (const auto& device : group.getDeviceTypes()) {
-    if (!gloo) gloo = c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroupGloo>(group.getBackend(device.type()));
-  }
-  auto settings = gloo ? c10d::ProcessGroupGloo::Options::create(deadline)
-                       : c10d::ProcessGroupGloo::Options::create_default(deadline);
-  if (gloo) settings->devices = gloo->getOptions()->devices;
-  settings->timeout = deadline;
-  settings->threads = 1;
-  return std::make_unique<C10dCommunicator>(std::move(meeting), std::move(settings), "gloo", group.getRank(),
-                                            group.getSize());
+std::unique_ptr<Communicator> on_group(GroupPtr group, std::chrono::milliseconds deadline) {
+  return std::make_unique<C10dCommunicator>(std::move(group), deadline);
 }
 
 }  // namespace sotto

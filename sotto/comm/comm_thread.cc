@@ -1,12 +1,11 @@
 #include "sotto/comm/comm_thread.h"
 
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "sotto/core/mutex.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/core/thread.h"
 
@@ -18,7 +17,7 @@ class CommThread::Impl {
 
   ~Impl() {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       ending_ = true;
     }
     changed_.notify_all();
@@ -27,15 +26,16 @@ class CommThread::Impl {
 
   void post(std::function<void()> work) {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       posted_.push_back(std::move(work));
     }
     changed_.notify_all();
   }
 
   void wait(const std::function<bool()>& enough) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return (posted_.empty() && !running_) || (!error_ && enough()); });
+    Lock lock(mutex_);
+    changed_.wait(lock,
+                  [&]() SOTTO_REQUIRES(mutex_) { return (posted_.empty() && !running_) || (!error_ && enough()); });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -43,9 +43,9 @@ class CommThread::Impl {
   void run() {
     const PlainFloats floats;                  // a thread begins with the settings of the one that made it
     std::vector<std::function<void()>> batch;  // swapped with posted_, so that both keep their memory
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return !posted_.empty() || ending_; });
+      changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !posted_.empty() || ending_; });
       if (posted_.empty()) return;
       batch.swap(posted_);
       running_ = true;
@@ -68,12 +68,12 @@ class CommThread::Impl {
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> posted_;
-  bool running_ = false;
-  bool ending_ = false;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<std::function<void()>> posted_ SOTTO_GUARDED_BY(mutex_);
+  bool running_ SOTTO_GUARDED_BY(mutex_) = false;
+  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ SOTTO_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -3,7 +3,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "sotto/comm/frame.h"
 #include "sotto/comm/queued_mailbox.h"
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -32,8 +32,8 @@ class GlooMailbox final : public QueuedMailbox {
     try {
       for (int peer = 0; peer < size(); ++peer) {
         if (peer == rank()) continue;
-        line(peer).sender = start_thread("a mailbox", [this, peer] { send_all(peer); });
-        line(peer).receiver = start_thread("a mailbox", [this, peer] { receive_all(peer); });
+        threads_.push_back(start_thread("a mailbox", [this, peer] { send_all(peer); }));
+        threads_.push_back(start_thread("a mailbox", [this, peer] { receive_all(peer); }));
       }
     } catch (const Error&) {
       end();
@@ -46,13 +46,12 @@ class GlooMailbox final : public QueuedMailbox {
  private:
   struct Line {
     c10::intrusive_ptr<c10d::Work> sending, receiving;  // what its threads wait for
-    std::thread sender, receiver;
   };
 
   void end() {
     inbox_.close();
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       ending_ = true;
       for (int peer = 0; peer < size(); ++peer) {
         if (line(peer).sending) line(peer).sending->abort();
@@ -60,22 +59,19 @@ class GlooMailbox final : public QueuedMailbox {
         of(peer).changed.notify_all();
       }
     }
-    for (Line& line : lines_) {
-      if (line.sender.joinable()) line.sender.join();
-      if (line.receiver.joinable()) line.receiver.join();
-    }
+    for (std::thread& thread : threads_) thread.join();
   }
 
-  Line& line(int peer) { return lines_[static_cast<std::size_t>(peer)]; }
+  Line& line(int peer) SOTTO_REQUIRES(mutex_) { return lines_[static_cast<std::size_t>(peer)]; }
 
   void send_all(int to) {
+    Lock lock(mutex_);
     Peer& peer = of(to);
-    std::unique_lock lock(mutex_);
     while (true) {
-      peer.changed.wait(lock, [&] { return ending_ || !peer.outgoing.empty(); });
+      peer.changed.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return ending_ || !peer.outgoing.empty(); });
       if (ending_) return;
       Letter& letter = peer.outgoing.front();
-      if (peer.changed.wait_until(lock, letter.not_before, [this] { return ending_; })) return;
+      if (peer.changed.wait_until(lock, letter.not_before, [this]() SOTTO_REQUIRES(mutex_) { return ending_; })) return;
       lock.unlock();
       const std::span<const std::byte> bytes(letter.bytes);
       const std::size_t first = std::min(bytes.size(), Frame::bytes + with_frame);
@@ -93,7 +89,7 @@ class GlooMailbox final : public QueuedMailbox {
       try {
         const Frame frame = read_frame(begin, max_bytes());
         if (frame.kind != Frame::Kind::mail) {
-          const std::lock_guard lock(mutex_);
+          const Lock lock(mutex_);
           return heard(frame.kind, from);
         }
         Mail mail{from, inbox_.buffer(frame.length)};
@@ -117,18 +113,18 @@ class GlooMailbox final : public QueuedMailbox {
           at::from_blob(const_cast<std::byte*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
       c10::intrusive_ptr<c10d::Work> work;
       {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (ending_) return false;
         work = current == &Line::sending ? group_->send(tensor, peer, 0) : group_->recv(tensor, peer, 0);
         line(peer).*current = work;
       }
       const bool done = work->wait(for_ever);
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       (line(peer).*current).reset();
       return done;
     } catch (const std::exception& error) {
       lose(peer, plain_reason(error.what(), deadline()));
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       (line(peer).*current).reset();
       return false;
     }
@@ -136,16 +132,17 @@ class GlooMailbox final : public QueuedMailbox {
 
   // A peer may have ended because of another one; the first to ask finds out.
   [[noreturn]] void fail_because(int peer, const std::string& reason) override {
-    const std::lock_guard lock(asking_);
+    const Lock lock(asking_);
     if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));
     throw CommError(failure(peer, reason_with(reason, *cause_)));
   }
 
   c10::intrusive_ptr<c10d::Backend> group_;
   std::shared_ptr<Meeting> meeting_;
-  std::mutex asking_;
-  std::optional<std::string> cause_;
-  std::vector<Line> lines_;
+  Mutex asking_;
+  std::optional<std::string> cause_ SOTTO_GUARDED_BY(asking_);
+  std::vector<Line> lines_ SOTTO_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace

@@ -5,9 +5,9 @@
 namespace sotto {
 
 Inbox::Put Inbox::put(Mail mail, Clock::time_point until) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   Peer& sender = of(mail.sender);
-  const auto room = [&] { return closed_ || sender.waiting < Mailbox::depth; };
+  const auto room = [&]() SOTTO_REQUIRES(mutex_) { return closed_ || sender.waiting < Mailbox::depth; };
   if (!changed_.wait_until(lock, until, room)) return Put::full;
   if (closed_) return Put::closed;
   mail.arrived = sender.last = std::max(mail.arrived, sender.last);
@@ -19,12 +19,12 @@ Inbox::Put Inbox::put(Mail mail, Clock::time_point until) {
 }
 
 bool Inbox::has_room(int sender) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return closed_ || of(sender).waiting < Mailbox::depth;
 }
 
 std::optional<Mail> Inbox::poll(Clock::time_point until, std::pair<int, std::string>& lost) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   while (!cancelled_ && !closed_) {
     const auto now = Clock::now();
     if (!mail_.empty() && mail_.front().arrived <= now) {
@@ -45,13 +45,13 @@ std::optional<Mail> Inbox::poll(Clock::time_point until, std::pair<int, std::str
 }
 
 void Inbox::cancel() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   cancelled_ = true;
   changed_.notify_all();
 }
 
 void Inbox::end(int peer, std::string reason) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (of(peer).gone) return;
   if (first_lost_ < 0 && !reason.empty()) first_lost_ = peer;
   of(peer).gone = std::move(reason);
@@ -59,17 +59,17 @@ void Inbox::end(int peer, std::string reason) {
 }
 
 bool Inbox::has_left(int peer) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return of(peer).gone && of(peer).gone->empty() && of(peer).waiting == 0;
 }
 
 std::optional<std::string> Inbox::gone(int peer) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return of(peer).gone;
 }
 
 void Inbox::close() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   closed_ = true;
   mail_.clear();
   for (Peer& peer : peers_) peer.waiting = 0;
@@ -79,7 +79,7 @@ void Inbox::close() {
 std::vector<std::byte> Inbox::buffer(std::size_t bytes) {
   std::vector<std::byte> memory;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!spare_.empty()) {
       memory = std::move(spare_.back());
       spare_.pop_back();
@@ -90,7 +90,7 @@ std::vector<std::byte> Inbox::buffer(std::size_t bytes) {
 }
 
 void Inbox::recycle(std::vector<std::byte> buffer) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (spare_.size() < Mailbox::depth) spare_.push_back(std::move(buffer));
 }
 

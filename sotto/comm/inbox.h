@@ -1,15 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sotto/comm/mailbox.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 
@@ -50,17 +49,17 @@ class Inbox {
     std::optional<std::string> gone;
   };
   void end(int peer, std::string reason);
-  Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
-  const Peer& of(int peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+  Peer& of(int peer) SOTTO_REQUIRES(mutex_) { return peers_[static_cast<std::size_t>(peer)]; }
+  const Peer& of(int peer) const SOTTO_REQUIRES(mutex_) { return peers_[static_cast<std::size_t>(peer)]; }
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Mail> mail_;  // by time of arrival
-  std::vector<Peer> peers_;
-  int first_lost_ = -1;
-  bool cancelled_ = false;
-  bool closed_ = false;
-  std::vector<std::vector<std::byte>> spare_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::deque<Mail> mail_ SOTTO_GUARDED_BY(mutex_);  // by time of arrival
+  std::vector<Peer> peers_ SOTTO_GUARDED_BY(mutex_);
+  int first_lost_ SOTTO_GUARDED_BY(mutex_) = -1;
+  bool cancelled_ SOTTO_GUARDED_BY(mutex_) = false;
+  bool closed_ SOTTO_GUARDED_BY(mutex_) = false;
+  std::vector<std::vector<std::byte>> spare_ SOTTO_GUARDED_BY(mutex_);
 };
 
 }  // namespace sotto

@@ -35,7 +35,7 @@ Link::Link(const Links& links, int rank, int size)
 }
 
 Clock::time_point Link::send(int to, std::size_t bytes, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   Outgoing& link = outgoing_[static_cast<std::size_t>(to)];
   const auto begin = std::max(now, sent_);
   sent_ = begin + time_of(bytes, egress_);
@@ -48,7 +48,7 @@ Clock::time_point Link::send(int to, std::size_t bytes, Clock::time_point now) {
 }
 
 Clock::time_point Link::receive(int from, std::size_t bytes, Clock::time_point arrived) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto begin = arrived - time_of(bytes, from_[static_cast<std::size_t>(from)]);
   received_ = std::max(arrived, std::max(begin, received_) + time_of(bytes, ingress_));
   return received_;

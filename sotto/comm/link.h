@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "sotto/comm/links.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -36,11 +36,11 @@ class Link {
   int rank_;
   double egress_;
   double ingress_;
-  std::vector<Outgoing> outgoing_;  // by rank
-  std::vector<double> from_;        // how fast each sends to us
-  std::mutex mutex_;
-  Clock::time_point sent_{};
-  Clock::time_point received_{};
+  std::vector<Outgoing> outgoing_ SOTTO_GUARDED_BY(mutex_);  // by rank
+  std::vector<double> from_;                                 // how fast each sends to us
+  Mutex mutex_;
+  Clock::time_point sent_ SOTTO_GUARDED_BY(mutex_){};
+  Clock::time_point received_ SOTTO_GUARDED_BY(mutex_){};
 };
 
 }  // namespace sotto

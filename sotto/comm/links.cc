@@ -83,7 +83,7 @@ double parse_duration(std::string_view where, std::string_view text, bool zero) 
 LinkShape parse_link(std::string_view where, std::string_view text) {
   const auto fail = [&](const std::string& what) {
     throw ConfigError(
-        fmt::format("{} {}: {}; write a rate, a latency or both, as in 100mbit or 1gbit,5ms", where, text, what));
+        fmt::format("{}: {}; write a rate, a latency or both, as in 100mbit or 1gbit,5ms", named(where, text), what));
   };
   LinkShape shape;
   std::string_view rest = text;

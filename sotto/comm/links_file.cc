@@ -121,7 +121,7 @@ void read_pair(Keys keys, Links& links) {
 
 Links parse_links(std::string_view where, const std::string& text, int size) {
   if (!text.ends_with(".toml")) return Links{parse_link(where, text)};
-  const std::string place = fmt::format("{} {}", where, text);
+  const std::string place = named(where, text);
   Links links;
   links.file = read_text(text);
   try {

@@ -17,7 +17,7 @@ bool Mailbox::send(int to, std::span<const std::byte> data, Clock::time_point no
   }
   const Timer timer;
   const bool sent = do_send(to, data, not_before);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   traffic_.seconds += timer.seconds();
   if (sent && to != rank_) {
     traffic_.bytes_sent += header_bytes() + data.size();
@@ -29,14 +29,14 @@ bool Mailbox::send(int to, std::span<const std::byte> data, Clock::time_point no
 std::optional<Mail> Mailbox::poll(std::chrono::milliseconds wait) {
   const Timer timer;
   auto mail = do_poll(Clock::now() + std::min<std::chrono::milliseconds>(wait, std::chrono::hours(24 * 365)));
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   traffic_.seconds += timer.seconds();
   if (mail && mail->sender != rank_) traffic_.bytes_received += header_bytes() + mail->data.size();
   return mail;
 }
 
 Traffic Mailbox::traffic() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return traffic_;
 }
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "sotto/comm/communicator.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 
@@ -79,8 +79,8 @@ class Mailbox {
   int size_;
   std::size_t max_bytes_;
   std::chrono::milliseconds deadline_;
-  mutable std::mutex mutex_;
-  Traffic traffic_;
+  mutable Mutex mutex_;
+  Traffic traffic_ SOTTO_GUARDED_BY(mutex_);
 };
 
 }  // namespace sotto

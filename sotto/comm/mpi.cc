@@ -203,17 +203,18 @@ std::string mpi_library() {
   return one_line;
 }
 
-void require_mpi(std::string_view starter, std::int64_t ranks) {
+void require_mpi(const World& world) {
+  const std::string& starter = world.starter;
   if (starter != "single" && starter != "sotto" && starter != "torchrun") return;
   throw ConfigError(
       fmt::format("--backend mpi: MPI wants ranks that mpirun or srun started{}; start them with `mpirun -n {} sotto "
                   "train --backend mpi ...`, or leave --backend mpi out",
-                  starter == "single" ? "" : fmt::format(", not {}", starter), ranks));
+                  starter == "single" ? "" : fmt::format(", not {}", starter), world.size));
 }
 
-std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milliseconds deadline) {
-  require_mpi(world.starter, world.size);
-  auto session = std::make_shared<MpiSession>(deadline);
+std::unique_ptr<Communicator> connect_mpi(const World& world, const TransportOptions& options) {
+  require_mpi(world);
+  auto session = std::make_shared<MpiSession>(options.deadline);
   if (session->rank() != world.rank || session->size() != world.size) {
     throw ConfigError(fmt::format(
         "--backend mpi: {} says that this is rank {} of {}, and the MPI that this program was built with ({}) that it "
@@ -221,7 +222,7 @@ std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milli
         world.starter, world.rank, world.size, mpi_library(), session->rank(), session->size()));
   }
   MPI_Comm group = session->duplicate(MPI_COMM_WORLD);
-  return std::make_unique<MpiCommunicator>(std::move(session), group, deadline);
+  return std::make_unique<MpiCommunicator>(std::move(session), group, options.deadline);
 }
 
 }  // namespace sotto

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
-#include "sotto/comm/communicator.h"
-#include "sotto/comm/world.h"
+#include "sotto/comm/transport.h"
 
 namespace sotto {
 
@@ -15,7 +11,7 @@ namespace sotto {
 std::string mpi_library();
 
 // ConfigError where MPI cannot work: it was not built, or neither mpirun nor srun started the ranks.
-void require_mpi(std::string_view starter, std::int64_t ranks);
+void require_mpi(const World& world);
 
 // A communicator on messages of MPI itself, between the ranks that mpirun or srun started. Sums are those of every
 // other backend, bit for bit: MPI's own may differ between ranks.
@@ -27,6 +23,6 @@ void require_mpi(std::string_view starter, std::int64_t ranks);
 // After a CommError this process calls MPI no more, since that may still hold the memory of messages. The other ranks
 // are told, and fail at once where they wait. When the process exits after an error, or while an exception goes through
 // the communicator, the whole job is aborted: ranks must not wait for it in MPI_Finalize.
-std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milliseconds deadline);
+std::unique_ptr<Communicator> connect_mpi(const World& world, const TransportOptions& options);
 
 }  // namespace sotto

@@ -6,14 +6,14 @@ namespace sotto {
 
 std::string mpi_library() { return {}; }
 
-void require_mpi(std::string_view /*starter*/, std::int64_t /*ranks*/) {
+void require_mpi(const World& /*world*/) {
   throw ConfigError(
       "--backend mpi: this program was built without MPI; install an MPI with its headers (Debian: libopenmpi-dev "
       "openmpi-bin), and build with -DSOTTO_BUILD_MPI=ON");
 }
 
-std::unique_ptr<Communicator> connect_mpi(const World& world, std::chrono::milliseconds /*deadline*/) {
-  require_mpi(world.starter, world.size);
+std::unique_ptr<Communicator> connect_mpi(const World& world, const TransportOptions& /*options*/) {
+  require_mpi(world);
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 
 #include "sotto/comm/mpi_extent.h"
 #include "sotto/comm/queued_mailbox.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -34,7 +35,7 @@ class MpiMailbox final : public QueuedMailbox {
   ~MpiMailbox() override {
     inbox_.close();
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       ending_ = true;
       news_.notify_all();
     }
@@ -52,7 +53,7 @@ class MpiMailbox final : public QueuedMailbox {
 
   Line& line(int peer) { return lines_[static_cast<std::size_t>(peer)]; }
 
-  void posted(int /*to*/) override {
+  void posted(int /*to*/) override SOTTO_REQUIRES(mutex_) {
     has_news_ = true;
     news_.notify_all();
   }
@@ -61,7 +62,7 @@ class MpiMailbox final : public QueuedMailbox {
     Patience patience(longest_pause);
     while (true) {
       if (!look(patience.is_long())) return fail_all();
-      std::unique_lock lock(mutex_);
+      Lock lock(mutex_);
       if (ending_) return;
       const bool moved = std::exchange(moved_, false);
       if (moved) patience.progress();
@@ -71,7 +72,8 @@ class MpiMailbox final : public QueuedMailbox {
         std::this_thread::yield();
         lock.lock();
       } else {
-        news_.wait_until(lock, std::min(Clock::now() + moment, next_letter()), [this] { return has_news_ || ending_; });
+        news_.wait_until(lock, std::min(Clock::now() + moment, next_letter()),
+                         [this]() SOTTO_REQUIRES(mutex_) { return has_news_ || ending_; });
       }
       if (std::exchange(has_news_, false)) patience.progress();
     }
@@ -92,7 +94,7 @@ class MpiMailbox final : public QueuedMailbox {
   }
 
   int send(int to) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Line& out = line(to);
     if (out.sending != MPI_REQUEST_NULL) {
       int sent = 0;
@@ -153,15 +155,15 @@ class MpiMailbox final : public QueuedMailbox {
     if (length == 0 && tag == lost_tag) return lose(from, given_up);
     const auto kind = static_cast<Frame::Kind>(tag);
     if (length == 0 && (kind == Frame::Kind::goodbye || kind == Frame::Kind::thanks)) {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       return heard(kind, from);
     }
     if (kind != Frame::Kind::mail) return lose(from, fmt::format("a message of kind {}, which there is not", tag));
     lose(from, fmt::format("a message of {} bytes came, and {} may come at most", length, max_bytes()));
   }
 
-  // When the first letter that is held back may go. REQUIRES the lock.
-  Clock::time_point next_letter() {
+  // When the first letter that is held back may go.
+  Clock::time_point next_letter() SOTTO_REQUIRES(mutex_) {
     auto next = Clock::time_point::max();
     for (int peer = 0; peer < size(); ++peer) {
       const bool waits = line(peer).sending == MPI_REQUEST_NULL && !of(peer).outgoing.empty() && !of(peer).broken;
@@ -189,6 +191,7 @@ class MpiMailbox final : public QueuedMailbox {
 
   // What is under way stays behind with its memory. Whether there was anything.
   bool leave_behind() {
+    const Lock lock(mutex_);
     bool any = false;
     for (int peer = 0; peer < size(); ++peer) {
       Line& left = line(peer);
@@ -201,8 +204,8 @@ class MpiMailbox final : public QueuedMailbox {
 
   std::shared_ptr<MpiSession> session_;
   MPI_Comm group_;
-  std::condition_variable news_;  // for the carrier
-  bool has_news_ = false;
+  Condition news_;  // for the carrier
+  bool has_news_ SOTTO_GUARDED_BY(mutex_) = false;
   std::vector<Line> lines_;  // the carrier's, as is what follows
   bool moved_ = false;
   std::thread carrier_;

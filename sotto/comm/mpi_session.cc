@@ -95,8 +95,8 @@ void MpiSession::end() {
 // MPI_Finalize waits for all ranks without end; so they meet before, each with each, to know who does not come.
 void MpiSession::finalize() {
   const auto until = Clock::now() + deadline_;
-  std::vector<MPI_Request> sends(heard_.size(), MPI_REQUEST_NULL);
-  std::vector<MPI_Request> recvs(heard_.size(), MPI_REQUEST_NULL);
+  std::vector<MPI_Request> sends(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
+  std::vector<MPI_Request> recvs(sends);
   for (int peer = 0; peer < size_; ++peer) {
     const auto at = static_cast<std::size_t>(peer);
     if (peer == rank_) continue;
@@ -108,17 +108,20 @@ void MpiSession::finalize() {
     if (finish(recvs[at], until) && finish(sends[at], until)) continue;
     const int failed = listen();
     throw CommError(failed < 0 ? fmt::format("rank {} did not come within {:g} s", peer, seconds(deadline_))
-                               : heard_[static_cast<std::size_t>(failed)]->text);
+                               : said(failed));
   }
-  for (Kept& message : *kept_) {
-    if (!finish(message.request, until)) throw CommError("a message for a mailbox was never taken");
+  {
+    const Lock lock(mutex_);
+    for (Kept& message : *kept_) {
+      if (!finish(message.request, until)) throw CommError("a message for a mailbox was never taken");
+    }
+    kept_->clear();
   }
-  kept_->clear();
   release(notices_);
   MPI_Finalize();
 }
 
-std::shared_lock<std::shared_mutex> MpiSession::enter() {
+std::shared_lock<MpiSession::SharedMutex> MpiSession::enter() {
   std::shared_lock lock(use_);
   if (over_) lock.unlock();
   return lock;
@@ -159,7 +162,7 @@ bool MpiSession::finish(MPI_Request& request, Clock::time_point until) {
 }
 
 int MpiSession::listen() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   int there = 0;
   MPI_Status status;
   while (MPI_Iprobe(MPI_ANY_SOURCE, notice_tag, notices_, &there, &status) == MPI_SUCCESS && there != 0) {
@@ -176,7 +179,7 @@ int MpiSession::listen() {
 }
 
 std::string MpiSession::said(int rank) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto& heard = heard_[static_cast<std::size_t>(rank)];
   return heard ? heard->text : "";
 }
@@ -196,7 +199,7 @@ std::string MpiSession::tell(int peer, const std::string& error) {
   Patience patience;
   for (int links = 0; peer >= 0 && links < size_ && Clock::now() < until; patience.pause(until)) {
     listen();
-    const std::lock_guard guard(mutex_);
+    const Lock guard(mutex_);
     for (; peer >= 0 && links < size_ && heard_[static_cast<std::size_t>(peer)]; ++links) {
       cause = heard_[static_cast<std::size_t>(peer)]->text;
       peer = heard_[static_cast<std::size_t>(peer)]->peer;
@@ -216,7 +219,7 @@ void MpiSession::fail(const std::string& error) {
 
 void MpiSession::keep(MPI_Request request, std::vector<std::byte> memory) {
   if (request == MPI_REQUEST_NULL) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   kept_->push_back({request, std::move(memory)});
 }
 

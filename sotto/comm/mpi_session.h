@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "sotto/comm/patience.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -21,6 +21,9 @@ namespace sotto {
 // anything.
 class MpiSession {
  public:
+  // The standard's locks of it are none to the analysis: the functions that take them are not checked.
+  class SOTTO_THREAD_SAFETY(capability("mutex")) SharedMutex : public std::shared_mutex {};
+
   // Starts MPI, or uses what the program started. ConfigError without MPI_THREAD_MULTIPLE.
   explicit MpiSession(std::chrono::milliseconds deadline);
   // Ends MPI when all ranks have come here; not after a failure: then the job is aborted when the process exits.
@@ -32,9 +35,9 @@ class MpiSession {
   int size() const { return size_; }
 
   // To be held while MPI is called; without one MPI must not be called any more.
-  std::shared_lock<std::shared_mutex> enter();
+  std::shared_lock<SharedMutex> enter() SOTTO_UNCHECKED;
   // What failed before, on whichever thread.
-  std::string failure() const;
+  std::string failure() const SOTTO_UNCHECKED;
 
   // The same ranks as those of `group`, all of which call this in the same order; `group` may be MPI_COMM_WORLD.
   // CommError when they do not within the deadline.
@@ -49,7 +52,7 @@ class MpiSession {
   // 0: this rank is the cause itself, and nobody is asked.
   std::string tell(int peer, const std::string& error);
   // From now on nobody in this process calls MPI: returns when nobody does any more.
-  void fail(const std::string& error);
+  void fail(const std::string& error) SOTTO_UNCHECKED;
   // A message that is under way though nobody waits for it any more, and its memory: MPI is not ended before it is
   // complete.
   void keep(MPI_Request request, std::vector<std::byte> memory);
@@ -61,7 +64,7 @@ class MpiSession {
     char text[longest_notice] = {};
   };
   bool finish(MPI_Request& request, Clock::time_point until);
-  void end();
+  void end() SOTTO_UNCHECKED;  // nobody else is here any more
   void finalize();
 
   int rank_ = 0, size_ = 1;
@@ -72,16 +75,16 @@ class MpiSession {
   Notice told_;
   std::atomic<bool> has_told_ = false;
 
-  mutable std::shared_mutex use_;
-  bool over_ = false;  // under use_, with why
-  std::string error_;
-  std::mutex mutex_;
-  std::vector<std::optional<Notice>> heard_;  // by rank
+  mutable SharedMutex use_;
+  bool over_ SOTTO_GUARDED_BY(use_) = false;
+  std::string error_ SOTTO_GUARDED_BY(use_);  // why it is over
+  Mutex mutex_;
+  std::vector<std::optional<Notice>> heard_ SOTTO_GUARDED_BY(mutex_);  // by rank
   struct Kept {
     MPI_Request request;
     std::vector<std::byte> memory;
   };
-  std::unique_ptr<std::vector<Kept>> kept_ = std::make_unique<std::vector<Kept>>();
+  std::unique_ptr<std::vector<Kept>> kept_ SOTTO_GUARDED_BY(mutex_) = std::make_unique<std::vector<Kept>>();
 };
 
 // "MPI_Irecv: MPI_ERR_TRUNCATE: message truncated"

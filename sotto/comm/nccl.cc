@@ -27,16 +27,17 @@ void leave_errors_to_us() {
 
 std::string nccl_library() { return fmt::format("NCCL {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
 
-void require_nccl(int local_ranks) {
+void require_nccl(const World& world) {
   const int devices = at::detail::getCUDAHooks().deviceCount();
-  if (devices >= local_ranks) return;
+  if (devices >= world.local_size) return;
   throw ConfigError(fmt::format("--backend nccl: each rank needs a GPU of its own, and this host has {} for {}{}",
-                                devices, local_ranks,
+                                devices, world.local_size,
                                 devices == 0 ? ", or no driver for one; choose --backend gloo" : ""));
 }
 
-std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds deadline, const Stop& stop) {
-  require_nccl(world.local_size);
+std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOptions& options) {
+  require_nccl(world);
+  const std::chrono::milliseconds deadline = options.deadline;
   leave_errors_to_us();
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(world.local_rank));
   const auto connect = [rank = world.rank, size = world.size,
@@ -45,8 +46,8 @@ std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::mill
     settings->timeout = 2 * deadline;  // ours comes first
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(settings));
   };
-  return make_staged(std::make_shared<Meeting>(world, deadline, stop), {"nccl", device, connect}, world.rank,
-                     world.size, deadline);
+  return make_staged(std::make_shared<Meeting>(world, options.connect_deadline, options.stop),
+                     {"nccl", device, connect}, world.rank, world.size, deadline);
 }
 
 }  // namespace sotto

@@ -6,15 +6,14 @@ namespace sotto {
 
 std::string nccl_library() { return {}; }
 
-void require_nccl(int /*local_ranks*/) {
+void require_nccl(const World& /*world*/) {
   throw ConfigError(
       "--backend nccl: this program was built without NCCL; build it against a CUDA wheel of torch, which brings NCCL, "
       "with the headers of the CUDA toolkit");
 }
 
-std::unique_ptr<Communicator> connect_nccl(const World& world, std::chrono::milliseconds /*deadline*/,
-                                           const Stop& /*stop*/) {
-  require_nccl(world.local_size);
+std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOptions& /*options*/) {
+  require_nccl(world);
   return nullptr;
 }
 

@@ -13,7 +13,7 @@ QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, std::chr
 void QueuedMailbox::close() {
   const auto until = Clock::now() + deadline();
   inbox_.close();
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank() || of(peer).said_goodbye || inbox_.gone(peer)) continue;
     of(peer).said_goodbye = true;
@@ -21,7 +21,7 @@ void QueuedMailbox::close() {
   }
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const auto told = [&] {
+    const auto told = [&]() SOTTO_REQUIRES(mutex_) {
       const bool heard = of(peer).thanked || inbox_.gone(peer);
       return heard && (of(peer).outgoing.empty() || of(peer).broken);
     };
@@ -33,8 +33,8 @@ void QueuedMailbox::close() {
 bool QueuedMailbox::do_send(int to, std::span<const std::byte> data, Clock::time_point not_before) {
   const auto until = Clock::now() + deadline();
   if (to == rank()) return send_to_self(data, not_before, until);
-  std::unique_lock lock(mutex_);
-  const auto room = [&] { return inbox_.gone(to) || of(to).outgoing.size() < depth; };
+  Lock lock(mutex_);
+  const auto room = [&]() SOTTO_REQUIRES(mutex_) { return inbox_.gone(to) || of(to).outgoing.size() < depth; };
   if (!of(to).changed.wait_until(lock, until, room)) throw CommError(failure(to, not_polled()));
   if (const auto why = inbox_.gone(to)) {
     lock.unlock();
@@ -100,7 +100,7 @@ void QueuedMailbox::answer_goodbye(int from) {
 }
 
 void QueuedMailbox::lose(int peer, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!ending_) inbox_.lose(peer, reason);
   of(peer).broken = true;
   of(peer).changed.notify_all();

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "sotto/comm/frame.h"
 #include "sotto/comm/inbox.h"
 #include "sotto/comm/mailbox.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 
@@ -39,7 +38,7 @@ class QueuedMailbox : public Mailbox {
     Clock::time_point not_before;
   };
   struct Peer {
-    std::condition_variable changed;
+    Condition changed;
     std::deque<Letter> outgoing;  // the first one is being sent
     std::vector<std::vector<std::byte>> spare;
     bool said_goodbye = false;
@@ -47,13 +46,14 @@ class QueuedMailbox : public Mailbox {
     bool broken = false;  // nothing can be sent any more
   };
 
-  Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
+  Peer& of(int peer) SOTTO_REQUIRES(mutex_) { return peers_[static_cast<std::size_t>(peer)]; }
 
-  // These want the lock. pop(): the first letter is sent. heard(): a word that is no mail has come from that rank, from
-  // which nothing more will.
-  void pop(int to);
-  void heard(Frame::Kind kind, int from);
-  virtual void posted(int /*to*/) {}  // there is a new letter; of(to).changed knows
+  // The first letter is sent.
+  void pop(int to) SOTTO_REQUIRES(mutex_);
+  // A word that is no mail has come from that rank, from which nothing more will.
+  void heard(Frame::Kind kind, int from) SOTTO_REQUIRES(mutex_);
+  // There is a new letter; of(to).changed knows.
+  virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
   // The peer is lost, unless it has left; takes the lock.
   void lose(int peer, const std::string& reason);
@@ -61,19 +61,20 @@ class QueuedMailbox : public Mailbox {
   [[noreturn]] virtual void fail_because(int peer, const std::string& reason);
 
   Inbox inbox_;
-  std::mutex mutex_;
-  bool ending_ = false;    // under the lock: the destructor has begun, and no peer is to blame for anything
-  bool in_peace_ = false;  // under the lock: close() has returned
+  Mutex mutex_;
+  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;    // the destructor has begun, and no peer is to blame for anything
+  bool in_peace_ SOTTO_GUARDED_BY(mutex_) = false;  // close() has returned
 
  private:
   bool do_send(int to, std::span<const std::byte> data, Clock::time_point not_before) final;
   bool send_to_self(std::span<const std::byte> data, Clock::time_point not_before, Clock::time_point until);
   std::optional<Mail> do_poll(Clock::time_point until) final;
-  void post(int to, Frame::Kind kind, std::span<const std::byte> data, Clock::time_point not_before);
-  void answer_goodbye(int from);
+  void post(int to, Frame::Kind kind, std::span<const std::byte> data, Clock::time_point not_before)
+      SOTTO_REQUIRES(mutex_);
+  void answer_goodbye(int from) SOTTO_REQUIRES(mutex_);
 
   bool framed_;
-  std::deque<Peer> peers_;
+  std::deque<Peer> peers_ SOTTO_GUARDED_BY(mutex_);
 };
 
 }  // namespace sotto

@@ -1,10 +1,10 @@
 #include "sotto/comm/shaped_mailbox.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <utility>
+
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 namespace {
@@ -22,14 +22,14 @@ class ShapedMailbox final : public Mailbox {
 
   void cancel() override {
     inner_->cancel();
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     cancelled_ = true;
     changed_.notify_all();
   }
 
   bool has_left(int peer) const override {
     if (!inner_->has_left(peer)) return false;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return std::ranges::find(coming_in_, peer, &Mail::sender) == coming_in_.end();
   }
 
@@ -37,14 +37,14 @@ class ShapedMailbox final : public Mailbox {
   // Messages of one rank leave in the order of their times.
   bool do_send(int to, std::span<const std::byte> data, Clock::time_point not_before) override {
     if (to == rank()) return inner_->send(to, data, not_before);
-    const std::lock_guard lock(sending_[static_cast<std::size_t>(to)]);
+    const Lock lock(sending_[static_cast<std::size_t>(to)]);
     const auto begin = std::max(Clock::now(), not_before);
     return inner_->send(to, data, link_->send(to, header_bytes() + data.size(), begin));
   }
 
   // What the inner mailbox hands out has come as far as this rank's link, behind what comes in there already.
   std::optional<Mail> do_poll(Clock::time_point until) override {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (!cancelled_) {
       const auto now = Clock::now();
       if (!coming_in_.empty() && coming_in_.front().arrived <= now) {
@@ -71,11 +71,11 @@ class ShapedMailbox final : public Mailbox {
 
   std::unique_ptr<Mailbox> inner_;
   std::shared_ptr<Link> link_;
-  std::deque<std::mutex> sending_{static_cast<std::size_t>(size())};  // by rank
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Mail> coming_in_;
-  bool cancelled_ = false;
+  std::deque<Mutex> sending_{static_cast<std::size_t>(size())};  // by rank
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::deque<Mail> coming_in_ SOTTO_GUARDED_BY(mutex_);
+  bool cancelled_ SOTTO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +12,7 @@
 
 #include "sotto/comm/thread_mailbox.h"
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -23,21 +22,20 @@ namespace {
 struct Session {
   explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()) {}
 
-  std::condition_variable& bell(int rank) { return bells[static_cast<std::size_t>(rank)]; }
-  // These REQUIRE the lock.
-  void end(int rank) {
+  Condition& bell(int rank) { return bells[static_cast<std::size_t>(rank)]; }
+  void end(int rank) SOTTO_REQUIRES(mutex) {
     ended[static_cast<std::size_t>(rank)] = true;
     for (auto& each : bells) each.notify_all();
     for (const auto& office : offices) office->end(rank, ending(rank));
   }
-  std::string failure() const {
+  std::string failure() const SOTTO_REQUIRES(mutex) {
     return failed < 0 ? std::string() : fmt::format("rank {} ended with an error: {}", failed, reason);
   }
-  bool has_ended(int rank) const { return ended[static_cast<std::size_t>(rank)]; }
-  std::string ending(int rank) const {
+  bool has_ended(int rank) const SOTTO_REQUIRES(mutex) { return ended[static_cast<std::size_t>(rank)]; }
+  std::string ending(int rank) const SOTTO_REQUIRES(mutex) {
     return failed == rank ? "it ended with an error: " + reason : "it ended without closing its mailbox";
   }
-  std::shared_ptr<PostOffice> new_office() {
+  std::shared_ptr<PostOffice> new_office() SOTTO_REQUIRES(mutex) {
     offices.push_back(std::make_shared<PostOffice>(static_cast<int>(bells.size())));
     for (int rank = 0; rank < static_cast<int>(bells.size()); ++rank) {
       if (has_ended(rank)) offices.back()->end(rank, ending(rank));
@@ -45,13 +43,13 @@ struct Session {
     return offices.back();
   }
 
-  std::mutex mutex;
-  std::vector<std::condition_variable> bells;
-  std::vector<std::shared_ptr<PostOffice>> offices;
-  std::vector<bool> ended;
-  int failed = -1;  // the first rank that threw
-  std::string reason;
-  std::exception_ptr error;
+  Mutex mutex;
+  std::vector<Condition> bells;
+  std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(mutex);
+  std::vector<bool> ended SOTTO_GUARDED_BY(mutex);
+  int failed SOTTO_GUARDED_BY(mutex) = -1;  // the first rank that threw
+  std::string reason SOTTO_GUARDED_BY(mutex);
+  std::exception_ptr error SOTTO_GUARDED_BY(mutex);
 };
 
 // A send: it stays in its sender's memory until the receiver has copied it.
@@ -67,14 +65,15 @@ struct Post {
 struct Group {
   explicit Group(std::shared_ptr<Session> of)
       : session(std::move(of)), channels(session->bells.size() * session->bells.size()) {}
-  std::vector<Post*>& channel(int from, int to) {
+  std::vector<Post*>& channel(int from, int to) SOTTO_REQUIRES(session->mutex) {
     return channels[static_cast<std::size_t>(from) * session->bells.size() + static_cast<std::size_t>(to)];
   }
 
   std::shared_ptr<Session> session;
-  std::vector<std::vector<Post*>> channels;
-  std::vector<std::shared_ptr<Group>> clones;  // in the order of the calls; made by the rank that comes first
-  std::vector<std::shared_ptr<PostOffice>> offices;
+  std::vector<std::vector<Post*>> channels SOTTO_GUARDED_BY(session->mutex);
+  // In the order of the calls; made by the rank that comes first.
+  std::vector<std::shared_ptr<Group>> clones SOTTO_GUARDED_BY(session->mutex);
+  std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(session->mutex);
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -82,8 +81,7 @@ class ThreadCommunicator final : public Communicator {
   ThreadCommunicator(std::shared_ptr<Group> group, int rank, std::chrono::milliseconds deadline)
       : Communicator(rank, static_cast<int>(group->session->bells.size()), deadline),
         group_(std::move(group)),
-        session_(*group_->session),
-        blocked_(session_.bells.size()) {}
+        blocked_(static_cast<std::size_t>(size())) {}
 
   std::string_view name() const override { return "threads"; }
 
@@ -91,18 +89,18 @@ class ThreadCommunicator final : public Communicator {
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
     const auto until = Clock::now() + deadline();
     filled_.assign(recvs.size(), false);
-    std::unique_lock lock(session_.mutex);
+    Lock lock(group_->session->mutex);
     post(sends);
     try {
       while (true) {
         auto wake = until;
-        if (receive(recvs, lock, wake)) continue;
+        if (receive(recvs, wake)) continue;
         const int peer = awaited(recvs);
         if (peer < 0) return;
-        if (session_.failed >= 0) fail(operation(), peer, session_.failure());
-        if (session_.has_ended(peer)) fail(operation(), peer, "it has ended");
+        if (group_->session->failed >= 0) fail(operation(), peer, group_->session->failure());
+        if (group_->session->has_ended(peer)) fail(operation(), peer, "it has ended");
         if (Clock::now() >= until) fail(operation(), peer, fmt::format("timed out after {:g} s", seconds(deadline())));
-        session_.bell(rank()).wait_until(lock, wake);
+        group_->session->bell(rank()).wait_until(lock, wake);
       }
     } catch (...) {
       withdraw(lock);
@@ -111,32 +109,33 @@ class ThreadCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    const std::lock_guard lock(session_.mutex);
+    const Lock lock(group_->session->mutex);
     auto& clones = group_->clones;
     if (clones.size() == clones_) clones.push_back(std::make_shared<Group>(group_->session));
     return std::make_unique<ThreadCommunicator>(clones[clones_++], rank(), deadline());
   }
 
   std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
-    const std::lock_guard lock(session_.mutex);
+    const Lock lock(group_->session->mutex);
     auto& offices = group_->offices;
-    if (offices.size() == mailboxes_) offices.push_back(session_.new_office());
+    if (offices.size() == mailboxes_) offices.push_back(group_->session->new_office());
     return make_thread_mailbox(offices[mailboxes_++], rank(), max_bytes, deadline());
   }
 
   static double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
-  void post(std::span<const Send> sends) {
+  void post(std::span<const Send> sends) SOTTO_REQUIRES(group_->session->mutex) {
     posts_.resize(sends.size());
     for (std::size_t i = 0; i < sends.size(); ++i) {
       posts_[i] = {sends[i].data, sends[i].not_before, sends[i].peer};
       group_->channel(rank(), sends[i].peer).push_back(&posts_[i]);
-      session_.bell(sends[i].peer).notify_all();
+      group_->session->bell(sends[i].peer).notify_all();
     }
   }
 
-  // Takes what is there; `wake` becomes the time when the next message may be taken. Whether anything was taken.
-  bool receive(std::span<Recv> recvs, std::unique_lock<std::mutex>& lock, Clock::time_point& wake) {
+  // Takes what is there; `wake` becomes the time when the next message may be taken. Returns whether anything was
+  // taken; meanwhile the mutex is released for a while.
+  bool receive(std::span<Recv> recvs, Clock::time_point& wake) SOTTO_REQUIRES(group_->session->mutex) {
     bool any = false;
     blocked_.assign(blocked_.size(), false);
     for (std::size_t i = 0; i < recvs.size(); ++i) {
@@ -153,12 +152,12 @@ class ThreadCommunicator final : public Communicator {
       message.state = Post::State::copying;
       const std::size_t length = message.data.size();
       const bool fits = length <= recvs[i].buffer.size();
-      lock.unlock();
+      group_->session->mutex.unlock();
       if (fits && length > 0) std::memcpy(recvs[i].buffer.data(), message.data.data(), length);
       recvs[i].arrived = Clock::now();
-      lock.lock();
+      group_->session->mutex.lock();
       message.state = Post::State::taken;
-      session_.bell(recvs[i].peer).notify_all();
+      group_->session->bell(recvs[i].peer).notify_all();
       if (!fits) {
         fail(operation(), recvs[i].peer,
              fmt::format("a message of {} bytes for a room of {}", length, recvs[i].buffer.size()));
@@ -170,7 +169,7 @@ class ThreadCommunicator final : public Communicator {
   }
 
   // A peer that something is still awaited from, or -1.
-  int awaited(std::span<const Recv> recvs) const {
+  int awaited(std::span<const Recv> recvs) const SOTTO_REQUIRES(group_->session->mutex) {
     for (std::size_t i = 0; i < recvs.size(); ++i) {
       if (!filled_[i]) return recvs[i].peer;
     }
@@ -181,19 +180,18 @@ class ThreadCommunicator final : public Communicator {
   }
 
   // Takes back what was not received yet, and waits for whoever is copying.
-  void withdraw(std::unique_lock<std::mutex>& lock) {
+  void withdraw(Lock& lock) SOTTO_REQUIRES(group_->session->mutex) {
     for (Post& message : posts_) {
       if (message.state == Post::State::waiting) std::erase(group_->channel(rank(), message.to), &message);
-      session_.bell(rank()).wait(lock, [&] { return message.state != Post::State::copying; });
+      group_->session->bell(rank()).wait(lock, [&] { return message.state != Post::State::copying; });
     }
   }
 
   std::shared_ptr<Group> group_;
-  Session& session_;
   std::size_t clones_ = 0;
   std::size_t mailboxes_ = 0;
   // Of the exchange that is going on; kept, so that a step allocates nothing.
-  std::vector<Post> posts_;
+  std::vector<Post> posts_ SOTTO_GUARDED_BY(group_->session->mutex);
   std::vector<bool> filled_;
   std::vector<bool> blocked_;  // by peer
 };
@@ -217,7 +215,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     } catch (...) {
       error = std::current_exception();
     }
-    const std::lock_guard lock(session->mutex);
+    const Lock lock(session->mutex);
     if (error && session->failed < 0) {
       session->failed = rank;
       session->reason = reason;
@@ -230,7 +228,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
   try {
     for (int rank = 0; rank < ranks; ++rank) threads.push_back(start_thread("a rank", run, rank));
   } catch (const Error& error) {  // those that run already learn that the others never come
-    const std::lock_guard lock(session->mutex);
+    const Lock lock(session->mutex);
     const auto first = static_cast<int>(threads.size());
     if (session->failed < 0) {
       session->failed = first;
@@ -240,6 +238,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
     for (int rank = first; rank < ranks; ++rank) session->end(rank);
   }
   for (auto& thread : threads) thread.join();
+  const Lock lock(session->mutex);
   if (session->error) std::rethrow_exception(session->error);
 }
 

@@ -1,12 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include "sotto/comm/communicator.h"
-#include "sotto/comm/stop.h"
 
 namespace sotto {
 
@@ -23,24 +19,8 @@ struct World {
 
 // Reads SOTTO_* (our launcher), torchrun's, Open MPI's, MPICH's or SLURM's variables. ConfigError when they contradict
 // each other or are malformed. `master` is "host:port", from a flag, or empty. Not `meets`: nobody needs a store, since
-// MPI itself connects the ranks.
+// the transport itself connects the ranks (Transport::own_meeting).
 World find_world(const std::string& master, bool meets = true);
-
-struct GlooOptions {
-  std::string interface;  // network interface ("eth0"); empty: by address
-  std::string address;    // address or host name to bind; empty: the address that routes to the store
-  std::chrono::milliseconds deadline{60000};          // of each operation
-  std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
-  Stop stop = {};                                     // asked while they come and connect
-};
-
-// The c10d backend over Gloo, for trusted networks: its sockets have no authentication. CommError names the ranks that
-// never came or should not be there, ConfigError an interface, address or host that cannot be used; Stopped when `stop`
-// said so. After a CommError of an operation the
-// communicator stays failed. A message larger than its room ends the receiving process, since Gloo throws on a thread
-// of its own: ranks compare their configuration before they exchange messages whose room depends on it.
-// SIGPIPE is ignored from then on, unless the program handles it: Gloo would die of it with a peer.
-std::unique_ptr<Communicator> connect_gloo(const World& world, const GlooOptions& options);
 
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
 // loopback alone when `host` is that, else on all interfaces.

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sotto/core/option_name.h"
+
 namespace sotto {
 
 // Everything that the outside world can do wrong. Only `main` catches them; each message names what, where and what to
@@ -12,10 +14,15 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A flag, sentence, option or file of options that cannot be used. Exit status 2.
+// An option, sentence or file of options that cannot be used. Exit status 2. Its text holds marks of the options that
+// it is about (option_name.h), which text() spells as a front end does; what() spells them plainly.
 class ConfigError : public Error {
  public:
-  using Error::Error;
+  explicit ConfigError(const std::string& marked) : Error(spelled(marked)), marked_(marked) {}
+  std::string text(const Spelling& spelling) const { return spelled(marked_, spelling); }
+
+ private:
+  std::string marked_;
 };
 
 // Bytes of a message that are not what they should be: damaged, truncated, of another codec, step or peer.

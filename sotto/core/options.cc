@@ -119,6 +119,8 @@ class Lister final : public OptionVisitor {
     std::string setting;
     std::string help;
   };
+  explicit Lister(bool records) : records_(records) {}
+  bool records() const override { return records_; }
 
   void option(std::string_view name, bool& value, std::string_view help) override {
     add(name, bool_text(value), help, "");
@@ -142,7 +144,37 @@ class Lister final : public OptionVisitor {
     lines_.push_back({fmt::format("{}={}", name, value), fmt::format("{}{}", help, range)});
   }
 
+  bool records_;
   std::vector<Line> lines_;
+};
+
+// Finds a number by its name, and replaces it where a new value is given.
+class NumberAccess final : public OptionVisitor {
+ public:
+  NumberAccess(std::string_view name, std::optional<double> value) : name_(name), value_(value) {}
+
+  void option(std::string_view /*name*/, bool& /*value*/, std::string_view /*help*/) override {}
+  void option(std::string_view name, std::int64_t& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    access(name, value);
+  }
+  void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
+    access(name, value);
+  }
+  void option(std::string_view /*name*/, std::string& /*value*/, std::string_view /*help*/,
+              std::initializer_list<std::string_view> /*choices*/) override {}
+
+  std::optional<double> found;
+
+ private:
+  template <class T>
+  void access(std::string_view name, T& value) {
+    if (name != name_) return;
+    if (value_) value = static_cast<T>(*value_);
+    found = static_cast<double>(value);
+  }
+
+  std::string_view name_;
+  std::optional<double> value_;
 };
 
 }  // namespace
@@ -187,24 +219,26 @@ std::string format_double(double value) {
   return {buffer.data(), result.ptr};
 }
 
-namespace detail {
-
-void read_options(const Sentence& sentence, const Call& call, Visitable& options) {
+AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions options) {
   Reader reader(sentence, call);
   options.visit(reader);
   reader.finish();
+  if (const std::string problem = options.problem(); !problem.empty()) {
+    fail_at(sentence, call, call.position, problem);
+  }
+  return options;
 }
 
-std::string record_options(std::string_view name, Visitable& options) {
-  Lister lister;
+std::string record_options(std::string_view name, AnyOptions options) {
+  Lister lister(/*records=*/true);
   options.visit(lister);
   std::vector<std::string_view> settings;
   for (const auto& line : lister.lines()) settings.push_back(line.setting);
   return settings.empty() ? std::string(name) : fmt::format("{}({})", name, fmt::join(settings, ", "));
 }
 
-std::string help_options(Visitable& options) {
-  Lister lister;
+std::string help_options(AnyOptions options) {
+  Lister lister(/*records=*/false);
   options.visit(lister);
   std::size_t width = 0;
   for (const auto& line : lister.lines()) width = std::max(width, line.setting.size());
@@ -213,5 +247,24 @@ std::string help_options(Visitable& options) {
   return text;
 }
 
-}  // namespace detail
+std::vector<std::string> names_of_options(AnyOptions options) {
+  Lister lister(/*records=*/false);
+  options.visit(lister);
+  std::vector<std::string> names;
+  for (const auto& line : lister.lines()) names.push_back(line.setting.substr(0, line.setting.find('=')));
+  return names;
+}
+
+std::optional<double> number_of(AnyOptions options, std::string_view name) {
+  NumberAccess access(name, std::nullopt);
+  options.visit(access);
+  return access.found;
+}
+
+bool set_number(AnyOptions& options, std::string_view name, double value) {
+  NumberAccess access(name, value);
+  options.visit(access);
+  return access.found.has_value();
+}
+
 }  // namespace sotto

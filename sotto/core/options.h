@@ -3,9 +3,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "sotto/core/sentence.h"
 
@@ -31,6 +36,9 @@ struct Bounds {
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
+  // Whether this visit writes the canonical text of the values. An option that came after others stands there only
+  // where it is not the default, so that the texts of older choices, which messages carry a hash of, stay as they are.
+  virtual bool records() const { return false; }
   virtual void option(std::string_view name, bool& value, std::string_view help) = 0;
   virtual void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds = {}) = 0;
   virtual void option(std::string_view name, double& value, std::string_view help, Bounds bounds = {}) = 0;
@@ -39,50 +47,82 @@ class OptionVisitor {
                       std::initializer_list<std::string_view> choices = {}) = 0;
 };
 
-class Visitable {  // a struct of options, seen from outside
- public:
-  virtual ~Visitable() = default;
-  virtual void visit(OptionVisitor& visitor) = 0;
+struct NoOptions {
+  void visit(OptionVisitor& /*visitor*/) {}
 };
 
-namespace detail {
-template <class Options>
-class VisitableRef final : public Visitable {
+// A struct of options, by value, whose type only its component knows. What no range of a single option can say, a
+// member `std::string problem() const` says, in words; empty: nothing is wrong.
+class AnyOptions {
  public:
-  explicit VisitableRef(Options& options) : options_(options) {}
-  void visit(OptionVisitor& visitor) override { options_.visit(visitor); }
+  AnyOptions() : AnyOptions(NoOptions{}) {}
+  template <class Options>
+  requires(!std::is_same_v<Options, AnyOptions> && requires(Options options, OptionVisitor& v) { options.visit(v); })
+      AnyOptions(Options options)
+      : held_(std::make_unique<Holder<Options>>(std::move(options))) {}
+  AnyOptions(const AnyOptions& other) : held_(other.held_->copy()) {}
+  AnyOptions(AnyOptions&&) noexcept = default;
+  AnyOptions& operator=(AnyOptions other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+  ~AnyOptions() = default;
+
+  void visit(OptionVisitor& visitor) { held_->visit(visitor); }
+  std::string problem() const { return held_->problem(); }
+  // REQUIRES the type that it was made of.
+  template <class Options>
+  const Options& as() const {
+    return dynamic_cast<const Holder<Options>&>(*held_).options;
+  }
 
  private:
-  Options& options_;
+  struct Held {
+    virtual ~Held() = default;
+    virtual std::unique_ptr<Held> copy() const = 0;
+    virtual void visit(OptionVisitor& visitor) = 0;
+    virtual std::string problem() const = 0;
+  };
+  template <class Options>
+  struct Holder final : Held {
+    explicit Holder(Options o) : options(std::move(o)) {}
+    std::unique_ptr<Held> copy() const override { return std::make_unique<Holder>(options); }
+    void visit(OptionVisitor& visitor) override { options.visit(visitor); }
+    std::string problem() const override {
+      if constexpr (requires { options.problem(); }) {
+        return options.problem();
+      } else {
+        return "";
+      }
+    }
+    Options options;
+  };
+  std::unique_ptr<Held> held_;
 };
-void read_options(const Sentence& sentence, const Call& call, Visitable& options);
-std::string record_options(std::string_view name, Visitable& options);
-std::string help_options(Visitable& options);
-}  // namespace detail
 
-// Fills `options` from the arguments of a call: positional ones in the order of visit(), then by key; `5%` is 0.05,
-// booleans are true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types and values out of bounds
-// are ConfigErrors with a caret: "--codec topk(1.5): ratio must be in (0, 1]".
+// The options of a call, over the values that `options` have: positional arguments in the order of visit(), then by
+// name; `5%` is 0.05, booleans are true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types,
+// values out of bounds and a problem() are ConfigErrors with a caret: "codec topk(1.5): ratio must be in (0, 1]".
+AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions options);
 template <class Options>
 void read_options(const Sentence& sentence, const Call& call, Options& options) {
-  detail::VisitableRef<Options> ref(options);
-  detail::read_options(sentence, call, ref);
+  options = read_options(sentence, call, AnyOptions(options)).template as<Options>();
 }
 
 // The canonical text, every option named: "topk(ratio=0.01, scope=segment)"; "sign" alone when there are no options.
 // Reading it back gives the same options. Doubles are printed with as few digits as bring them back exactly.
-template <class Options>
-std::string record_options(std::string_view name, Options options) {
-  detail::VisitableRef<Options> ref(options);
-  return detail::record_options(name, ref);
-}
+std::string record_options(std::string_view name, AnyOptions options);
 
 // One line an option: "  ratio=0.01   share of the elements that are sent, in (0, 1]".
-template <class Options>
-std::string help_options(Options options) {
-  detail::VisitableRef<Options> ref(options);
-  return detail::help_options(ref);
-}
+std::string help_options(AnyOptions options);
+
+// The names of the options, in the order of visit().
+std::vector<std::string> names_of_options(AnyOptions options);
+
+// An option that is a number, whole or not, by its name; nothing where there is none. set_number() says whether there
+// is one, and checks nothing.
+std::optional<double> number_of(AnyOptions options, std::string_view name);
+bool set_number(AnyOptions& options, std::string_view name, double value);
 
 // Parsing of single values, shared with flags and files. They throw ConfigError("NAME must be ...") without a place.
 bool parse_bool(std::string_view name, std::string_view text);

@@ -38,7 +38,7 @@ std::string with_caret(std::string_view text, std::size_t position) {
 
 class Parser {
  public:
-  Parser(std::string_view where, std::string_view text) : where_(where), text_(text) {}
+  Parser(std::string_view option, std::string_view text) : option_(option), text_(text) {}
 
   Sentence parse() {
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -46,7 +46,7 @@ class Parser {
         fail(i, fmt::format("byte 0x{:02x} is not allowed", static_cast<unsigned char>(text_[i])));
       }
     }
-    Sentence sentence{std::string(where_), std::string(text_), {}};
+    Sentence sentence{std::string(option_), std::string(text_), {}};
     do {
       sentence.calls.push_back(call());
     } while (accept('|'));
@@ -136,10 +136,10 @@ class Parser {
     return at_ == text_.size() ? ", found the end" : fmt::format(", found `{}`", text_[at_]);
   }
   [[noreturn]] void fail(std::size_t position, const std::string& message) const {
-    throw ConfigError(fmt::format("{}: {}{}", where_, message, with_caret(text_, position)));
+    throw ConfigError(fmt::format("{}: {}{}", named(option_), message, with_caret(text_, position)));
   }
 
-  std::string_view where_;
+  std::string_view option_;
   std::string_view text_;
   std::size_t at_ = 0;
 };
@@ -165,7 +165,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Sentence parse_sentence(std::string_view where, std::string_view text) { return Parser(where, text).parse(); }
+Sentence parse_sentence(std::string_view option, std::string_view text) { return Parser(option, text).parse(); }
 
 std::string_view text_of(const Sentence& sentence, const Call& call) {
   const std::string_view text = sentence.text;
@@ -184,10 +184,21 @@ std::string_view text_of(const Sentence& sentence, const Call& call) {
   return text.substr(call.position, end - call.position);
 }
 
+Place place_of(const Sentence& sentence, const Call& call) {
+  return {sentence.option, sentence.text, std::string(text_of(sentence, call)), call.position};
+}
+
+void fail_at(const Place& place, const std::string& message) {
+  std::string call = place.call;
+  if (call.size() > longest_shown) call = call.substr(0, longest_shown) + "...";
+  throw ConfigError(
+      fmt::format("{}: {}{}", named(place.option, call), message, with_caret(place.text, place.position)));
+}
+
 void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message) {
-  std::string named(text_of(sentence, call));
-  if (named.size() > longest_shown) named = named.substr(0, longest_shown) + "...";
-  throw ConfigError(fmt::format("{} {}: {}{}", sentence.where, named, message, with_caret(sentence.text, position)));
+  Place place = place_of(sentence, call);
+  place.position = position;
+  fail_at(place, message);
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {

@@ -24,21 +24,33 @@ struct Call {
   std::size_t position = 0;
 };
 
-// `call | call | ...`, as written by a person in a flag or a file. `where` says which: "--codec".
+// `call | call | ...`, as written by a person in a flag, an argument or a file. `option` is the option that it is the
+// value of: "codec".
 struct Sentence {
-  std::string where;
+  std::string option;
   std::string text;
   std::vector<Call> calls;
 };
 
+// Where a call, or something in it, stands in the text of the user's.
+struct Place {
+  std::string option;        // that the text is the value of
+  std::string text;          // the whole sentence
+  std::string call;          // the text of the call
+  std::size_t position = 0;  // in the sentence
+};
+
 // Grammar: sentence = call { "|" call } ; call = name [ "(" [ argument { "," argument } ] ")" ] ; argument = [ key "="
 // ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
-Sentence parse_sentence(std::string_view where, std::string_view text);
+Sentence parse_sentence(std::string_view option, std::string_view text);
 
 // The text of one call, as it stands in the sentence: "topk(1.5)".
 std::string_view text_of(const Sentence& sentence, const Call& call);
 
-// Throws ConfigError: "WHERE CALL: MESSAGE", then the sentence and a caret under `position`.
+Place place_of(const Sentence& sentence, const Call& call);
+
+// Throws ConfigError: the option with the call as its value, the message, then the sentence and a caret.
+[[noreturn]] void fail_at(const Place& place, const std::string& message);
 [[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
 
 // The known name nearest to `name` by edit distance, or "" when none is near enough to be meant.

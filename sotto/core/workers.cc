@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/core/timer.h"
 
@@ -52,7 +51,7 @@ class Workers::Pool {
 
   void run(std::size_t count, AnyTask task) {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       task_ = task;
       count_ = count;
       next_ = 0;
@@ -60,7 +59,7 @@ class Workers::Pool {
     offered_.notify_all();
     take_part(task, count);
     linger([this] { return taking_part_ == 0; });
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     left_.wait(lock, [this] { return taking_part_ == 0; });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -70,7 +69,7 @@ class Workers::Pool {
 
   void serve() {
     const PlainFloats floats;  // a thread begins with the settings of the one that made it
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (!ending_) {
       if (is_open()) {
         ++taking_part_;
@@ -95,7 +94,7 @@ class Workers::Pool {
       try {
         task.call(task.object, i);
       } catch (...) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (!error_ || i < failed_) {
           error_ = std::current_exception();
           failed_ = i;
@@ -108,22 +107,22 @@ class Workers::Pool {
 
   void end() {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       ending_ = true;
     }
     offered_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  std::mutex mutex_;
-  std::condition_variable offered_, left_;
-  AnyTask task_{};
+  Mutex mutex_;
+  Condition offered_, left_;
+  AnyTask task_ SOTTO_GUARDED_BY(mutex_){};
   std::atomic<std::size_t> count_ = 0;
   std::atomic<std::size_t> next_ = 0;  // the task to be claimed next
   std::atomic<int> taking_part_ = 0;   // without the caller
   std::atomic<bool> ending_ = false;
-  std::size_t failed_ = 0;  // the task that threw `error_`
-  std::exception_ptr error_;
+  std::size_t failed_ SOTTO_GUARDED_BY(mutex_) = 0;  // the task that threw `error_`
+  std::exception_ptr error_ SOTTO_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
   pid_t process_ = ::getpid();
 };

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sotto/core/batch.h"
-#include "sotto/core/options.h"
+#include "sotto/data/options.h"
 
 namespace sotto {
 
@@ -21,28 +21,6 @@ class Dataset {
   // Writes shape().size() normalised floats and the label of one example.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
 };
-
-struct DataOptions {
-  static constexpr std::int64_t most_examples = 10'000'000;
-
-  std::string data = "digits";
-  std::string data_dir{};
-  std::int64_t train_size = 0;  // 0: all that there is
-  std::int64_t test_size = 0;
-  std::int64_t data_seed = 1;
-
-  void visit(OptionVisitor& v) {
-    v.option("data", data, "data set: see `sotto data list`");
-    v.option("data-dir", data_dir, "folder of the data set's files");
-    v.option("train-size", train_size, "use only the first N training examples; 0: all",
-             {0, static_cast<double>(most_examples)});
-    v.option("test-size", test_size, "use only the first N test examples; 0: all",
-             {0, static_cast<double>(most_examples)});
-    v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
-  }
-};
-
-enum class Split : std::uint8_t { train, test };
 
 // A line of the table of data sets.
 struct DatasetEntry {

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/random.h"
 #include "sotto/core/thread.h"
 
@@ -58,7 +57,7 @@ class Loader::Impl {
 
   ~Impl() {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       stop_ = true;
     }
     changed_.notify_all();
@@ -66,14 +65,14 @@ class Loader::Impl {
   }
 
   Batch at(std::uint64_t step) {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     if (step < held_ || step > filled_) {  // a jump: nothing that was read ahead is of use
-      changed_.wait(lock, [this] { return !filling_; });
+      changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !filling_; });
       filled_ = step;
     }
     held_ = step;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return filled_ > step || error_; });
+    changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return filled_ > step || error_; });
     if (error_) std::rethrow_exception(error_);
     const Slot& slot = slots_[step % slots_.size()];
     return {slot.images, slot.labels, data_.shape()};
@@ -88,9 +87,9 @@ class Loader::Impl {
   };
 
   void run() {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return stop_ || filled_ <= held_ + options_.prefetch; });
+      changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return stop_ || filled_ <= held_ + options_.prefetch; });
       if (stop_) return;
       const std::uint64_t step = filled_;
       filling_ = true;
@@ -138,14 +137,14 @@ class Loader::Impl {
   std::uint64_t epoch_ = 0;
   bool shuffled_ = false;
 
-  std::mutex mutex_;  // guards all below; the content of a slot belongs to whoever the steps say
-  std::condition_variable changed_;
-  std::vector<Slot> slots_;
-  std::uint64_t held_ = 0;
-  std::uint64_t filled_ = 0;
-  bool filling_ = false;
-  bool stop_ = false;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<Slot> slots_;  // each belongs to whoever the steps say
+  std::uint64_t held_ SOTTO_GUARDED_BY(mutex_) = 0;
+  std::uint64_t filled_ SOTTO_GUARDED_BY(mutex_) = 0;
+  bool filling_ SOTTO_GUARDED_BY(mutex_) = false;
+  bool stop_ SOTTO_GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ SOTTO_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -167,14 +167,32 @@ at::Tensor FlatModel::images_of(const Batch& batch) const {
   return at::from_blob(data, sizes, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) {
+// `loss` is that of all examples of the batch.
+void FlatModel::add_score(const at::Tensor& logits, const Batch& batch, double loss, Score& score) const {
+  const at::Tensor dense = logits.contiguous();
+  const auto classes = static_cast<std::size_t>(classes_);
+  const std::span<const float> values(dense.data_ptr<float>(), batch.count() * classes);
+  score.loss += loss;
+  score.count += batch.count();
+  for (std::size_t i = 0; i < batch.count(); ++i) {
+    const std::int64_t better = better_classes(values.subspan(i * classes, classes), batch.labels[i]);
+    score.top1 += better < 1;
+    score.top5 += better < 5;
+  }
+}
+
+double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
+                                      Score* score) {
   check(batch);
   if (batch.count() == 0) throw ConfigError("the gradient of an empty batch does not exist");
   network_->train();
   const Running running(*this, calls);
-  const at::Tensor loss = at::cross_entropy_loss(network_->forward(images_of(batch), random), labels_of(batch));
+  const at::Tensor logits = network_->forward(images_of(batch), random);
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels_of(batch));
   loss.backward(at::scalar_tensor(scale));
-  return loss.item<double>();
+  const auto mean = loss.item<double>();
+  if (score != nullptr) add_score(logits.detach(), batch, mean * static_cast<double>(batch.count()), *score);
+  return mean;
 }
 
 Score FlatModel::evaluate(const Batch& batch) {
@@ -183,16 +201,9 @@ Score FlatModel::evaluate(const Batch& batch) {
   if (batch.count() == 0) return score;
   const at::NoGradGuard no_grad;
   network_->eval();
-  const at::Tensor logits = network_->forward(images_of(batch), 0).contiguous();
-  score.loss = at::cross_entropy_loss(logits, labels_of(batch), {}, at::Reduction::Sum).item<double>();
-  score.count = batch.count();
-  const auto classes = static_cast<std::size_t>(classes_);
-  const std::span<const float> values(logits.data_ptr<float>(), batch.count() * classes);
-  for (std::size_t i = 0; i < batch.count(); ++i) {
-    const std::int64_t better = better_classes(values.subspan(i * classes, classes), batch.labels[i]);
-    score.top1 += better < 1;
-    score.top5 += better < 5;
-  }
+  const at::Tensor logits = network_->forward(images_of(batch), 0);
+  add_score(logits, batch, at::cross_entropy_loss(logits, labels_of(batch), {}, at::Reduction::Sum).item<double>(),
+            score);
   return score;
 }
 

@@ -25,7 +25,8 @@ class FlatModel final : public Model {
   std::span<float> gradient() override { return span_of(gradient_); }
   std::span<float> buffers() override { return span_of(buffers_); }
 
-  double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) override;
+  double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
+                             Score* score) override;
   Score evaluate(const Batch& batch) override;
 
  private:
@@ -37,6 +38,7 @@ class FlatModel final : public Model {
   void announce(const torch::nn::Module& module);
   void check(const Batch& batch) const;
   at::Tensor images_of(const Batch& batch) const;
+  void add_score(const at::Tensor& logits, const Batch& batch, double loss, Score& score) const;
 
   std::string name_;
   ImageShape shape_;

@@ -34,14 +34,14 @@ std::unique_ptr<Model> make_model(std::string_view where, std::string_view name,
                                   std::uint64_t seed) {
   const ModelEntry* entry = find_entry(model_table(), name);
   if (entry == nullptr) {
-    throw ConfigError(fmt::format("{}: {}", where, unknown_name("model", name, names_of(model_table()))));
+    throw ConfigError(fmt::format("{}: {}", named(where), unknown_name("model", name, names_of(model_table()))));
   }
   if (shape.channels < 1 || shape.height < entry->least_side || shape.width < entry->least_side) {
-    throw ConfigError(
-        fmt::format("{} {}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)", where,
-                    name, entry->least_side, entry->least_side, shape.channels, shape.height, shape.width));
+    throw ConfigError(fmt::format(
+        "{}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)", named(where, name),
+        entry->least_side, entry->least_side, shape.channels, shape.height, shape.width));
   }
-  if (classes < 1) throw ConfigError(fmt::format("{} {}: {} classes; at least 1 is wanted", where, name, classes));
+  if (classes < 1) throw ConfigError(fmt::format("{}: {} classes; at least 1 is wanted", named(where, name), classes));
   std::shared_ptr<Network> network = entry->build(shape, classes);
   initialise(*network, seed);
   return std::make_unique<FlatModel>(std::string(name), shape, classes, std::move(network));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "sotto/core/batch.h"
 #include "sotto/core/layout.h"
+#include "sotto/core/segment_calls.h"
 
 namespace sotto {
 
@@ -25,11 +25,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Called on the thread that computes, with an index into layout().segments(); either may be empty.
-  struct Calls {
-    std::function<void(std::size_t segment)> needed = {};  // forward is about to read the parameters of this segment
-    std::function<void(std::size_t segment)> ready = {};   // its gradient is finished
-  };
+  using Calls = SegmentCalls;
 
   virtual const std::string& name() const = 0;
   virtual const Layout& layout() const = 0;         // in registration order
@@ -39,8 +35,10 @@ class Model {
   virtual std::span<float> buffers() = 0;
 
   // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a
-  // pure function of `random`. A segment that the loss does not depend on is never said to be ready.
-  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls) = 0;
+  // pure function of `random`. A segment that the loss does not depend on is never said to be ready. The score of the
+  // batch, as the training forward pass sees it, is added to `score` where that is given.
+  virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
+                                     Score* score = nullptr) = 0;
   // In evaluation mode, without gradients.
   virtual Score evaluate(const Batch& batch) = 0;
 };

@@ -25,14 +25,14 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
 
 // The canonical sentence of a topology with another number of peers.
 std::string with_peers(std::string_view where, const std::string& topology, std::uint64_t peers) {
-  const Sentence sentence = parse_sentence("--topology", topology);
+  const Sentence sentence = parse_sentence("topology", topology);
   const auto& arguments = sentence.calls.front().arguments;
   const auto found = std::ranges::find(arguments, "peers", &Argument::key);
   if (found == arguments.end()) {
     throw ConfigError(
         fmt::format("{}: `{}` always has the same peers; exponential, directed_exponential and others "
                     "that have `peers` in `sotto topology list` may have more later",
-                    where, topology));
+                    named(where), topology));
   }
   std::string changed = topology;
   return changed.replace(found->value_position, found->value.size(), std::to_string(peers));
@@ -42,7 +42,7 @@ std::string with_peers(std::string_view where, const std::string& topology, std:
 
 std::vector<TopologyPhase> peer_phases(std::string_view where, std::string_view schedule, std::string_view topology,
                                        int ranks, std::uint64_t steps_per_epoch) {
-  const std::string canonical = make_topology("--topology", topology, ranks).sentence();
+  const std::string canonical = make_topology("topology", topology, ranks).sentence();
   std::vector<TopologyPhase> phases;
   std::optional<std::uint64_t> last;
   for (std::string_view rest = schedule;;) {
@@ -53,9 +53,9 @@ std::vector<TopologyPhase> peer_phases(std::string_view where, std::string_view 
     const bool follows = epoch && (last ? *epoch > *last : *epoch == 0);
     if (!follows || !peers || *peers == 0) {
       throw ConfigError(
-          fmt::format("{} {}: say from which epoch on there are how many peers, from epoch 0 on, as in "
+          fmt::format("{}: say from which epoch on there are how many peers, from epoch 0 on, as in "
                       "0:1,10:2; `{}` does not",
-                      where, schedule, pair));
+                      named(where, schedule), pair));
     }
     last = epoch;
     const std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
@@ -63,8 +63,8 @@ std::vector<TopologyPhase> peer_phases(std::string_view where, std::string_view 
     phases.push_back({step, with_peers(where, canonical, *peers)});
     const std::size_t all = make_topology(where, phases.back().topology, ranks).peers();
     if (all < *peers) {
-      throw ConfigError(fmt::format("{} {}: among {} ranks of `{}` each has {} peers, not {}", where, schedule, ranks,
-                                    topology, all, *peers));
+      throw ConfigError(fmt::format("{}: among {} ranks of `{}` each has {} peers, not {}", named(where, schedule),
+                                    ranks, topology, all, *peers));
     }
     if (pair.size() == rest.size()) return phases;
     rest.remove_prefix(pair.size() + 1);

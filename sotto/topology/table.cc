@@ -211,7 +211,7 @@ Topology make_topology(std::string_view where, std::string_view text, int ranks)
   if (error == std::errc{} && end == text.data() + text.size()) {
     const auto* const found = std::ranges::find(table, id, &TopologyEntry::id);
     if (id < 0 || found == table.end()) {
-      throw ConfigError(fmt::format("{} {}: topologies have ids 0 to 5, and names: {}", where, text,
+      throw ConfigError(fmt::format("{}: topologies have ids 0 to 5, and names: {}", named(where, text),
                                     fmt::join(names_of(topology_table()), ", ")));
     }
     return make_topology(where, found->name, ranks);

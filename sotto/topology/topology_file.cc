@@ -108,7 +108,7 @@ class Reader {
 
 std::string topology_sentence(std::string_view where, const std::string& text) {
   if (!text.ends_with(".toml")) return text;
-  const std::string place = fmt::format("{} {}", where, text);
+  const std::string place = named(where, text);
   const std::string content = read_text(text);
   try {
     return Reader(place).sentence(toml::parse(content, text));

@@ -10,12 +10,12 @@
 
 namespace sotto {
 
-bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks) {
+bool averages_batch_norm(const TrainOptions& options, Task& task, int ranks) {
   if (!options.average_batch_norm) return false;
-  if (model.buffers().empty()) {
+  if (task.buffers().empty()) {
     throw ConfigError(fmt::format("--average-batch-norm: {} has no batch-norm statistics", options.model));
   }
-  if (!all_in_step("--algorithm", options.algorithm, ranks)) {
+  if (!all_in_step("algorithm", options.algorithm, ranks)) {
     throw ConfigError(
         fmt::format("--average-batch-norm: `{}` has no step in which all ranks train the same model; "
                     "statistics are averaged for evaluation",
@@ -24,9 +24,9 @@ bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks) {
   return true;
 }
 
-void lend_batch_norm(Model& model, int idle, Communicator& communicator) {
+void lend_batch_norm(Task& task, int idle, Communicator& communicator) {
   if (idle == 0) return;
-  const auto own = model.buffers();
+  const auto own = task.buffers();
   std::vector<float> mean(own.begin(), own.end());
   const bool takes = communicator.rank() < idle;
   if (takes) std::ranges::fill(mean, 0.0F);

@@ -1,17 +1,17 @@
 #pragma once
 
 #include "sotto/comm/communicator.h"
-#include "sotto/model/model.h"
+#include "sotto/task/task.h"
 #include "sotto/train/options.h"
 
 namespace sotto {
 
 // Whether the ranks average batch-norm statistics in every step. ConfigError where that is asked for, and the model has
 // none, or the algorithm does not have all ranks train the same model, step by step together.
-bool averages_batch_norm(const TrainOptions& options, Model& model, int ranks);
+bool averages_batch_norm(const TrainOptions& options, Task& task, int ranks);
 
 // The first `idle` ranks train nothing and so have no statistics: they take the mean of the others', which that of all
 // is then. Collective.
-void lend_batch_norm(Model& model, int idle, Communicator& communicator);
+void lend_batch_norm(Task& task, int idle, Communicator& communicator);
 
 }  // namespace sotto

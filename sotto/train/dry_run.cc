@@ -3,13 +3,12 @@
 #include <memory>
 
 #include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/auto_codec.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/data/loader.h"
-#include "sotto/model/model.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
@@ -33,7 +32,7 @@ class MadeWorker final : public Worker {
         random_(static_cast<std::uint64_t>(options.seed), Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_optimiser("--optimiser", optimiser, layout.size())) {}
+        optimiser_(make_optimiser("optimiser", optimiser, layout.size())) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -66,50 +65,46 @@ DryRun dry_run(const TrainOptions& asked) {
     throw ConfigError("--dry-run with --ranks " + std::to_string(options.ranks) + ": at most " +
                       std::to_string(most_ranks) + " ranks are tried out");
   }
-  if (canonical_method("--codec", options.codec) == "auto") {
+  const Recipe recipe = recipe_of(options);
+  if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
     throw ConfigError("--dry-run with --codec auto: it measures the link, and there is none; say which codec");
   }
-  const auto seed = static_cast<std::uint64_t>(options.seed);
-  const auto data = open_dataset(options.data, Split::train);
   const int ranks = static_cast<int>(options.ranks);
-  const int trained = ranks - idle_ranks("--algorithm", options.algorithm, ranks);
-  const Loader loader(*data, {seed, 0, trained, static_cast<std::size_t>(options.batch_size), 0});
-  const auto model = make_model("--model", options.model, data->shape(), data->classes(), seed);
-  const Layout& layout = model->layout();
+  const auto task = make_task(options, {0, ranks - idle_ranks("algorithm", options.algorithm, ranks)});
+  const Layout& layout = task->layout();
   const auto buckets = plan_buckets(layout, options);
   const ChosenOptimiser optimiser = chosen_optimiser(options);
-  const RunPlan plan =
-      plan_run(options, loader.steps_per_epoch(), make_optimiser("--optimiser", optimiser.sentence, 0)->dense_steps());
+  const RunPlan plan = plan_run(options, task->positions_per_epoch(),
+                                make_optimiser("optimiser", optimiser.sentence, 0)->dense_steps());
   // For their errors: what a run would refuse is refused here.
-  make_schedule("--schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
-  check_phases("--codec", plan.phases, buckets);
-  if (!options.link.empty()) parse_links("--link", options.link, ranks);
+  make_schedule("schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
+  check_phases(plan.phases, buckets);
+  if (!options.link.empty()) parse_links("link", options.link, ranks);
 
-  const bool averages = averages_batch_norm(options, *model, ranks);
+  const bool averages = averages_batch_norm(options, *task, ranks);
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
-  result.doubt = doubt_about("--codec", last.method, buckets);
+  result.doubt = doubt_about(last.recipe, buckets);
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
     MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
     const auto algorithm =
-        make_algorithm("--algorithm", options.algorithm,
-                       {.codec = last.method,
-                        .aggregator = last.aggregator,
+        make_algorithm("algorithm", options.algorithm,
+                       {.phases = {{0, last.recipe}},
                         .topology = plan.topologies.empty() ? options.topology : plan.topologies.back().topology,
                         .mixing = options.mixing,
                         .node_size = static_cast<int>(options.node_size),
                         .overlap = false,
-                        .seed = seed},
+                        .seed = static_cast<std::uint64_t>(options.seed)},
                        buckets, communicator);
-    std::vector<float> buffers(averages ? model->buffers().size() : 0);
+    std::vector<float> buffers(averages ? task->buffers().size() : 0);
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
-    const Rhythm rhythm = algorithm->rhythm();
+    const Rhythm rhythm = algorithm->traits().rhythm;
     if (rhythm.period == 0) {
       throw ConfigError("--dry-run: what `" + options.algorithm +
                         "` sends depends on how fast ranks are; every=1 says what one exchange costs");

@@ -1,7 +1,6 @@
 #include "sotto/train/evaluate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "sotto/aggregate/aggregate.h"
@@ -29,47 +28,18 @@ class Replaced {
 
 }  // namespace
 
-Score evaluate_share(Model& model, const Dataset& data, std::size_t batch, int rank, int ranks) {
-  const std::size_t image = data.shape().size();
-  batch = std::min(batch, data.size());
-  std::vector<float> images(batch * image);
-  std::vector<std::int64_t> labels(batch);
-  Score total;
-  std::size_t filled = 0;
-  const auto flush = [&] {
-    if (filled == 0) return;
-    const Score part = model.evaluate({std::span<const float>(images).first(filled * image),
-                                       std::span<const std::int64_t>(labels).first(filled), data.shape()});
-    total.loss += part.loss;
-    total.count += part.count;
-    total.top1 += part.top1;
-    total.top5 += part.top5;
-    filled = 0;
-  };
-  for (std::size_t i = static_cast<std::size_t>(rank); i < data.size(); i += static_cast<std::size_t>(ranks)) {
-    data.read(i, std::span(images).subspan(filled * image, image), labels[filled]);
-    if (++filled == batch) flush();
-  }
-  flush();
-  return total;
+Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split) {
+  const Replaced wanted(task.parameters(), parameters);
+  return task.evaluate(split, {});
 }
 
-Score evaluate_alone(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch) {
-  const Replaced wanted(model.parameters(), parameters);
-  return evaluate_share(model, data, batch, 0, 1);
-}
-
-Score evaluate_together(Model& model, std::span<const float> parameters, const Dataset& data, std::size_t batch,
-                        Communicator& communicator) {
-  std::vector<float> buffers(model.buffers().begin(), model.buffers().end());
+Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator) {
+  std::vector<float> buffers(task.buffers().begin(), task.buffers().end());
   aggregate(buffers, Op::avg, communicator);
-  const Replaced mean(model.buffers(), buffers), wanted(model.parameters(), parameters);
-  const Score mine = evaluate_share(model, data, batch, communicator.rank(), communicator.size());
-  std::array<double, 4> sums = {mine.loss, static_cast<double>(mine.count), static_cast<double>(mine.top1),
-                                static_cast<double>(mine.top5)};
+  const Replaced mean(task.buffers(), buffers), wanted(task.parameters(), parameters);
+  Tally sums = task.evaluate(split, {communicator.rank(), communicator.size()});
   communicator.all_reduce(std::span<double>(sums));
-  return {sums[0], static_cast<std::uint64_t>(sums[1]), static_cast<std::uint64_t>(sums[2]),
-          static_cast<std::uint64_t>(sums[3])};
+  return sums;
 }
 
 MeanModel mean_model(std::span<const float> parameters, Communicator& communicator) {

@@ -2,49 +2,63 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <thread>
 
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
 #include "sotto/core/timer.h"
-#include "sotto/model/model.h"
+#include "sotto/task/table.h"
 #include "sotto/train/checkpoint.h"
-#include "sotto/train/evaluate.h"
 #include "sotto/train/options.h"
 
 namespace sotto {
 namespace {
 
-// The data that the run was tested on, but for what the options say.
-DataOptions data_of(const EvalOptions& options) {
+// The task of the run, with other data where the options say so.
+TrainOptions run_of(const EvalOptions& options) {
   TrainOptions run;
   from_toml((std::filesystem::path(options.model_dir) / "config.toml").string(), run);
   if (!options.data.empty() && options.data != run.data.data) run.data = {.data = options.data};
   if (!options.data_dir.empty()) run.data.data_dir = options.data_dir;
   run.data.train_size = 0;
   if (options.test_size >= 0) run.data.test_size = options.test_size;
-  return run.data;
+  return run;
 }
 
-EvalLine evaluate_checkpoint(const std::filesystem::path& folder, std::uint64_t step, const EvalOptions& options,
-                             std::unique_ptr<Dataset>& data) {
-  const std::filesystem::path file = folder / "model";
-  StateReader reader(file);
-  checkpoint::Metadata metadata = checkpoint::from_text(reader.text());
-  if (!data) {
-    data = open_dataset(data_of(options), Split::test);
+// Evaluates checkpoints with one task, as long as they are of the same model.
+class Checkpoints {
+ public:
+  explicit Checkpoints(const EvalOptions& options) : options_(options) {}
+
+  EvalLine evaluate(std::uint64_t step) {
+    const std::filesystem::path file = checkpoint::folder(options_.model_dir, step) / "model";
+    StateReader reader(file);
+    checkpoint::Metadata metadata = checkpoint::from_text(reader.text());
+    if (!task_ || metadata["model"] != model_) make_task(metadata["model"], file);
+    const bool others = reader.has(checkpoint::evaluated_parameters);
+    reader.get(others ? checkpoint::evaluated_parameters : "parameters", task_->parameters());
+    reader.get("buffers", task_->buffers());
+    return {step, task_->metrics(task_->evaluate(Split::test, {}))};
   }
-  const auto model =
-      make_model("--model-dir " + file.string() + ": model", metadata["model"], data->shape(), data->classes(), 1);
-  const bool others = reader.has(checkpoint::evaluated_parameters);
-  reader.get(others ? checkpoint::evaluated_parameters : "parameters", model->parameters());
-  reader.get("buffers", model->buffers());
-  const Score score = evaluate_share(*model, *data, static_cast<std::size_t>(options.batch_size), 0, 1);
-  const auto count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
-  return {step, score.loss / count, 100.0 * static_cast<double>(score.top1) / count,
-          100.0 * static_cast<double>(score.top5) / count};
-}
+
+ private:
+  void make_task(const std::string& model, const std::filesystem::path& file) {
+    const TrainOptions run = run_of(options_);
+    const std::string from = "--model-dir " + file.string() + ": model";
+    TaskSetup setup{.model = model, .data = run.data};
+    setup.batch = 0;
+    setup.test_batch = static_cast<std::size_t>(options_.batch_size);
+    setup.model_from = from;
+    task_ = task_entry("--model-dir " + options_.model_dir + ": task", run.task).make(setup);
+    model_ = model;
+  }
+
+  const EvalOptions& options_;
+  std::unique_ptr<Task> task_;
+  std::string model_;
+};
 
 }  // namespace
 
@@ -65,13 +79,11 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
     throw ConfigError("--model-dir " + options.model_dir + ": there is no such folder");
   }
   std::set<std::uint64_t> seen;
-  std::unique_ptr<Dataset> data;
+  Checkpoints checkpoints(options);
   for (;;) {
     for (const std::uint64_t step : checkpoint::find(options.model_dir)) {
       if (!keep_going()) return;
-      if (seen.insert(step).second) {
-        report(evaluate_checkpoint(checkpoint::folder(options.model_dir, step), step, options, data));
-      }
+      if (seen.insert(step).second) report(checkpoints.evaluate(step));
     }
     if (!options.follow) break;
     for (Timer waited; waited.seconds() < options.poll;) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sotto/core/options.h"
+#include "sotto/task/metric.h"
 
 namespace sotto {
 
@@ -22,7 +23,7 @@ struct EvalOptions {
 
 struct EvalLine {
   std::uint64_t step = 0;
-  double loss = 0, prec1 = 0, prec5 = 0;  // percentages, as the original evaluator prints them
+  Metrics metrics;
 };
 
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow` it goes on looking for new

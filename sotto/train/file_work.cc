@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
@@ -40,8 +39,8 @@ class Labour {
   Labour& operator=(const Labour&) = delete;
 
   State wait(Clock::duration most) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, most, [this] { return state_ != at_work; });
+    Lock lock(mutex_);
+    changed_.wait_for(lock, most, [this]() SOTTO_REQUIRES(mutex_) { return state_ != at_work; });
     return state_;
   }
   // REQUIRES that it has ended.
@@ -54,15 +53,15 @@ class Labour {
     } catch (...) {
       error_ = std::current_exception();
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     state_ = error_ ? failed : done;
     changed_.notify_all();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = at_work;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  Condition changed_;
+  State state_ SOTTO_GUARDED_BY(mutex_) = at_work;
+  std::exception_ptr error_;  // of the thread, until `state_` says that it has ended
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
@@ -24,11 +25,12 @@ int ranks_of_host(std::string_view flag, std::string_view instead, const World& 
 }
 
 TrainOptions with_groups(TrainOptions options, const World& world) {
-  auto group = group_of("--aggregator", options.aggregator);
+  const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
+  auto group = group_of(aggregator);
   if (!group) return options;
   if (*group == 0) {
     group = ranks_of_host("--aggregator " + options.aggregator, "--group-size", world);
-    options.aggregator = with_group("--aggregator", options.aggregator, *group);
+    options.aggregator = with_group(aggregator, *group).text();
   }
   if (world.size % *group != 0) {
     throw ConfigError(

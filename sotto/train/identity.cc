@@ -71,6 +71,7 @@ checkpoint::Metadata run_identity(const TrainOptions& options, const std::string
       {"parameter-layout", fmt::format("{:016x}", parameters.hash())},
       {"ranks", std::to_string(ranks)},
       {"seed", std::to_string(options.seed)},
+      {"task", options.task},
       {"train-size", std::to_string(options.data.train_size)}};
 }
 
@@ -83,8 +84,7 @@ void require_same_parameters(std::span<const float> parameters, std::string_view
   require_same(hash_of(parameters), otherwise, communicator);
 }
 
-void require_same_start(const TrainOptions& options, const Links& links, const Dataset& train, const Dataset& test,
-                        std::span<const float> parameters, Communicator& communicator) {
+void require_same_start(const TrainOptions& options, const Links& links, Task& task, Communicator& communicator) {
   TrainOptions shared = options;
   shared.interface.clear();
   shared.address.clear();
@@ -99,9 +99,9 @@ void require_same_start(const TrainOptions& options, const Links& links, const D
   Hash hash;
   hash.add(text);
   hash.add(links.file);
-  hash.add(std::uint64_t{train.size()});
-  hash.add(std::uint64_t{test.size()});
-  hash.add(hash_of(parameters));
+  hash.add(task.examples(Split::train));
+  hash.add(task.examples(Split::test));
+  hash.add(hash_of(task.parameters()));
   const auto other = first_other(hash.value(), communicator);
   if (!other) return;
   const auto ours = told_by(0, text, communicator), theirs = told_by(*other, text, communicator);

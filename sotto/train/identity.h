@@ -8,7 +8,7 @@
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/links.h"
 #include "sotto/core/layout.h"
-#include "sotto/data/dataset.h"
+#include "sotto/task/task.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/options.h"
@@ -27,7 +27,6 @@ void require_same_parameters(std::span<const float> parameters, std::string_view
 
 // Ranks that were started by hand with different flags must not train a mixture: these options, these links, as much
 // data and the same parameters to begin with.
-void require_same_start(const TrainOptions& options, const Links& links, const Dataset& train, const Dataset& test,
-                        std::span<const float> parameters, Communicator& communicator);
+void require_same_start(const TrainOptions& options, const Links& links, Task& task, Communicator& communicator);
 
 }  // namespace sotto

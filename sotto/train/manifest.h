@@ -10,11 +10,15 @@
 
 namespace sotto {
 
+// How long a checkpoint is kept: for good; until two later ones were made by the clock; or as long as no later
+// evaluation is better than the one that it was made after.
+enum class Kept : std::uint8_t { always, by_clock, as_best };
+
 // The file `manifest` of a checkpoint, which is written last: what the other files must be to belong together.
 struct Manifest {
   std::string run;  // drawn at random when the run began
   std::uint64_t step = 0;
-  bool rolling = false;                      // made by the clock: later ones replace it
+  Kept kept = Kept::always;
   checkpoint::Metadata identity;             // what a run that goes on from here must have in common with this one
   std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "model", "rank_0" ..
 

@@ -10,26 +10,17 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
-#include "sotto/model/model.h"
 #include "sotto/optim/optimiser.h"
+#include "sotto/task/table.h"
 
 namespace sotto {
 namespace {
 
 // The sentence of --optimiser, or of a preset, or of the algorithm.
 Sentence sentence_of(const TrainOptions& options) {
-  std::string chosen = choose_optimiser("--optimiser", read_method("--codec", options.codec), options.optimiser);
-  if (chosen == "auto") chosen = algorithm_entry("--algorithm", options.algorithm).optimiser;
-  return parse_sentence("--optimiser", chosen == "auto" ? "sgd" : chosen);
-}
-
-const ModelEntry& model_of(const TrainOptions& options) {
-  std::vector<std::string_view> names;
-  for (const ModelEntry& entry : model_table()) {
-    if (entry.name == options.model) return entry;
-    names.push_back(entry.name);
-  }
-  throw ConfigError("--model " + options.model + ": " + unknown_name("model", options.model, names));
+  std::string chosen = choose_optimiser(recipe_of(options), options.optimiser);
+  if (chosen == "auto") chosen = algorithm_entry("algorithm", options.algorithm).optimiser;
+  return parse_sentence("optimiser", chosen == "auto" ? "sgd" : chosen);
 }
 
 // A flag that stands for an option of the optimiser; one that an optimiser may be without means something by itself.
@@ -70,7 +61,7 @@ bool says(const OptimiserEntry& entry, const Call& call, std::string_view option
 
 // Of a sentence that names every option.
 double momentum_in(const std::string& sentence) {
-  const Sentence parsed = parse_sentence("--optimiser", sentence);
+  const Sentence parsed = parse_sentence("optimiser", sentence);
   for (const Argument& argument : parsed.calls.front().arguments) {
     if (argument.key == "momentum" || argument.key == "beta1") return parse_double(argument.key, argument.value);
   }
@@ -80,7 +71,7 @@ double momentum_in(const std::string& sentence) {
 }  // namespace
 
 ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
-  const ModelEntry& model = model_of(options);
+  const ModelDefaults model = task_entry("task", options.task).defaults(options.model);
   const Sentence sentence = sentence_of(options);
   const OptimiserEntry& entry = optimiser_entry(sentence);
   const Call& call = sentence.calls.front();
@@ -106,21 +97,21 @@ ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
     }
     arguments.push_back(fmt::format("{}={}", flag.option, flag.value));
   }
-  const std::string made = momentum_of("--codec", read_method("--codec", options.codec));
+  const std::string made = momentum_of(recipe_of(options));
   if (options.nesterov && !made.empty()) {
     throw ConfigError(fmt::format("--nesterov: `{}` makes the momentum; write momentum(nesterov=true) there", made));
   }
   const bool open = has(entry, "momentum") && !says(entry, call, "momentum");
-  const double momentum = options.momentum != -1 ? options.momentum : made.empty() ? model.default_momentum : 0;
+  const double momentum = options.momentum != -1 ? options.momentum : made.empty() ? model.momentum : 0;
   if (options.nesterov && open && momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
   if (options.momentum == -1 && open) arguments.push_back("momentum=" + format_double(momentum));
   const std::string chosen =
       arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
-  ChosenOptimiser result{canonical_optimiser("--optimiser", chosen), options.lr};
-  if (result.lr == 0) result.lr = entry.default_lr != 0 ? entry.default_lr : model.default_lr;
+  ChosenOptimiser result{canonical_optimiser("optimiser", chosen), options.lr};
+  if (result.lr == 0) result.lr = entry.default_lr != 0 ? entry.default_lr : model.lr;
   if (options.lr_scale) {
     const auto ranks = static_cast<int>(options.ranks);
-    const int trained = ranks - idle_ranks("--algorithm", options.algorithm, ranks);
+    const int trained = ranks - idle_ranks("algorithm", options.algorithm, ranks);
     result.lr *= static_cast<double>(options.batch_size * options.accumulate * trained) / 256;
   }
   if (!made.empty() && momentum_in(result.sentence) > 0) {
@@ -133,7 +124,7 @@ ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
 }
 
 std::string lasting_options(const ChosenOptimiser& optimiser) {
-  const Sentence sentence = parse_sentence("--optimiser", optimiser.sentence);
+  const Sentence sentence = parse_sentence("optimiser", optimiser.sentence);
   const Call& call = sentence.calls.front();
   std::vector<std::string> lasting;
   for (const Argument& argument : call.arguments) {

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <limits>
 #include <optional>
@@ -15,10 +14,11 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/hierarchical.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/transport.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
-#include "sotto/model/model.h"
+#include "sotto/task/table.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"
 #include "sotto/topology/topology_file.h"
@@ -29,8 +29,15 @@
 namespace sotto {
 
 void TrainOptions::visit(OptionVisitor& v) {
+  std::vector<std::string_view> aggregators;  // those that are asked for beside a sentence
+  for (const AggregatorEntry& entry : aggregator_table()) {
+    if (entry.method == nullptr) aggregators.push_back(entry.name);
+  }
   const Bounds count{1, 1e9};  // products of two of them fit into 64 bits
   const Bounds natural{0, 1e15};
+  v.option(
+      "task", task,
+      fmt::format("what is trained: a model, its loss and its metrics: {}", fmt::join(names_of(task_table()), ", ")));
   v.option("model", model, "network: see the models below");
   data.visit(v);
   v.option("codec", codec,
@@ -41,7 +48,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("codec-warmup", codec_warmup,
            "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
-           fmt::format("how ranks agree on the mean: auto, {}", fmt::join(names_of(aggregator_table()), ", ")));
+           fmt::format("how ranks agree on the mean: auto, {}", fmt::join(aggregators, ", ")));
   v.option("group-size", group_size,
            "ranks of each group of the aggregator hierarchical, which follow each other; 0: those of a host",
            {0, 65535});
@@ -95,17 +102,15 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("buckets", buckets,
            "what is exchanged at once: layer (the tensors of each module), whole (all), or tensors of at most a size "
            "together, as 25MB, one at least");
-  v.option("backend", backend,
-           "what carries messages: gloo; mpi, which wants mpirun or srun as the starter; or nccl, which wants a GPU "
-           "for each rank");
+  v.option("backend", backend, "what carries messages: " + transport_choices());
   v.option("link", link,
            "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
   v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
-  v.option("interface", interface, "network interface that Gloo uses");
-  v.option("address", address, "address that Gloo binds; empty: the one that routes to the master");
+  v.option("interface", interface, "network interface that the transport uses");
+  v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
   v.option("master", master, "host:port where ranks meet; empty: chosen, or the starter's");
 
   v.option("train-dir", train_dir, "run folder; empty: a new one under runs/");
@@ -115,6 +120,10 @@ void TrainOptions::visit(OptionVisitor& v) {
            "minutes between checkpoints, of which the last two are kept, beside those of --checkpoint-every; 0: none",
            Bounds::at_least(0));
   v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
+  v.option("until", until,
+           "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; empty: after the epochs");
+  v.option("keep-best", keep_best,
+           "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
   v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option("capture", capture,
@@ -209,8 +218,8 @@ class TomlReader final : public OptionVisitor {
 
 // Refuses what the algorithm would leave unused, and says what it uses. A bad topology is told before the ranks meet.
 void check_algorithm(TrainOptions& options) {
-  const AlgorithmEntry& entry = algorithm_entry("--algorithm", options.algorithm);
-  idle_ranks("--algorithm", options.algorithm, static_cast<int>(options.ranks));  // for its errors
+  const AlgorithmEntry& entry = algorithm_entry("algorithm", options.algorithm);
+  idle_ranks("algorithm", options.algorithm, static_cast<int>(options.ranks));  // for its errors
   const auto unused = [&](bool said, std::string_view flag, std::string_view why) {
     if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
   };
@@ -219,21 +228,21 @@ void check_algorithm(TrainOptions& options) {
       throw ConfigError("--node-size 0: all ranks are on this host; say how many of them make a node");
     }
     const std::string problem =
-        problem_of_nodes("--algorithm", options.algorithm, options.node_size, static_cast<int>(options.ranks));
+        problem_of_nodes("algorithm", options.algorithm, options.node_size, static_cast<int>(options.ranks));
     if (!problem.empty()) throw ConfigError("--node-size: " + problem);
     unused(options.average_iterates > 0, "--average-iterates",
            "between nodes takes the steps of a node on one rank alone");
   }
   if (entry.uses_topology) {
     const int ranks = static_cast<int>(options.ranks / options.node_size);
-    options.topology = options.topology.empty() ? entry.topology : topology_sentence("--topology", options.topology);
+    options.topology = options.topology.empty() ? entry.topology : topology_sentence("topology", options.topology);
     if (options.mixing.empty()) {
-      options.mixing = default_mixing(make_topology("--topology", options.topology, ranks));
+      options.mixing = default_mixing(make_topology("topology", options.topology, ranks));
     }
-    check_graph("--algorithm", options.algorithm, options.topology, options.mixing, ranks);
+    check_graph("algorithm", options.algorithm, options.topology, options.mixing, ranks);
     if (!options.peers_per_step.empty() && entry.changes_peers) {
-      for (const auto& phase : peer_phases("--peers-per-step", options.peers_per_step, options.topology, ranks, 1)) {
-        check_graph("--algorithm", options.algorithm, phase.topology, options.mixing, ranks);
+      for (const auto& phase : peer_phases("peers-per-step", options.peers_per_step, options.topology, ranks, 1)) {
+        check_graph("algorithm", options.algorithm, phase.topology, options.mixing, ranks);
       }
     }
   } else {
@@ -251,42 +260,47 @@ void check_algorithm(TrainOptions& options) {
   unused(!entry.replicated && options.check_replicas > 0, "--check-replicas", "has other models on each rank");
 }
 
-void check_backend(const TrainOptions& options) {
-  constexpr std::array<std::string_view, 3> backends{"gloo", "mpi", "nccl"};
-  if (std::ranges::find(backends, options.backend) == backends.end()) {
-    throw ConfigError("--backend: " + unknown_name("backend", options.backend, backends));
-  }
+void check_transport(const TrainOptions& options) {
+  const Transport& transport = chosen_transport(options);
   if (!options.interface.empty() && !options.address.empty()) {
     throw ConfigError("--interface and --address: say one of them");
   }
-  if (options.backend == "gloo") return;
-  const auto refuse = [&](const std::string& value, std::string_view flag, std::string_view instead) {
-    if (value.empty()) return;
-    throw ConfigError(fmt::format("{}: only Gloo has it; with --backend {} {}", flag, options.backend, instead));
+  const auto refuse = [&](std::string_view flag, const std::string& value, std::string_view Transport::*instead) {
+    if (value.empty() || (transport.*instead).empty()) return;
+    std::vector<std::string_view> others;
+    for (const Transport& other : transports()) {
+      if ((other.*instead).empty()) others.push_back(other.name);
+    }
+    throw ConfigError(fmt::format("{}: only for {}; with --backend {} {}", flag, fmt::join(others, " and "),
+                                  transport.name, transport.*instead));
   };
-  const std::string_view choose = options.backend == "mpi"
-                                      ? "it is mpirun that chooses networks (Open MPI: --mca btl_tcp_if_include eth0)"
-                                      : "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)";
-  refuse(options.interface, "--interface", choose);
-  refuse(options.address, "--address", choose);
-  if (options.backend == "mpi") refuse(options.master, "--master", "the ranks find each other by themselves");
+  refuse("--interface", options.interface, &Transport::own_networks);
+  refuse("--address", options.address, &Transport::own_networks);
+  refuse("--master", options.master, &Transport::own_meeting);
 }
 
 }  // namespace
+
+const Transport& chosen_transport(const TrainOptions& options) {
+  if (const Transport* transport = find_entry(transports(), options.backend)) return *transport;
+  throw ConfigError("--backend: " + unknown_name("backend", options.backend, names_of(transports())));
+}
 
 void resolve(TrainOptions& options) {
   lower(options.model);
   lower(options.data.data);
   chosen_optimiser(options);  // for its errors
-  check_backend(options);
+  read_target("until", options.until, task_entry("task", options.task).metrics);
+  check_transport(options);
   const Capture capture(options.capture);  // refuses what it cannot read
   check_algorithm(options);
   check_buckets(options);
   if (options.group_size > 0) {
-    if (!group_of("--aggregator", options.aggregator)) {
+    const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
+    if (!group_of(aggregator)) {
       throw ConfigError("--group-size: only the aggregator hierarchical has groups");
     }
-    options.aggregator = with_group("--aggregator", options.aggregator, options.group_size);
+    options.aggregator = with_group(aggregator, options.group_size).text();
     options.group_size = 0;  // said once, with the aggregator
   }
   if (options.lr_shrinkage != 1) {
@@ -307,6 +321,16 @@ void resolve(TrainOptions& options) {
     throw ConfigError("--resume: say which run with --train-dir");
   }
 }
+
+std::unique_ptr<Task> make_task(const TrainOptions& options, Share share) {
+  TaskSetup setup{.model = options.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
+  setup.share = share;
+  setup.batch = static_cast<std::size_t>(options.batch_size);
+  setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
+  return task_entry("task", options.task).make(setup);
+}
+
+Recipe recipe_of(const TrainOptions& options) { return read_recipe(options.codec, options.aggregator); }
 
 std::string to_toml(TrainOptions options) {
   TomlWriter writer;

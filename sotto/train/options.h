@@ -1,16 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "sotto/aggregate/recipe.h"
 #include "sotto/core/options.h"
-#include "sotto/data/dataset.h"
+#include "sotto/data/options.h"
+#include "sotto/task/task.h"
 
 namespace sotto {
+
+struct Transport;
 
 // Everything that decides what a run computes, and where it writes. One visit gives the flags of `sotto train`, its
 // help, the TOML record in the run folder and its replay by --config.
 struct TrainOptions {
+  std::string task = "classify";
   std::string model = "lenet";
   DataOptions data;
   std::string codec = "none";
@@ -61,6 +67,8 @@ struct TrainOptions {
   std::int64_t checkpoint_every = 0;
   double checkpoint_minutes = 10;
   std::int64_t eval_freq = 0;
+  std::string until;
+  bool keep_best = true;
   bool resume = false;
   std::int64_t check_replicas = 0;
   std::string capture;
@@ -68,13 +76,22 @@ struct TrainOptions {
   void visit(OptionVisitor& v);
 };
 
+// The one that `backend` names; ConfigError when there is none.
+const Transport& chosen_transport(const TrainOptions& options);
+
 // Puts names in lower case and what is said in two ways into one, and checks what a range cannot. ConfigError. What
 // nobody said stays so: what it means depends on model, codec and optimiser (optimiser.h), which a replay may change.
 void resolve(TrainOptions& options);
+
+// The task that the options say, with this share of the examples of each step.
+std::unique_ptr<Task> make_task(const TrainOptions& options, Share share);
 
 // All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and
 // key).
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options);
+
+// What --codec and --aggregator say.
+Recipe recipe_of(const TrainOptions& options);
 
 }  // namespace sotto

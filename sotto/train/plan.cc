@@ -27,18 +27,18 @@ RunPlan plan_run(const TrainOptions& options, std::uint64_t batches, std::uint64
   }
   plan.horizon = options.horizon > 0 ? whole(options.horizon) : plan.steps;
   if (options.max_steps > 0) plan.steps = std::min(plan.steps, whole(options.max_steps));
-  plan.phases = {{0, options.codec, options.aggregator}};
+  plan.phases = {{0, recipe_of(options)}};
   if (!options.codec_warmup.empty()) {
-    Warmup warmup = make_warmup("--codec-warmup", options.codec_warmup, options.codec, options.aggregator,
+    Warmup warmup = make_warmup(parse_sentence("codec-warmup", options.codec_warmup), plan.phases.front().recipe,
                                 plan.steps_per_epoch, plan.horizon);
     plan.phases = std::move(warmup.phases);
     plan.remark = std::move(warmup.remark);
   }
   // An optimiser that has such steps was told those of the flag.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after));
-  plan.phases = start_after(dense, "--codec", std::move(plan.phases));
+  plan.phases = start_after(dense, std::move(plan.phases));
   if (!options.peers_per_step.empty()) {
-    plan.topologies = peer_phases("--peers-per-step", options.peers_per_step, options.topology,
+    plan.topologies = peer_phases("peers-per-step", options.peers_per_step, options.topology,
                                   static_cast<int>(options.ranks / options.node_size), plan.steps_per_epoch);
   }
   return plan;

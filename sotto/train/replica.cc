@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -10,13 +11,12 @@
 
 namespace sotto {
 
-Replica::Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loader, std::vector<BucketPlan> buckets,
+Replica::Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<BucketPlan> buckets,
                  std::uint64_t accumulate, std::uint64_t seed, int rank)
-    : model_(model),
+    : task_(task),
       optimiser_(std::move(optimiser)),
-      loader_(loader),
       buckets_(std::move(buckets)),
-      buckets_of_(model.layout().segments().size()),
+      buckets_of_(task.layout().segments().size()),
       accumulate_(accumulate),
       seed_(seed),
       rank_(rank),
@@ -43,16 +43,14 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   double loss = 0;
   for (std::uint64_t micro = 0; micro < accumulate_; ++micro) {
     const std::uint64_t position = step * accumulate_ + micro;
-    Timer waiting;
-    const Batch batch = loader_.at(position);
-    data_seconds_ += waiting.seconds();
     const ElementStream dropout =
         element_stream(seed_, Purpose::dropout, static_cast<std::uint32_t>(rank_), position, 0);
     const std::uint64_t random = (static_cast<std::uint64_t>(dropout.k1) << 32) | dropout.k0;
     const bool last = micro + 1 == accumulate_;
-    loss += model_.accumulate_gradient(batch, 1.0F / static_cast<float>(accumulate_), random,
-                                       last ? last_pass_ : first_passes_) /
+    loss += task_.accumulate_gradient(position, 1.0F / static_cast<float>(accumulate_), random,
+                                      last ? last_pass_ : first_passes_) /
             static_cast<double>(accumulate_);
+    data_seconds_ += task_.data_seconds();
   }
   if (!std::isfinite(loss)) {
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
@@ -61,6 +59,16 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   while (next_ < buckets_.size()) report_next();
   copy_ = {};
   return loss;
+}
+
+void Replica::visit_state(StateVisitor& visitor) {
+  optimiser_->visit_state(visitor);
+  Tally& trained = task_.trained();
+  const std::size_t size = trained.size() * sizeof(double);
+  std::vector<std::uint8_t> bytes(size);
+  if (size > 0) std::memcpy(bytes.data(), trained.data(), size);
+  visitor.visit("task/trained", bytes);
+  if (size > 0) std::memcpy(trained.data(), bytes.data(), size);
 }
 
 void Replica::segment_needed(std::size_t segment) {
@@ -74,7 +82,7 @@ void Replica::bucket_needed(std::size_t bucket) {
   calls_->needed(bucket);
   slowdown_.waited(Clock::now() - asked);
   const Range range = buckets_[bucket].range;
-  std::ranges::fill(model_.gradient().subspan(range.begin, range.size()), 0.0F);
+  std::ranges::fill(task_.gradient().subspan(range.begin, range.size()), 0.0F);
 }
 
 void Replica::segment_ready(std::size_t segment) {
@@ -89,7 +97,7 @@ void Replica::report_next() {
   slowdown_.hold();
   const Range range = buckets_[next_].range;
   if (!copy_.empty()) {
-    std::ranges::copy(model_.gradient().subspan(range.begin, range.size()),
+    std::ranges::copy(task_.gradient().subspan(range.begin, range.size()),
                       copy_.subspan(range.begin, range.size()).begin());
   }
   calls_->ready(next_++);

@@ -5,20 +5,19 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/data/loader.h"
-#include "sotto/model/model.h"
+#include "sotto/task/task.h"
 #include "sotto/train/slowdown.h"
 
 namespace sotto {
 
-// One rank's model, optimiser and share of the data.
+// One rank's task and optimiser.
 class Replica final : public Worker {
  public:
-  Replica(Model& model, std::unique_ptr<Optimiser> optimiser, Loader& loader, std::vector<BucketPlan> buckets,
-          std::uint64_t accumulate, std::uint64_t seed, int rank);
+  Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<BucketPlan> buckets, std::uint64_t accumulate,
+          std::uint64_t seed, int rank);
 
-  std::span<float> parameters() override { return model_.parameters(); }
-  std::span<float> gradient() override { return model_.gradient(); }
+  std::span<float> parameters() override { return task_.parameters(); }
+  std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
   // NumericError when the loss is not finite.
@@ -29,7 +28,10 @@ class Replica final : public Worker {
   // From now on computing is as slow as that says. Gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
-  Model& model() { return model_; }
+  // What a resumed run needs of it, beside parameters and buffers.
+  void visit_state(StateVisitor& visitor);
+
+  Task& task() { return task_; }
   double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
 
  private:
@@ -38,9 +40,8 @@ class Replica final : public Worker {
   void segment_ready(std::size_t segment);
   void report_next();
 
-  Model& model_;
+  Task& task_;
   std::unique_ptr<Optimiser> optimiser_;
-  Loader& loader_;
   std::vector<BucketPlan> buckets_;
   std::vector<Range> buckets_of_;  // each segment: several of one that is too long for one bucket
   std::uint64_t accumulate_;
@@ -55,7 +56,7 @@ class Replica final : public Worker {
   std::vector<std::size_t> missing_;  // segments of each bucket that are not finished
   std::size_t next_ = 0;              // the first bucket that was not reported
   std::span<float> copy_;
-  Model::Calls first_passes_, last_pass_;
+  SegmentCalls first_passes_, last_pass_;
 };
 
 }  // namespace sotto

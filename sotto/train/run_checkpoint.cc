@@ -14,6 +14,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/state_file.h"
 #include "sotto/core/workers.h"
+#include "sotto/train/broadcast_text.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/run_folder.h"
 
@@ -21,17 +22,17 @@ namespace sotto {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t rolling_kept = 2;
+constexpr std::size_t clock_kept = 2;
 constexpr std::size_t hash_digits = 64;
 
 std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
 
-void require_finite_parameters(Model& model, int rank, std::uint64_t steps_done) {
-  const auto parameters = model.parameters();
+void require_finite_parameters(Task& task, int rank, std::uint64_t steps_done) {
+  const auto parameters = task.parameters();
   const auto bad = std::ranges::find_if(parameters, [](float value) { return !std::isfinite(value); });
   if (bad == parameters.end()) return;
   throw NumericError(fmt::format("rank {}: parameter {} holds {} after step {}; the last checkpoint is as it was", rank,
-                                 model.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
+                                 task.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
                                  steps_done));
 }
 
@@ -48,30 +49,23 @@ void require_identity(const fs::path& folder, const checkpoint::Metadata& found,
   }
 }
 
-// Of rank 0, on all ranks.
-std::string broadcast_text(std::string text, Communicator& communicator) {
-  std::uint64_t size = text.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  text.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  return text;
-}
-
 void rename_or_fail(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
   if (error) throw FileError(from.string() + ": cannot be renamed: " + error.message());
 }
 
-// Those that the clock made and that later ones replace; the newest ones stay. What cannot be read is left alone.
-void remove_rolling(const fs::path& train_dir) {
+// Checkpoints that need not be kept any longer. What cannot be read is left alone.
+void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
   std::size_t newer = 0;
   auto steps = checkpoint::find(train_dir);
   std::ranges::reverse(steps);
   for (const std::uint64_t step : steps) {
     const fs::path folder = checkpoint::folder(train_dir, step);
     try {
-      if (!Manifest::of_text(read_manifest_text(folder)).rolling || ++newer <= rolling_kept) continue;
+      const Kept kept = Manifest::of_text(read_manifest_text(folder)).kept;
+      if (kept == Kept::always || (kept == Kept::by_clock && ++newer <= clock_kept)) continue;
+      if (step == best || (kept == Kept::as_best && !best)) continue;
       const fs::path doomed = checkpoint::partial_folder(train_dir, step);
       rename_or_fail(folder, doomed);  // never half of it under its name
       fs::remove_all(doomed);
@@ -92,14 +86,14 @@ struct RunFolder::Shared {
 
 std::string RunFolder::own_file() const { return rank_file(communicator_.rank()); }
 
-void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, Algorithm& algorithm,
-                     const checkpoint::Metadata& identity) {
-  Model& model = replica.model();
-  require_finite_parameters(model, communicator_.rank(), steps_done);
+void RunFolder::save(std::uint64_t steps_done, Kept kept, std::optional<std::uint64_t> best, Replica& replica,
+                     Algorithm& algorithm, RunTotals totals, const checkpoint::Metadata& identity) {
+  Task& task = replica.task();
+  require_finite_parameters(task, communicator_.rank(), steps_done);
   const fs::path partial = checkpoint::partial_folder(path_, steps_done);
   const bool first = communicator_.rank() == 0;
   Manifest manifest{
-      .run = fmt::format("{:016x}", run_), .step = steps_done, .rolling = rolling, .identity = identity, .parts = {}};
+      .run = fmt::format("{:016x}", run_), .step = steps_done, .kept = kept, .identity = identity, .parts = {}};
   files_.run("make a folder for the checkpoint", [&] {
     if (!first) return;
     checkpoint::remove_partial(path_);
@@ -107,9 +101,9 @@ void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, A
   });
 
   Shared shared;
-  shared.buffers.assign(model.buffers().begin(), model.buffers().end());
+  shared.buffers.assign(task.buffers().begin(), task.buffers().end());
   aggregate(shared.buffers, Op::avg, communicator_);
-  shared.parameters = model.parameters();
+  shared.parameters = task.parameters();
   shared.evaluated = replica.optimiser().to_evaluate();
   if (!replicated_) {
     shared.mean = mean_model(shared.parameters, communicator_);
@@ -121,12 +115,12 @@ void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, A
   }
   try {
     files_.run("write its part of the checkpoint", [&] {
-      write_own(partial, manifest, replica, algorithm);
+      write_own(partial, manifest, replica, algorithm, totals);
       if (first) write_shared(partial, manifest, shared);
     });
     gather_parts(manifest);
     files_.run("write the checkpoint", [&] {
-      if (first) publish(partial, manifest);
+      if (first) publish(partial, manifest, best);
     });
   } catch (const FileError&) {  // otherwise others may still be writing there
     if (first) checkpoint::remove_partial(path_);
@@ -134,12 +128,14 @@ void RunFolder::save(std::uint64_t steps_done, bool rolling, Replica& replica, A
   }
 }
 
-void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm) {
+void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
+                          RunTotals totals) {
   Workers workers(static_cast<int>(options_.codec_threads));
   StateWriter own(partial / own_file(), part_text(manifest, own_file()), workers);
-  own.add("buffers", replica.model().buffers());
-  if (!replicated_) own.add("parameters", replica.model().parameters());
-  replica.optimiser().visit_state(own);
+  totals.visit_state(own);
+  own.add("buffers", replica.task().buffers());
+  if (!replicated_) own.add("parameters", replica.task().parameters());
+  replica.visit_state(own);
   algorithm.visit_state(own);
   manifest.parts[own_file()] = own.finish();
 }
@@ -166,7 +162,7 @@ void RunFolder::gather_parts(Manifest& manifest) {
 }
 
 // Gives a complete checkpoint its manifest and its name.
-void RunFolder::publish(const fs::path& partial, const Manifest& manifest) {
+void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best) {
   for (const auto& [name, hash] : manifest.parts) {
     if (!fs::exists(partial / name)) {
       throw FileError((partial / name).string() + ": missing; --train-dir must be a folder that all ranks share");
@@ -181,7 +177,19 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest) {
   fsync_path(path_);
   std::error_code ignored;
   fs::remove_all(replaced, ignored);
-  if (manifest.rolling) remove_rolling(path_);
+  remove_old(path_, best);
+}
+
+void RunFolder::remove_superseded(std::uint64_t best) {
+  files_.run("remove older checkpoints", [&] {
+    if (communicator_.rank() == 0) remove_old(path_, best);
+  });
+}
+
+std::string RunFolder::name_of(std::uint64_t step) const {
+  const fs::path folder = checkpoint::folder(path_, step);
+  std::error_code missing;
+  return fs::is_directory(folder, missing) ? folder.filename().string() : "";
 }
 
 std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata& identity) {
@@ -243,18 +251,19 @@ std::string RunFolder::verdict_on(const Manifest& manifest) {
   return "";
 }
 
-void RunFolder::load(Replica& replica, Algorithm& algorithm) {
+void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) {
   const fs::path folder = checkpoint::folder(path_, start_step_);
-  Model& model = replica.model();
+  Task& task = replica.task();
   files_.run("read its part of the checkpoint", [&] {
     if (replicated_) {
       StateReader shared(folder / "model");
-      shared.get("parameters", model.parameters());
+      shared.get("parameters", task.parameters());
     }
     StateReader own(folder / own_file());
-    own.get("buffers", model.buffers());
-    if (!replicated_) own.get("parameters", model.parameters());
-    replica.optimiser().visit_state(own);
+    own.get("buffers", task.buffers());
+    if (!replicated_) own.get("parameters", task.parameters());
+    totals.visit_state(own);
+    replica.visit_state(own);
     algorithm.visit_state(own);
     own.finish();
   });

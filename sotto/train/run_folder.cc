@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/train/broadcast_text.h"
 #include "sotto/train/optimiser.h"
 #include "sotto/train/recorder.h"
 
@@ -39,7 +41,7 @@ RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator)
     : options_(options),
       communicator_(communicator),
       files_(communicator, std::chrono::seconds(options.disk_deadline)),
-      replicated_(algorithm_entry("--algorithm", options.algorithm).replicated) {
+      replicated_(algorithm_entry("algorithm", options.algorithm).replicated) {
   // Rank 0 decides for all, so that they agree even where clocks and folders differ.
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {
@@ -75,7 +77,8 @@ void RunFolder::choose() {
   remove_temporaries(path_);
 }
 
-void RunFolder::begin(std::span<const std::uint64_t> first_steps) {
+std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations) {
+  std::string rows;
   files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
     const ChosenOptimiser optimiser = chosen_optimiser(options_);
@@ -83,7 +86,9 @@ void RunFolder::begin(std::span<const std::uint64_t> first_steps) {
                       fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
                                   optimiser.sentence, format_double(optimiser.lr)));
     Recorder::prepare(path_, first_steps);
+    rows = evaluations.prepare(path_, start_step_);
   });
+  return broadcast_text(std::move(rows), communicator_);
 }
 
 }  // namespace sotto

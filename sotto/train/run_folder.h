@@ -11,11 +11,13 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/evaluations.h"
 #include "sotto/train/file_work.h"
 #include "sotto/train/folder_lock.h"
 #include "sotto/train/manifest.h"
 #include "sotto/train/options.h"
 #include "sotto/train/replica.h"
+#include "sotto/train/run_totals.h"
 
 namespace sotto {
 
@@ -40,25 +42,31 @@ class RunFolder {
   // block_hash() of the model that was saved last, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
-  // Writes config.toml, and prepares steps.csv, in which each rank goes on from that step of its own: once it is sure
-  // that this run goes ahead.
-  void begin(std::span<const std::uint64_t> first_steps);
+  // Once it is sure that this run goes ahead: writes config.toml, and prepares steps.csv, in which each rank goes on
+  // from that step of its own, and evaluations.csv, of which it returns the rows until start_step().
+  std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
 
   // NumericError when a parameter is not finite: no run could go on from there. Writes model_step_N, whole or not at
-  // all: `steps_done` steps have been applied. A rolling one is removed when two later rolling ones are there.
-  void save(std::uint64_t steps_done, bool rolling, Replica& replica, Algorithm& algorithm,
-            const checkpoint::Metadata& identity);
+  // all: `steps_done` steps have been applied. Then removes what need not be kept any longer, but not the checkpoint of
+  // the step `best`.
+  void save(std::uint64_t steps_done, Kept kept, std::optional<std::uint64_t> best, Replica& replica,
+            Algorithm& algorithm, RunTotals totals, const checkpoint::Metadata& identity);
+  // Removes all that were kept as the best, but that of this step.
+  void remove_superseded(std::uint64_t best);
+  // "model_step_N", where there is a checkpoint of that step; otherwise "". Of this rank alone.
+  std::string name_of(std::uint64_t step) const;
   // Reads the checkpoint of start_step(). FileError when it cannot be read.
-  void load(Replica& replica, Algorithm& algorithm);
+  void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:
   struct Shared;
   void choose();
   std::string verdict_on(const Manifest& manifest);
-  void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm);
+  void write_own(const std::filesystem::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
+                 RunTotals totals);
   void write_shared(const std::filesystem::path& partial, Manifest& manifest, const Shared& shared);
   void gather_parts(Manifest& manifest);
-  void publish(const std::filesystem::path& partial, const Manifest& manifest);
+  void publish(const std::filesystem::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best);
   std::string own_file() const;
 
   TrainOptions options_;

@@ -1,5 +1,7 @@
 #include "sotto/train/summary.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "sotto/core/file.h"
@@ -9,6 +11,7 @@ namespace sotto {
 
 void write_summary(const std::filesystem::path& path, const Summary& s) {
   nlohmann::ordered_json json;
+  json["task"] = s.options.task;
   json["model"] = s.options.model;
   json["data"] = s.options.data.data;
   json["codec"] = s.options.codec;
@@ -29,11 +32,26 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["steps"] = s.steps;
   if (!s.rank_steps.empty()) json["rank_steps"] = s.rank_steps;
   json["interrupted_by_signal"] = s.signal;
-  json["test_accuracy"] = s.tested.accuracy;
-  json["test_top5"] = s.tested.top5;
-  json["test_loss"] = s.tested.loss;
-  json["rank_accuracy"] = s.tested.rank_accuracy;
+  json["goal"] = s.tested.goal.name;
+  for (std::size_t i = 0; i < s.tested.metrics.kinds.size(); ++i) {
+    json[fmt::format("test_{}", s.tested.metrics.kinds[i].name)] = s.tested.metrics.values[i];
+  }
+  json[fmt::format("rank_{}", s.tested.goal.name)] = s.tested.rank_goals;
   json["consensus_distance"] = s.tested.consensus_distance;
+  json["best"] = nullptr;
+  if (s.best) {
+    json["best"] = {{"step", s.best->step}, {s.tested.goal.name, s.best->metrics.value(s.tested.goal.name)}};
+    if (!s.best_checkpoint.empty()) json["best"]["checkpoint"] = s.best_checkpoint;
+  }
+  json["until"] = nullptr;
+  if (s.target) {
+    json["until"] = {{"metric", s.target->metric.name}, {"value", s.target->value}, {"reached", s.reached.has_value()}};
+    if (s.reached) {
+      json["until"]["step"] = s.reached->step;
+      json["until"]["seconds"] = s.reached->seconds;
+      json["until"]["bytes_sent"] = s.reached->bytes_sent;
+    }
+  }
   json["ms_per_step"] = s.step.step_ms;
   json["median_ms_per_step"] = s.median_step_ms;
   json["compute_ms"] = s.step.compute_ms;

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sotto/train/evaluations.h"
 #include "sotto/train/options.h"
 #include "sotto/train/recorder.h"
 #include "sotto/train/test_result.h"
@@ -27,6 +29,10 @@ struct Summary {
   std::vector<std::uint64_t> rank_steps;  // and there, of each
   int signal = 0;                         // that ended it early, or 0
   TestResult tested;
+  std::optional<EvaluationRow> best;                      // by the goal metric
+  std::string best_checkpoint;                            // the name of its folder; empty: there is none
+  std::optional<Target> target;                           // of --until
+  std::optional<EvaluationRow> reached;                   // the first one that reached it
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;  // all; and of steps alone, the mean
   std::vector<std::uint64_t> exchanges;    // of each rank since the last start, where they depend on how fast ranks are
   std::uint64_t dense_bytes_per_step = 0;  // of an uncompressed all-reduce, on one rank

@@ -3,47 +3,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "sotto/core/error.h"
 #include "sotto/train/evaluate.h"
 
 namespace sotto {
-namespace {
-
-double share(std::uint64_t hits, const Score& score) {
-  return static_cast<double>(hits) / static_cast<double>(std::max<std::uint64_t>(1, score.count));
-}
-
-}  // namespace
 
 std::string TestResult::text() const {
-  std::string line = fmt::format("test loss {:.4f}  Prec@1 {:.2f}  Prec@5 {:.2f}", loss, accuracy * 100, top5 * 100);
-  if (rank_accuracy.empty()) return line;
-  const auto [least, most] = std::ranges::minmax(rank_accuracy);
-  return line + fmt::format(" of the mean model; ranks' own {:.2f} to {:.2f}, {:.3g} apart", least * 100, most * 100,
+  const std::string line = "test " + metrics.text();
+  if (rank_goals.empty()) return line;
+  const auto [least, most] = std::ranges::minmax(rank_goals);
+  return line + fmt::format(" of the mean model; ranks' own {} to {}, {:.3g} apart", goal.text(least), goal.text(most),
                             consensus_distance);
 }
 
-TestResult test_together(Replica& replica, bool replicated, const Dataset& data, std::size_t batch,
-                         Communicator& communicator) {
-  TestResult result;
-  Model& model = replica.model();
+TestResult test_together(Replica& replica, bool replicated, Communicator& communicator) {
+  Task& task = replica.task();
+  TestResult result{.metrics = {}, .goal = task.goal(), .rank_goals = {}};
   auto parameters = replica.optimiser().to_evaluate();
   MeanModel mean;
   if (!replicated) {
-    const Score mine = evaluate_alone(model, parameters, data, batch);
-    const double accuracy = share(mine.top1, mine);
-    result.rank_accuracy.resize(static_cast<std::size_t>(communicator.size()));
-    communicator.all_gather(std::as_bytes(std::span(&accuracy, 1)),
-                            std::as_writable_bytes(std::span(result.rank_accuracy)));
-    mean = mean_model(parameters.empty() ? model.parameters() : parameters, communicator);
+    const Metrics mine = task.metrics(evaluate_alone(task, parameters, Split::test));
+    const double goal = mine.value(result.goal.name);
+    result.rank_goals.resize(static_cast<std::size_t>(communicator.size()));
+    communicator.all_gather(std::as_bytes(std::span(&goal, 1)), std::as_writable_bytes(std::span(result.rank_goals)));
+    mean = mean_model(parameters.empty() ? task.parameters() : parameters, communicator);
     result.consensus_distance = mean.distance;
     parameters = mean.parameters;
   }
-  const Score score = evaluate_together(model, parameters, data, batch, communicator);
-  result.accuracy = share(score.top1, score);
-  result.top5 = share(score.top5, score);
-  result.loss = score.loss / static_cast<double>(std::max<std::uint64_t>(1, score.count));
+  result.metrics = task.metrics(evaluate_together(task, parameters, Split::test, communicator));
   return result;
+}
+
+void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step) {
+  constexpr double far = 100;
+  const double loss = tested.metrics.value("loss");
+  if (std::isfinite(loss) && loss <= far * loss_of_guessing) return;
+  throw NumericError(
+      fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
+                  "--lr or a --schedule with warmup may help",
+                  loss, step, loss_of_guessing));
 }
 
 }  // namespace sotto

@@ -1,27 +1,30 @@
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sotto/comm/communicator.h"
-#include "sotto/data/dataset.h"
+#include "sotto/task/metric.h"
 #include "sotto/train/replica.h"
 
 namespace sotto {
 
-// How good a run's model is on the test data. Where ranks have models of their own, that is the mean of them.
+// How good a run's model is on the test examples. Where ranks have models of their own, that is the mean of them.
 struct TestResult {
-  double accuracy = 0, top5 = 0, loss = 0;  // shares of 1; loss an example
+  Metrics metrics;
+  Metric goal;
   // Of ranks with models of their own; otherwise empty, and 0:
-  std::vector<double> rank_accuracy;
-  double consensus_distance = 0;  // the root of the mean over ranks of |x_r - mean|^2
+  std::vector<double> rank_goals;  // the goal metric of each rank's own model
+  double consensus_distance = 0;   // the root of the mean over ranks of |x_r - mean|^2
 
   std::string text() const;  // one line
 };
 
-// Collective. Each rank takes its share of the data, but all of it for a model of its own.
-TestResult test_together(Replica& replica, bool replicated, const Dataset& data, std::size_t batch,
-                         Communicator& communicator);
+// Collective. Each rank takes its share of the examples, but all of them for a model of its own.
+TestResult test_together(Replica& replica, bool replicated, Communicator& communicator);
+
+// NumericError where a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
+void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);
 
 }  // namespace sotto

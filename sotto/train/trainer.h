@@ -13,7 +13,7 @@ namespace sotto {
 struct TrainResult {
   int signal = 0;  // SIGINT, SIGTERM or SIGUSR1 when that ended it early (after a checkpoint), else 0
   std::uint64_t steps = 0;
-  double test_accuracy = 0;  // 0..1
+  Metrics tested;  // of the test examples
   std::string train_dir;
 };
 

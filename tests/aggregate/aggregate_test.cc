@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
@@ -41,7 +42,7 @@ TEST_P(Aggregation, LeavesTheSameBitsOnEveryRankAndKeepsWhatWasNotSent) {
 
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
     for (int step = 0; step < steps; ++step) {
       auto values = sample_gradient(layout, communicator.rank(), step);
       average_all(*aggregator, buckets, values, step, communicator);
@@ -126,7 +127,7 @@ TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
       for (const int threads : {1, 3}) {
         run_threads(3, 20s, [&](Communicator& communicator) {
           const auto workers = std::make_shared<Workers>(threads, 16);
-          const auto aggregator = make_aggregator("test", name, method, buckets, communicator, workers);
+          const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator, workers);
           auto& mean = means[static_cast<std::size_t>(communicator.rank())];
           std::vector<float> values;
           for (int step = 0; step < 2; ++step) {
@@ -164,7 +165,7 @@ TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
         {large, "block(100, 0.25, shared) | f16", 2 * 10000 * 2 * (ranks - 1) / ranks}}) {
     const auto buckets = plan_buckets(layout, 1U << 20);
     run_threads(ranks, 20s, [&, &layout = layout, &method = method, &sent = sent](Communicator& communicator) {
-      const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(method), buckets, communicator);
       EXPECT_EQ(aggregator->name(), "all_reduce");
       std::vector<float> values(layout.size());
       average_all(*aggregator, buckets, values, 0, communicator);
@@ -182,9 +183,9 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
     std::vector<Traffic> traffic(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
-      const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(method, "gather"), buckets, communicator);
       auto values = sample_gradient(layout, communicator.rank(), 0);
-      const auto codec = make_codec("test", method);
+      const auto codec = make_codec(read_stages(method));
       Bucket bucket{values, &layout, 0};
       const Range whole{0, values.size()};
       Message message;
@@ -204,10 +205,10 @@ TEST(Aggregation, GatherSendsEachMessageToEveryOtherRank) {
 TEST(Aggregation, RefusesWhatDoesNotFit) {
   const test::Mirror group(2);
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
-  const auto refusal = message_of([&] { make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets, group); });
+  const auto refusal = message_of([&] { make_aggregator(read_recipe("topk(0.1)", "all_reduce"), buckets, group); });
   EXPECT_NE(refusal.find("use gather"), std::string::npos) << refusal;
-  EXPECT_THROW(make_aggregator("--codec", "all_reduce", "topk(0.1)", buckets, group), ConfigError);
-  const auto unknown = message_of([&] { make_aggregator("--codec", "gahter", "none", buckets, group); });
+  EXPECT_THROW(make_aggregator(read_recipe("topk(0.1)", "all_reduce"), buckets, group), ConfigError);
+  const auto unknown = message_of([&] { make_aggregator(read_recipe("none", "gahter"), buckets, group); });
   EXPECT_NE(unknown.find("did you mean `gather`"), std::string::npos) << unknown;
 }
 
@@ -216,7 +217,7 @@ void expect_nothing_lost(const std::string& method, const std::string& name, con
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   test::Mirror broken(3, tamper);
-  const auto aggregator = make_aggregator("test", name, method, buckets, broken);
+  const auto aggregator = make_aggregator(read_recipe(method, name), buckets, broken);
   auto values = sample_gradient(layout, 0, 0);
   EXPECT_THROW(average_all(*aggregator, buckets, values, 0, broken), Error);
   EXPECT_EQ(test::state_of(*aggregator).floats["memory.ef"], sample_gradient(layout, 0, 0));
@@ -233,7 +234,7 @@ TEST(Aggregation, ADamagedMessageIsAWireErrorThatNamesItsRank) {
   expect_nothing_lost("ef | topk(0.05)", "gather", flip);
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   test::Mirror broken(2, flip);
-  const auto aggregator = make_aggregator("test", "gather", "qsgd(bits=4)", buckets, broken);
+  const auto aggregator = make_aggregator(read_recipe("qsgd(bits=4)", "gather"), buckets, broken);
   auto values = sample_gradient(sample_layout(), 0, 7);
   const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
   EXPECT_NE(text.find("message of rank 1 at step 7"), std::string::npos) << text;
@@ -244,7 +245,7 @@ TEST(Aggregation, ANotFiniteGradientIsAnErrorThatNamesTheTensor) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const char* method : {"none", "f16", "qsgd(bits=4)", "topk(0.05)", "ef | sign"}) {
     test::Mirror mirror(2);
-    const auto aggregator = make_aggregator("test", "auto", method, buckets, mirror);
+    const auto aggregator = make_aggregator(read_recipe(method), buckets, mirror);
     auto values = sample_gradient(layout, 0, 3);
     values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 3, mirror); });
@@ -259,7 +260,7 @@ TEST(Aggregation, ASumThatOverflowsIsAnErrorOnEveryRank) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const auto& [method, value] : std::vector<std::pair<const char*, float>>{{"none", 3e38F}, {"f16", 65504.0F}}) {
     run_threads(3, 20s, [&](Communicator& communicator) {
-      const auto aggregator = make_aggregator("test", "all_reduce", method, buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(method, "all_reduce"), buckets, communicator);
       std::vector<float> values(layout.size());
       values[layout.segments()[2].offset + 7] = value;
       const auto text = message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });
@@ -284,7 +285,7 @@ TEST(Aggregation, ABadBodyLeavesBucketAndMemoryAndNamesItsRank) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const char* method : {"topk(0.05)", "qsgd(bits=4)"}) {
     test::Mirror broken(3, spoil);
-    const auto aggregator = make_aggregator("test", "gather", method, buckets, broken);
+    const auto aggregator = make_aggregator(read_recipe(method, "gather"), buckets, broken);
     auto values = sample_gradient(layout, 0, 7);
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 7, broken); });
     EXPECT_NE(text.find("message of rank 2 at step 7"), std::string::npos) << method << ": " << text;

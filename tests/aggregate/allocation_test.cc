@@ -6,8 +6,10 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/phased.h"
+#include "sotto/codec/stages.h"
 #include "tests/aggregate/group.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -42,9 +44,11 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
           "ef | sign(block=128)", "signs", "int8", "ef | threshold(1.5) | f16 | zstd", "momentum | topk(0.01)",
           "momentum(nesterov=true, clip=1) | sampled_topk(0.01) | qsgd(bits=4)", "memsgd | f16",
           "demo | dct2(8) | topk(count=3, scope=chunk)"}) {
-      const auto codec = make_codec("test", read_method("test", method).codec);
-      if (aggregator.canonical == nullptr && aggregator.suits(*codec, buckets).empty())
-        methods.emplace_back(method, aggregator.name);
+      AggregatorParts parts;
+      parts.codec = make_codec(read_recipe(method).stages);
+      parts.buckets = buckets;
+      const auto simple = aggregator_named(aggregator.name);
+      if (simple && why_not(*simple, parts).empty()) methods.emplace_back(method, aggregator.name);
     }
   }
   std::vector<std::vector<std::vector<float>>> given(3);  // by rank and step
@@ -58,7 +62,7 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
     const auto& name = pair.second;
     std::size_t counted = 0;
     run_threads(3, 60s, [&](Communicator& communicator) {
-      const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
       auto gradients = given[static_cast<std::size_t>(communicator.rank())];
       const std::size_t warm = name == "auto" ? 2 : 1;  // what it chose makes its buffers in the second step
       for (std::size_t step = 0; step < warm; ++step) {
@@ -86,10 +90,10 @@ TEST(Allocation, AStepAfterTheFirstAllocatesNothing) {
 TEST(Allocation, APhaseOfAScheduleIsMadeWhenItBegins) {
   Layout layout;
   layout.append("one", {1 << 24});
-  std::vector<Phase> phases{{0, "none"}};
-  for (std::uint64_t step = 1; step < 20; ++step) phases.push_back({step, "momentum | topk(0.1)"});
+  auto phases = test::read_phases("none");
+  for (std::uint64_t step = 1; step < 20; ++step) phases.push_back({step, read_recipe("momentum | topk(0.1)")});
   const std::size_t before = sotto::testing::peak_allocated_bytes();
-  const Phased phased("test", phases, plan_buckets(layout, 1U << 30), 0, 2, nullptr);
+  const Phased phased(phases, plan_buckets(layout, 1U << 30), 0, 2, nullptr);
   EXPECT_LT(sotto::testing::peak_allocated_bytes(), before + (1U << 20));
 }
 

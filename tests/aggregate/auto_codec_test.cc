@@ -1,4 +1,5 @@
 #include "sotto/aggregate/auto_codec.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ struct Trial {
   explicit Trial(Communicator& communicator) {
     std::vector<AutoCodec::Candidate> candidates;
     for (const char* codec : codecs) {
-      candidates.push_back({codec, make_aggregator("test", "auto", codec, sample_buckets(), communicator)});
+      candidates.push_back({codec, make_aggregator(read_recipe(codec), sample_buckets(), communicator)});
     }
     aggregator = std::make_unique<AutoCodec>(std::move(candidates), communicator.size(), [this] { return now; });
   }
@@ -103,7 +104,7 @@ TEST(AutoCodec, SendsWithEachInTurns) {
       auto same = values;
       average_all(*trial.aggregator, sample_buckets(), values, step, communicator);
       const auto alone =
-          make_aggregator("test", "auto", codecs[static_cast<std::size_t>(step) % 3], sample_buckets(), communicator);
+          make_aggregator(read_recipe(codecs[static_cast<std::size_t>(step) % 3]), sample_buckets(), communicator);
       average_all(*alone, sample_buckets(), same, step, communicator);
       EXPECT_EQ(values, same) << step;
     }
@@ -141,10 +142,10 @@ TEST(AutoCodec, GoesOnWhereItWas) {
 }
 
 TEST(AutoCodec, IsAWholeMethod) {
-  EXPECT_EQ(canonical_method("--codec", "auto"), "auto");
+  EXPECT_EQ(read_recipe("auto").text(), "auto");
   run_threads(2, 20s, [&](Communicator& communicator) {
     const auto make = [&](const char* name, const char* method) {
-      return make_aggregator("--codec", name, method, sample_buckets(), communicator);
+      return make_aggregator(read_recipe(method, name), sample_buckets(), communicator);
     };
     EXPECT_EQ(make("auto", "auto")->name(), "all_reduce");
     EXPECT_EQ(make("gather", "auto")->name(), "gather");

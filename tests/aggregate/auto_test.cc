@@ -1,4 +1,5 @@
 #include "sotto/aggregate/auto.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ Choice choice(int ranks, const std::string& method, const Layout& layout, std::s
   const auto buckets = plan_buckets(layout, bucket_bytes);
   std::vector<Choice> choices(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method), buckets, communicator);
     Choice& mine = choices[static_cast<std::size_t>(communicator.rank())];
     mine.first = aggregator->name();
     // Ranks have messages of different sizes, and must agree all the same.
@@ -125,7 +126,7 @@ Exchanged exchange(const std::string& name, const std::string& method, int ranks
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   Exchanged exchanged;
   run_threads(ranks, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
     double power = 0;
     const auto gradient = sample_gradient(large_layout(), communicator.rank(), 0);
     for (int step = 0; step < steps; ++step) {
@@ -144,15 +145,15 @@ Forecast forecast(const std::string& method, int ranks) {
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   Forecast found;
   run_threads(ranks, 20s, [&](Communicator& communicator) {
-    const Method parsed = read_method("test", method);
+    const Recipe recipe = read_recipe(method);
     AggregatorParts parts;
-    parts.memory = make_memory("test", parsed.memory, {buckets, ranks});
-    parts.codec = make_codec("test", parsed.codec);
+    parts.memory = make_memory(recipe.memory, {buckets, ranks});
+    parts.codec = make_codec(recipe.stages);
     parts.buckets = buckets;
     parts.rank = communicator.rank();
     parts.ranks = ranks;
     GatheredStep step(parts);
-    const auto gather = make_named("test", "gather", parts);
+    const auto gather = make_aggregator(aggregator_table().choose("gather"), parts);
     auto values = sample_gradient(large_layout(), communicator.rank(), 0);
     Phases phases;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -202,8 +203,8 @@ TEST(GatheredStep, ForeseesWhatASelectionDropsAndWhatCannotBeEncoded) {
   for (const float value : {0.0F, 1.0F, std::numeric_limits<float>::infinity()}) {
     run_threads(2, 20s, [&](Communicator& communicator) {
       AggregatorParts parts;
-      parts.memory = make_memory("test", "", {});
-      parts.codec = make_codec("test", "int8");
+      parts.memory = make_memory(read_memory(""), {});
+      parts.codec = make_codec(read_stages("int8"));
       parts.buckets = plan_buckets(layout, 1U << 20);
       parts.rank = communicator.rank();
       parts.ranks = 2;
@@ -221,7 +222,7 @@ TEST(Auto, ChoosesFromACompleteStep) {
   const auto buckets = plan_buckets(large_layout(), 1U << 16);
   ASSERT_GT(buckets.size(), 2U);
   run_threads(4, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "auto", "int8", buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe("int8"), buckets, communicator);
     const auto average = [&](std::size_t b, std::uint32_t step, float bad = 0) {
       auto values = sample_gradient(large_layout(), communicator.rank(), 0);
       Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
@@ -251,8 +252,8 @@ TEST(Auto, TheChoiceIsPartOfTheState) {
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   for (const int ranks : {2, 5}) {
     run_threads(ranks, 20s, [&](Communicator& communicator) {
-      const auto whole = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
-      const auto resumed = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
+      const auto whole = make_aggregator(read_recipe("ef | int8"), buckets, communicator);
+      const auto resumed = make_aggregator(read_recipe("ef | int8"), buckets, communicator);
       for (int step = 0; step < 4; ++step) {
         auto values = sample_gradient(large_layout(), communicator.rank(), step);
         auto same = values;
@@ -278,8 +279,8 @@ TEST(Auto, TheChoiceIsPartOfTheState) {
 TEST(Auto, TheMemoryGoesAlong) {
   const auto buckets = plan_buckets(large_layout(), 1U << 18);
   run_threads(5, 20s, [&](Communicator& communicator) {
-    const auto chosen = make_aggregator("test", "auto", "ef | int8", buckets, communicator);
-    const auto gather = make_aggregator("test", "gather", "ef | int8", buckets, communicator);
+    const auto chosen = make_aggregator(read_recipe("ef | int8"), buckets, communicator);
+    const auto gather = make_aggregator(read_recipe("ef | int8", "gather"), buckets, communicator);
     auto values = sample_gradient(large_layout(), communicator.rank(), 0);
     auto same = values;
     average_all(*chosen, buckets, values, 0, communicator);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "sotto/aggregate/recipe.h"
 #include "tests/aggregate/group.h"
 
 namespace sotto {
@@ -51,7 +52,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<float> state;
   if (!remembered.empty()) {
     run_threads(1, 20s, [&](Communicator& communicator) {  // how many numbers it has
-      state = test::state_of(*make_aggregator("tool", name, method, buckets, communicator)).floats.at(remembered);
+      state = test::state_of(*make_aggregator(read_recipe(method, name), buckets, communicator)).floats.at(remembered);
     });
     state = take(input, state.size());
   }
@@ -59,7 +60,7 @@ int run(const std::vector<std::string>& arguments) {
     for (auto& of_rank : given) of_rank.push_back(take(input, size));
   }
   run_threads(ranks, 60s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("tool", name, method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
     if (!remembered.empty()) {
       test::State all = test::state_of(*aggregator);
       all.floats.at(remembered) = state;

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 class Asking final : public Codec {
  public:
   explicit Asking(bool asks) : asks_(asks) {}
+  const StageSpecs& stages() const override { return stages_; }
   const std::string& sentence() const override { return sentence_; }
   Contract contract(const Layout&) const override { return {}; }
   std::size_t max_bytes(const Layout&, Range) const override { return 0; }
@@ -40,6 +41,7 @@ class Asking final : public Codec {
 
  private:
   std::string sentence_ = "asking";
+  StageSpecs stages_;
   bool asks_;
 };
 

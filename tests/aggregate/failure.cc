@@ -1,4 +1,5 @@
 #include "tests/aggregate/failure.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ std::string second_step_fails(const std::string& aggregator, const std::string& 
     Spoilt communicator(group, [&](int exchange, std::span<Recv> arrived) {
       if (group.rank() == 1 && exchange == which) spoil(arrived);
     });
-    const auto made = make_aggregator("test", aggregator, method, buckets, communicator);
+    const auto made = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
     auto values = sample_gradient(layout, group.rank(), 0);
     average_all(*made, buckets, values, 0, communicator);
     State before = state_of(*made);

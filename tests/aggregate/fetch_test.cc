@@ -1,4 +1,5 @@
 #include "sotto/aggregate/fetch.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -59,7 +60,7 @@ TEST(Fetch, IsMomentumAndErrorInTheSketch) {
                          {"fetch(1, 0.5)", 1, true}}) {
     for (const int ranks : {1, 2, 3}) {
       run_threads(ranks, 20s, [&](Communicator& communicator) {
-        const auto fetch = make_aggregator("test", "auto", of.method, buckets, communicator);
+        const auto fetch = make_aggregator(read_recipe(of.method), buckets, communicator);
         EXPECT_EQ(fetch->name(), "fetch");
         Reference reference;
         for (int step = 0; step < 6; ++step) {
@@ -83,7 +84,7 @@ TEST(Fetch, LeavesTheSameBitsOnEveryRank) {
   for (const char* method : {"fetch", "fetch | hadamard(8)", "fetch | dct(8)"}) {
     std::vector<std::vector<float>> ends(4);
     run_threads(4, 20s, [&](Communicator& communicator) {
-      const auto fetch = make_aggregator("test", "auto", method, buckets, communicator);
+      const auto fetch = make_aggregator(read_recipe(method), buckets, communicator);
       for (int step = 0; step < 3; ++step) {
         auto values = sample_gradient(sample_layout(), communicator.rank(), step);
         average_all(*fetch, buckets, values, step, communicator);
@@ -100,12 +101,12 @@ TEST(Fetch, LeavesTheSameBitsOnEveryRank) {
 TEST(Fetch, SendsAnAllReduceOfTheForm) {
   const auto buckets = sample_buckets();
   run_threads(3, 20s, [&](Communicator& communicator) {
-    const auto fetch = make_aggregator("test", "auto", "fetch | dct(8)", buckets, communicator);
+    const auto fetch = make_aggregator(read_recipe("fetch | dct(8)"), buckets, communicator);
     auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
     average_all(*fetch, buckets, values, 0, communicator);
     std::uint64_t wanted = 0;
     for (const BucketPlan& plan : buckets) {
-      wanted += communicator.all_reduce_bytes(make_codec("test", "dct(8)")->linear_count(plan.layout), DType::f32);
+      wanted += communicator.all_reduce_bytes(make_codec(read_stages("dct(8)"))->linear_count(plan.layout), DType::f32);
     }
     EXPECT_EQ(communicator.traffic().bytes_sent, wanted);
   });
@@ -120,7 +121,7 @@ TEST(Fetch, ResumesToTheSameBits) {
 TEST(Fetch, AFailedExchangeLosesNothing) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   test::Mirror broken(3, [](std::span<std::byte>) { throw CommError("the cable is out"); });
-  const auto fetch = make_aggregator("test", "auto", "fetch", buckets, broken);
+  const auto fetch = make_aggregator(read_recipe("fetch"), buckets, broken);
   const auto before = test::state_of(*fetch);
   auto values = sample_gradient(sample_layout(), 0, 0);
   EXPECT_THROW(average_all(*fetch, buckets, values, 0, broken), CommError);
@@ -130,7 +131,7 @@ TEST(Fetch, AFailedExchangeLosesNothing) {
 
 TEST(Fetch, RefusesWhatDoesNotFit) {
   const auto refusal = [&](const char* method) {
-    return message_of([&] { make_aggregator("--codec", "auto", method, sample_buckets(), 0, 2); });
+    return message_of([&] { make_aggregator(read_recipe(method), sample_buckets(), 0, 2); });
   };
   EXPECT_NE(refusal("ef | fetch").find("no memory may stand before it"), std::string::npos);
   EXPECT_NE(refusal("fetch | f16").find("must end in f32"), std::string::npos);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sotto/aggregate/gather.h"
+#include "sotto/aggregate/recipe.h"
 #include "tests/aggregate/group.h"
 
 namespace sotto {
@@ -15,7 +16,7 @@ using Values = std::vector<std::vector<float>>;  // by rank
 Values average(const std::string& name, const std::string& method, const Layout& layout, Values values) {
   const auto buckets = plan_buckets(layout, 1200);
   run_threads(static_cast<int>(values.size()), 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
     average_all(*aggregator, buckets, values[static_cast<std::size_t>(communicator.rank())], 0, communicator);
   });
   return values;
@@ -58,10 +59,10 @@ TEST(GatherHeld, RefusesWhatChoosesNoCommonElements) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   for (const char* method :
        {"none", "qsgd", "topk(1)", "svd | topk(0.5)", "atomo(5%)", "randomk(0.1, unbiased=true)"}) {
-    EXPECT_NE(gather_held_suits(*make_codec("test", read_method("test", method).codec), buckets), "") << method;
+    EXPECT_NE(gather_held_suits(*make_codec(read_recipe(method).stages), buckets), "") << method;
   }
-  const auto refusal = message_of([&] { check_aggregator("--codec", "gather_held", "qsgd", buckets); });
-  EXPECT_NE(refusal.find("--aggregator gather_held: `qsgd("), std::string::npos) << refusal;
+  const auto refusal = message_of([&] { check_aggregator(read_recipe("qsgd", "gather_held"), buckets); });
+  EXPECT_NE(refusal.find("aggregator gather_held: `qsgd("), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("use gather"), std::string::npos) << refusal;
 }
 

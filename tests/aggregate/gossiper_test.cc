@@ -28,7 +28,7 @@ struct Job {
 
 Gossiper make(const Job& job, int rank, int ranks) {
   const auto topology = std::make_shared<const Topology>(make_topology("test", job.topology, ranks));
-  return {"--codec", job.codec, topology, make_mixing("test", job.mixing, *topology), sample_layout(), rank};
+  return {read_recipe(job.codec), topology, make_mixing("test", job.mixing, *topology), sample_layout(), rank};
 }
 
 Key key_of(int rank, std::size_t round) {
@@ -231,7 +231,7 @@ TEST(Gossiping, OfModelsRefusesWhatIsForGradients) {
 
 TEST(Gossiping, OfDifferencesWantsNoMemory) {
   EXPECT_NE(message_of([] {
-              make_gossip_codec("test", "ef | topk(0.1)", Layout(), nullptr, Contract::Input::delta);
+              make_gossip_codec(read_recipe("ef | topk(0.1)"), Layout(), nullptr, Contract::Input::delta);
             }).find("what is left out is in the next difference"),
             std::string::npos);
 }

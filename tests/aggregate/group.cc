@@ -1,4 +1,5 @@
 #include "tests/aggregate/group.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <algorithm>
 #include <atomic>
@@ -91,8 +92,8 @@ bool resumes(int ranks, const std::string& aggregator, const std::string& method
              const std::vector<BucketPlan>& buckets) {
   std::atomic<bool> same = true;
   run_threads(ranks, std::chrono::seconds(20), [&](Communicator& communicator) {
-    const auto whole = make_aggregator("test", aggregator, method, buckets, communicator);
-    const auto resumed = make_aggregator("test", aggregator, method, buckets, communicator);
+    const auto whole = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
+    const auto resumed = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
     for (int step = 0; step < 5; ++step) {
       auto values = sample_gradient(sample_layout(), communicator.rank(), step);
       auto again = values;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"

@@ -1,4 +1,5 @@
 #include "sotto/aggregate/hierarchical.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "sotto/aggregate/chunks.h"
 #include "sotto/aggregate/phased.h"
 #include "tests/aggregate/group.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -35,7 +37,7 @@ Means run(int ranks, const std::string& aggregator, const std::string& method, i
   if (states != nullptr) states->resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, 30s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto made = make_aggregator("test", aggregator, method, buckets, communicator);
+    const auto made = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
     for (int step = 0; step < steps; ++step) {
       auto values = sample_gradient(sample_layout(), communicator.rank(), step);
       average_all(*made, buckets, values, step, communicator);
@@ -111,7 +113,7 @@ TEST(Hierarchical, MemoryIsTheGroupsAndLosesNothing) {
         held += memory.size();
         std::size_t at = 0;
         for (std::size_t b = 0; b < buckets.size(); ++b) {
-          const auto contract = make_codec("test", read_method("test", method).codec)->contract(buckets[b].layout);
+          const auto contract = make_codec(read_recipe(method).stages)->contract(buckets[b].layout);
           const auto chunks = cut_chunks(buckets[b].layout, contract, group);
           const Range own = chunks[static_cast<std::size_t>(chunk_of(rank % group, static_cast<int>(b), group))];
           for (std::size_t i = own.begin; i < own.end; ++i) {
@@ -161,7 +163,7 @@ TEST(Hierarchical, SendsShardsAloneBetweenGroups) {
     run_threads(ranks, 30s, [&, ranks = ranks, group = group](Communicator& communicator) {
       Tally tally(communicator);
       const auto made =
-          make_aggregator("test", asked("all_reduce", "gather", group), "int8(block=100)", buckets, tally);
+          make_aggregator(read_recipe("int8(block=100)", asked("all_reduce", "gather", group)), buckets, tally);
       std::vector<float> values(layout.size(), 1.0F);
       average_all(*made, buckets, values, 0, tally);
       const auto l = static_cast<std::size_t>(group);
@@ -187,12 +189,13 @@ TEST(Hierarchical, ResumesToTheSameBits) {
 // Steps that send everything hold memories of the same shards.
 TEST(Hierarchical, TakesOverFromDenseSteps) {
   const auto buckets = sample_buckets();
-  const auto phases = start_after(2, "test", {{0, "momentum | topk(0.1)", asked("all_reduce", "gather", 2)}});
-  EXPECT_EQ(phases.at(0).aggregator, asked("all_reduce", "auto", 2));
-  const std::vector<Phase> other{{0, "ef | f32", "auto"}, {2, "ef | topk(0.1)", asked("all_reduce", "gather", 2)}};
-  EXPECT_THROW(check_phases("test", other, buckets), ConfigError);
+  const auto phases = start_after(2, test::read_phases("momentum | topk(0.1)", asked("all_reduce", "gather", 2)));
+  EXPECT_EQ(phases.at(0).recipe.aggregator.text(), asked("all_reduce", "auto", 2));
+  const auto other =
+      test::read_phases({{0, "ef | f32", "auto"}, {2, "ef | topk(0.1)", asked("all_reduce", "gather", 2)}});
+  EXPECT_THROW(check_phases(other, buckets), ConfigError);
   run_threads(4, 20s, [&](Communicator& communicator) {
-    Phased phased("test", phases, buckets, communicator.rank(), communicator.size(), nullptr);
+    Phased phased(phases, buckets, communicator.rank(), communicator.size(), nullptr);
     for (int step = 0; step < 4; ++step) {
       phased.enter(static_cast<std::uint64_t>(step));
       const auto before = state_of(phased).floats;
@@ -213,7 +216,7 @@ TEST(Hierarchical, ABadMessageBetweenGroupsLeavesTheGradient) {
       if (group.rank() == 1 && exchange == 1) arrived[0].buffer[40] ^= std::byte{4};
     });
     const auto made =
-        make_aggregator("test", asked("all_reduce", "gather", 2), "ef | topk(0.1)", buckets, communicator);
+        make_aggregator(read_recipe("ef | topk(0.1)", asked("all_reduce", "gather", 2)), buckets, communicator);
     const auto gradient = sample_gradient(sample_layout(), group.rank(), 7);
     auto values = gradient;
     if (group.rank() != 1) {
@@ -232,7 +235,7 @@ TEST(Hierarchical, ABadMessageBetweenGroupsLeavesTheGradient) {
 TEST(Hierarchical, RefusesWhatDoesNotFit) {
   const auto buckets = sample_buckets();
   const auto refusal = [&](const std::string& aggregator, const std::string& method) {
-    return message_of([&] { make_aggregator("--codec", aggregator, method, buckets, 0, 6); });
+    return message_of([&] { make_aggregator(read_recipe(method, aggregator), buckets, 0, 6); });
   };
   const auto expect = [&](const std::string& aggregator, const std::string& method, const char* what) {
     const std::string text = refusal(aggregator, method);
@@ -252,20 +255,21 @@ TEST(Hierarchical, RefusesWhatDoesNotFit) {
 }
 
 TEST(Hierarchical, TheSizeOfGroupsIsSaidOnce) {
-  EXPECT_EQ(with_group("test", "gather", 4), "gather");
-  EXPECT_EQ(with_group("test", "hierarchical", 4), asked("all_reduce", "auto", 4));
-  EXPECT_EQ(with_group("test", "hierarchical(group=4, outer=gather)", 4), "hierarchical(group=4, outer=gather)");
-  EXPECT_THROW(with_group("test", "hierarchical(group=4)", 2), ConfigError);
-  EXPECT_EQ(group_of("test", "hierarchical(group=4)"), 4);
-  EXPECT_EQ(group_of("test", "hierarchical"), 0);
-  EXPECT_EQ(group_of("test", "auto"), std::nullopt);
-  EXPECT_EQ(dense_aggregator("test", "scatter_reduce"), "auto");
+  const auto read = [](const char* text) { return read_aggregator(parse_sentence("aggregator", text)); };
+  EXPECT_EQ(with_group(read("gather"), 4).text(), "gather");
+  EXPECT_EQ(with_group(read("hierarchical"), 4).text(), asked("all_reduce", "auto", 4));
+  EXPECT_EQ(with_group(read("hierarchical(group=4, outer=gather)"), 4).text(), asked("all_reduce", "gather", 4));
+  EXPECT_THROW(with_group(read("hierarchical(group=4)"), 2), ConfigError);
+  EXPECT_EQ(group_of(read("hierarchical(group=4)")), 4);
+  EXPECT_EQ(group_of(read("hierarchical")), 0);
+  EXPECT_EQ(group_of(read("auto")), std::nullopt);
+  EXPECT_FALSE(dense_aggregator(read("scatter_reduce")));
 }
 
 TEST(Hierarchical, SaysWhatItChose) {
   run_threads(4, 20s, [](Communicator& communicator) {
     const auto made =
-        make_aggregator("test", asked("all_reduce", "auto", 2), "ef | topk(0.1)", sample_buckets(), communicator);
+        make_aggregator(read_recipe("ef | topk(0.1)", asked("all_reduce", "auto", 2)), sample_buckets(), communicator);
     auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
     average_all(*made, sample_buckets(), values, 0, communicator);
     const std::string remark = made->remark();

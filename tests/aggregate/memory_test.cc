@@ -1,5 +1,6 @@
 // What every memory of the table keeps, and what is a memory's own.
 #include "sotto/aggregate/memory/memory.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/codec/presets.h"
+#include "sotto/aggregate/presets.h"
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"
@@ -42,10 +43,10 @@ TEST(Memories, AreAllHere) {
 
 TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
   for (const auto& [sentence, name] : offered_by) {
-    const std::string canonical = make_memory("test", sentence, {})->sentence();
-    EXPECT_EQ(make_memory("test", canonical, {})->sentence(), canonical);
+    const std::string canonical = read_memory(sentence).text();
+    EXPECT_EQ(read_memory(canonical).text(), canonical);
   }
-  EXPECT_EQ(canonical_method("test", "momentum(0.8) | topk(1%)").substr(0, 54),
+  EXPECT_EQ(read_recipe("momentum(0.8) | topk(1%)").text().substr(0, 54),
             "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
 }
 
@@ -53,15 +54,15 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
 TEST(Memories, AreDoubtedBeforeCodecsThatExpandAlone) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const Preset& preset : preset_table()) {
-    EXPECT_EQ(doubt_about("test", preset.name, buckets), "") << preset.name;
+    EXPECT_EQ(doubt_about(read_recipe(preset.name), buckets), "") << preset.name;
   }
   for (const char* method :
        {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)", "ef | count_sketch",
         "memsgd | natural", "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
-    EXPECT_EQ(doubt_about("test", method, buckets), "") << method;
+    EXPECT_EQ(doubt_about(read_recipe(method), buckets), "") << method;
   }
   for (const auto& [memory, name] : offered_by) {
-    EXPECT_NE(doubt_about("test", memory + " | randomk(0.5, unbiased=true, dense=0)", buckets), "") << memory;
+    EXPECT_NE(doubt_about(read_recipe(memory + " | randomk(0.5, unbiased=true, dense=0)"), buckets), "") << memory;
   }
 }
 
@@ -75,7 +76,8 @@ struct Exchange {
   std::vector<float> values;
 
   Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
-      : codec(make_codec("test", codec_sentence)), memory(make_memory("test", memory_sentence, {buckets, ranks})) {}
+      : codec(make_codec(read_stages(codec_sentence))),
+        memory(make_memory(read_memory(memory_sentence), {buckets, ranks})) {}
 
   Bucket gradient(int step, int rank = 0) {
     values = sample_gradient(layout, rank, step);
@@ -204,10 +206,10 @@ TEST(Memories, LoseNothingInAFailedExchange) {
       test::Mirror mirror(3, [&](std::span<std::byte>) {
         if (broken) throw CommError("the cable is out");
       });
-      const auto whole = make_aggregator("test", aggregator, sentence + " | " + codec, buckets, mirror);
+      const auto whole = make_aggregator(read_recipe(sentence + " | " + codec, aggregator), buckets, mirror);
       auto values = sample_gradient(layout, 0, 0);
       average_all(*whole, buckets, values, 0, mirror);
-      const auto twin = make_memory("test", sentence, {buckets, 3});
+      const auto twin = make_memory(read_memory(sentence), {buckets, 3});
       test::restore(*twin, test::state_of(*whole));
       values = sample_gradient(layout, 0, 1);
       broken = true;
@@ -254,7 +256,7 @@ TEST(Momentum, OfWhatIsSentWholeIsMomentumAfterAveraging) {
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         const std::string memory = nesterov ? "momentum(0.7, nesterov=true) | " : "momentum(0.7) | ";
         const auto aggregator =
-            make_aggregator("test", tolerance > 0.01 ? "gather" : "auto", memory + codec, buckets, communicator);
+            make_aggregator(read_recipe(memory + codec, tolerance > 0.01 ? "gather" : "auto"), buckets, communicator);
         std::vector<double> buffer(layout.size());
         for (int step = 0; step < 8; ++step) {
           auto values = sample_gradient(layout, communicator.rank(), step);

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "tests/aggregate/group.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-using test::average_all, test::message_of, test::sample_gradient, test::sample_layout;
+using test::average_all, test::message_of, test::read_phases, test::sample_gradient, test::sample_layout;
 
 Phased make(std::vector<Phase> phases, const std::vector<BucketPlan>& buckets, int rank = 0, int ranks = 1) {
-  return {"codec", std::move(phases), buckets, rank, ranks, nullptr};
+  return {std::move(phases), buckets, rank, ranks, nullptr};
 }
 
 // Of every memory of the table, and through a second memory at the owner: what is held is sent in the phase after.
@@ -25,9 +26,9 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
   const int ranks = 3;
   for (const char* memory : {"ef", "memsgd", "demo(1)", "momentum(m=0)"}) {
     for (const char* aggregator : {"gather", "scatter_reduce"}) {
-      const std::vector<Phase> phases{{0, std::string(memory) + " | topk(0.2)", aggregator},
-                                      {2, std::string(memory) + " | topk(0.05)", aggregator},
-                                      {3, std::string(memory) + " | f32", "all_reduce"}};
+      const auto phases = read_phases({{0, std::string(memory) + " | topk(0.2)", aggregator},
+                                       {2, std::string(memory) + " | topk(0.05)", aggregator},
+                                       {3, std::string(memory) + " | f32", "all_reduce"}});
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         auto phased = make(phases, buckets, communicator.rank(), ranks);
         std::vector<double> balance(layout.size());  // came minus went; of memsgd, both times the rate
@@ -57,7 +58,7 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
 TEST(Phased, TheSketchesOfFetchGoOver) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
   const char* const sketch = " | count_sketch(rows=3, columns=50%)";
-  const std::vector<Phase> phases{{0, std::string("fetch(0.3)") + sketch}, {2, std::string("fetch(0.05)") + sketch}};
+  const auto phases = read_phases({{0, std::string("fetch(0.3)") + sketch}, {2, std::string("fetch(0.05)") + sketch}});
   run_threads(2, 20s, [&](Communicator& communicator) {
     auto phased = make(phases, buckets, communicator.rank(), 2);
     for (int step = 0; step < 2; ++step) {
@@ -67,24 +68,25 @@ TEST(Phased, TheSketchesOfFetchGoOver) {
     const auto before = test::state_of(phased);
     phased.enter(2);
     EXPECT_EQ(test::state_of(phased), before);
-    EXPECT_NE(before, test::state_of(*make_aggregator("test", "auto", phases[1].method, buckets, communicator)));
+    EXPECT_NE(before, test::state_of(*make_aggregator(phases[1].recipe, buckets, communicator)));
   });
 }
 
 TEST(Phased, BeginsInThePhaseOfItsStep) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
-  const std::vector<Phase> phases{{0, "none"}, {3, "ef | topk(0.1)"}, {5, "ef | topk(0.2)"}};
+  const auto phases = read_phases({{0, "none"}, {3, "ef | topk(0.1)"}, {5, "ef | topk(0.2)"}});
   for (const std::uint64_t step : {0, 2, 3, 4, 5, 9}) {
-    const Phased phased("codec", phases, buckets, 0, 1, nullptr, step);
+    const Phased phased(phases, buckets, 0, 1, nullptr, step);
     EXPECT_EQ(phased.phase().first_step, step < 3 ? 0U : step < 5 ? 3U : 5U) << step;
   }
 }
 
 TEST(Phased, StartsAfterStepsThatSendEverything) {
-  const auto text = [](std::uint64_t steps, std::vector<Phase> phases) {
+  const auto text = [](std::uint64_t steps, const std::vector<test::PhaseText>& phases) {
     std::string all;
-    for (const Phase& phase : start_after(steps, "test", std::move(phases))) {
-      all += std::to_string(phase.first_step) + " " + phase.method + " " + phase.aggregator + "; ";
+    for (const Phase& phase : start_after(steps, read_phases(phases))) {
+      const AggregatorSpec& beside = phase.recipe.by_itself() ? AggregatorSpec{} : phase.recipe.aggregator;
+      all += std::to_string(phase.first_step) + " " + phase.recipe.said + " " + text_of(beside) + "; ";
     }
     return all;
   };
@@ -101,9 +103,9 @@ TEST(Phased, StartsAfterStepsThatSendEverything) {
 
 TEST(Phased, AStateIsThatOfThePhaseOfTheNextStep) {
   const auto buckets = plan_buckets(sample_layout(), 1200);
-  const std::vector<Phase> phases{{0, "momentum | topk(0.3) | qsgd(bits=4)"},
-                                  {2, "momentum | svd(rank=2) | atomo(s=1)"},
-                                  {4, "momentum | topk(0.02)"}};
+  const auto phases = read_phases({{0, "momentum | topk(0.3) | qsgd(bits=4)"},
+                                   {2, "momentum | svd(rank=2) | atomo(s=1)"},
+                                   {4, "momentum | topk(0.02)"}});
   for (const int at : {1, 2, 3, 4, 5}) {
     std::atomic<bool> same = true;
     run_threads(2, 20s, [&](Communicator& communicator) {
@@ -129,7 +131,7 @@ TEST(Phased, AStateIsThatOfThePhaseOfTheNextStep) {
 TEST(Phased, RefusesAPhaseThatLosesWhatAMemoryHolds) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   const auto refusal = [&](const char* before, const char* after) {
-    return message_of([&] { make({{0, before}, {5, after}}, buckets); });
+    return message_of([&] { make(read_phases({{0, before}, {5, after}}), buckets); });
   };
   EXPECT_NE(refusal("ef | topk(0.1)", "none").find("`none` from step 5 on would lose"), std::string::npos);
   EXPECT_NE(refusal("ef | topk(0.1)", "none").find("write `ef | f32`"), std::string::npos);
@@ -151,8 +153,8 @@ TEST(Phased, RefusesAPhaseThatLosesWhatAMemoryHolds) {
 }
 
 TEST(Phased, IsNamedByItsPhases) {
-  EXPECT_EQ(canonical_phases("test", {{0, "ef | topk(0.1)"}}), canonical_method("test", "ef | topk(0.1)"));
-  EXPECT_EQ(canonical_phases("test", {{0, "none"}, {7, "f16"}}), "from step 0: f32; from step 7: f16");
+  EXPECT_EQ(text_of(read_phases("ef | topk(0.1)")), read_recipe("ef | topk(0.1)").text());
+  EXPECT_EQ(text_of(read_phases({{0, "none"}, {7, "f16"}})), "from step 0: f32; from step 7: f16");
 }
 
 }  // namespace

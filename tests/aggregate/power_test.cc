@@ -1,4 +1,5 @@
 #include "sotto/aggregate/power.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ Outcome run(int ranks, const std::string& method, const Layout& layout, std::siz
   outcome.states.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto aggregator = make_aggregator("test", "auto", method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method), buckets, communicator);
     EXPECT_EQ(aggregator->name(), "power");
     for (int step = 0; step < steps; ++step) {
       const std::uint64_t before = communicator.traffic().bytes_sent;
@@ -246,7 +247,7 @@ TEST(Power, AFailedExchangeLosesNothing) {
       test::Spoilt communicator(group, [&](int exchange, std::span<Recv>) {
         if (exchange == 2 + which) throw CommError("the cable is out");
       });
-      const auto aggregator = make_aggregator("test", "auto", "power(1)", buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe("power(1)"), buckets, communicator);
       auto values = sample_gradient(layout, group.rank(), 0);
       average_all(*aggregator, buckets, values, 0, communicator);
       const test::State before = state_of(*aggregator);
@@ -268,7 +269,7 @@ TEST(Power, WhatIsNotFiniteIsAnErrorThatNamesTheTensor) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 3e38F}) {  // the second overflows in P
     run_threads(2, 20s, [&](Communicator& communicator) {
-      const auto aggregator = make_aggregator("test", "auto", "power(1)", buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe("power(1)"), buckets, communicator);
       std::vector<float> values(layout.size());
       for (std::size_t i = 0; i < 370; ++i) values[layout.segments()[2].offset + i] = bad;
       const auto text = message_of([&] { average_all(*aggregator, buckets, values, 3, communicator); });
@@ -279,7 +280,7 @@ TEST(Power, WhatIsNotFiniteIsAnErrorThatNamesTheTensor) {
 }
 
 TEST(Power, IsAMethodOfItsOwn) {
-  const auto canonical = [](const char* text) { return canonical_method("--codec", text); };
+  const auto canonical = [](const char* text) { return read_recipe(text).text(); };
   EXPECT_EQ(canonical("power"), "ef | power(rank=1, min_rate=2)");
   EXPECT_EQ(canonical("ef | power"), canonical("power(1)"));
   EXPECT_EQ(canonical("powersgd"), canonical("power(1)"));
@@ -288,7 +289,7 @@ TEST(Power, IsAMethodOfItsOwn) {
   run_threads(1, 20s, [&](Communicator& communicator) {
     const auto buckets = plan_buckets(sample_layout(), 1200);
     const auto error = [&](const char* name, const char* method) {
-      return message_of([&] { make_aggregator("--codec", name, method, buckets, communicator); });
+      return message_of([&] { make_aggregator(read_recipe(method, name), buckets, communicator); });
     };
     const auto has = [](const std::string& text, const char* part) {
       EXPECT_NE(text.find(part), std::string::npos) << text;
@@ -296,7 +297,7 @@ TEST(Power, IsAMethodOfItsOwn) {
     has(error("auto", "power(0)"), "rank must be in [1, 64]");
     has(error("auto", "power(rang=2)"), "did you mean `rank`");
     has(error("gather", "power(2)"), "is an aggregator itself");
-    has(error("power", "none"), "write it in the sentence of --codec");
+    has(error("power", "none"), "write it in the sentence of codec");
     has(error("auto", "power | qsgd"), "what follows `power` is summed on the way");
   });
 }

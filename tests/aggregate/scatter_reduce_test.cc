@@ -1,4 +1,5 @@
 #include "sotto/aggregate/scatter_reduce.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +64,7 @@ Outcome run(int ranks, const std::string& method, int steps) {
   result.traffic.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto aggregator = make_aggregator("test", "scatter_reduce", method, buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe(method, "scatter_reduce"), buckets, communicator);
     for (int step = 0; step < steps; ++step) {
       auto values = gradient_of(communicator.rank(), step);
       average_all(*aggregator, buckets, values, step, communicator);
@@ -106,7 +107,7 @@ TEST(ScatterReduce, LeavesTheSameBitsOnEveryRankWithEveryCodec) {
       auto cleared = result.means[0][0];
       sample_layout().clear_padding(cleared);
       EXPECT_EQ(result.means[0][0], cleared);
-      const auto codec = make_codec("test", sentence);
+      const auto codec = make_codec(read_stages(sentence));
       if (codec->contract(sample_layout()).kind != Contract::Kind::exact) continue;
       const auto wanted = sum_of_means(ranks, 2);
       for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -143,7 +144,7 @@ TEST(ScatterReduce, TwoMemoriesLoseNothing) {
           for (std::size_t i = 0; i < plan.range.size(); ++i) {
             found[plan.range.begin + i] += first[at_first++] / static_cast<double>(ranks);
           }
-          const auto contract = make_codec("test", sentence)->contract(plan.layout);
+          const auto contract = make_codec(read_stages(sentence))->contract(plan.layout);
           const Range chunk = cut_chunks(plan.layout, contract,
                                          ranks)[static_cast<std::size_t>(chunk_of(rank, static_cast<int>(b), ranks))];
           for (std::size_t i = chunk.begin; i < chunk.end; ++i) found[plan.range.begin + i] += second[at_second++];
@@ -195,13 +196,13 @@ TEST(ScatterReduce, IsUnbiasedWhereTheCodecIs) {
   }
   int tried = 0;
   for (const std::string& sentence : sotto::testing::listed_sentences()) {
-    if (make_codec("test", sentence)->contract(layout).kind != Contract::Kind::unbiased) continue;
+    if (make_codec(read_stages(sentence))->contract(layout).kind != Contract::Kind::unbiased) continue;
     if (sentence.find("zstd") != std::string::npos) continue;  // the same values
     SCOPED_TRACE(sentence);
     ++tried;
     std::vector<std::vector<double>> projections(directions.size());
     run_threads(ranks, 60s, [&](Communicator& communicator) {
-      const auto aggregator = make_aggregator("test", "scatter_reduce", sentence, buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe(sentence, "scatter_reduce"), buckets, communicator);
       for (int draw = 0; draw < draws; ++draw) {
         auto values = gradient_of(communicator.rank(), 0);
         average_all(*aggregator, buckets, values, draw, communicator);
@@ -230,10 +231,10 @@ TEST(ScatterReduce, DrawsAnewForTheMean) {
   layout.append("w", {512});
   const auto buckets = plan_buckets(layout, 1U << 20);
   run_threads(2, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "scatter_reduce", "qsgd(bits=1)", buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe("qsgd(bits=1)", "scatter_reduce"), buckets, communicator);
     std::vector<float> values(layout.size(), 0.5F);
     values[0] = values[256] = 1;
-    const auto codec = make_codec("test", "qsgd(bits=1)");
+    const auto codec = make_codec(read_stages("qsgd(bits=1)"));
     const Range first{0, 256};  // rank 0's chunk
     Message message;
     codec->encode({values, &layout, 0}, {5, 0, 0, 0}, {}, {&first, 1}, {&message, 1});
@@ -276,7 +277,8 @@ TEST(ScatterReduce, SendsWhatTheFormulaSays) {
         std::uint64_t wanted = 0;
         for (std::size_t b = 0; b < buckets.size(); ++b) {
           const Layout& layout = buckets[b].layout;
-          const auto contract = make_codec("test", method == std::string("none") ? "f32" : method)->contract(layout);
+          const auto contract =
+              make_codec(read_stages(method == std::string("none") ? "f32" : method))->contract(layout);
           const auto chunks = cut_chunks(layout, contract, ranks);
           for (int owner = 0; owner < ranks; ++owner) {
             const Range chunk = chunks[static_cast<std::size_t>(chunk_of(owner, static_cast<int>(b), ranks))];
@@ -315,7 +317,7 @@ TEST(ScatterReduce, AMeanThatIsTooLargeIsAnErrorOfAll) {
   std::vector<std::string> said(3);
   run_threads(3, 20s, [&](Communicator& communicator) {
     const auto aggregator =
-        make_aggregator("test", "scatter_reduce", "randomk(0.9, unbiased=true, dense=0)", buckets, communicator);
+        make_aggregator(read_recipe("randomk(0.9, unbiased=true, dense=0)", "scatter_reduce"), buckets, communicator);
     std::vector<float> values(layout.size());
     std::fill_n(values.begin(), 16, 3e38F);  // the chunk of rank 0; times 16 / 15 twice it is too large
     const auto before = values;
@@ -349,7 +351,7 @@ TEST(ScatterReduce, AMeanThatIsNotFiniteIsAnErrorThatNamesTheTensor) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   run_threads(2, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "scatter_reduce", "ef | sign", buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe("ef | sign", "scatter_reduce"), buckets, communicator);
     std::vector<float> values(layout.size());
     values[layout.segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
     const auto text = message_of([&] { average_all(*aggregator, buckets, values, 4, communicator); });

@@ -35,7 +35,7 @@ TEST(SharedScale, MeansOfTernaryValuesAreMultiplesOfOneScale) {
       std::vector<std::vector<float>> means(static_cast<std::size_t>(ranks));
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         auto& mean = means[static_cast<std::size_t>(communicator.rank())];
-        const auto aggregator = make_aggregator("test", "gather", method, buckets, communicator);
+        const auto aggregator = make_aggregator(read_recipe(method, "gather"), buckets, communicator);
         mean = sample_gradient(layout, communicator.rank(), 0);
         average_all(*aggregator, buckets, mean, 0, communicator);
       });
@@ -62,7 +62,7 @@ TEST(SharedScale, IsNotSharedUnlessAsked) {
   const auto buckets = plan_buckets(layout, 1U << 20);
   const auto scales = scales_of(layout, 3);
   run_threads(3, 20s, [&](Communicator& communicator) {
-    const auto aggregator = make_aggregator("test", "gather", "terngrad(clip=0)", buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe("terngrad(clip=0)", "gather"), buckets, communicator);
     auto values = sample_gradient(layout, communicator.rank(), 0);
     average_all(*aggregator, buckets, values, 0, communicator);
     std::size_t odd = 0;
@@ -86,7 +86,7 @@ TEST(SharedScale, GoesThroughScatterReduceAndAMemory) {
     for (const char* method : {"terngrad(shared=true)", "ef | terngrad(shared=true, pack=trits)"}) {
       std::vector<std::vector<float>> means(3);
       run_threads(3, 20s, [&](Communicator& communicator) {
-        const auto aggregator = make_aggregator("test", name, method, buckets, communicator);
+        const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator);
         auto& mean = means[static_cast<std::size_t>(communicator.rank())];
         for (int step = 0; step < 3; ++step) {
           mean = sample_gradient(layout, communicator.rank(), step);
@@ -104,7 +104,7 @@ TEST(SharedScale, IsFiniteWhateverTheGradientIs) {
   const Layout layout = sample_layout();
   const auto buckets = plan_buckets(layout, 1U << 20);
   run_threads(2, 20s, [&](Communicator& communicator) {
-    const auto codec = std::shared_ptr<Codec>(make_codec("test", "terngrad(shared=true)"));
+    const auto codec = std::shared_ptr<Codec>(make_codec(read_stages("terngrad(shared=true)")));
     auto values = sample_gradient(layout, communicator.rank(), 0);
     if (communicator.rank() == 1) values[layout.segments()[2].offset + 7] = NAN;
     std::vector<float> numbers(codec->agreed_count(layout));

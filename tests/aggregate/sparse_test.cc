@@ -1,4 +1,5 @@
 #include "sotto/aggregate/sparse.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ Outcome run(int ranks, const std::string& method, const std::vector<BucketPlan>&
                  std::vector<std::vector<Traffic>>(count)};
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto made = make_aggregator("test", aggregator, method, buckets, communicator);
+    const auto made = make_aggregator(read_recipe(method, aggregator), buckets, communicator);
     for (int step = 0; step < steps; ++step) {
       auto values = gradient(communicator.rank(), step);
       average_all(*made, buckets, values, step, communicator);
@@ -66,7 +67,7 @@ TEST(Sparse, LosesNothingWithAnyCodecThatChooses) {
   int tried = 0;
   std::size_t turn = 0;
   for (const std::string& sentence : sotto::testing::listed_sentences()) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     if (!sparse_suits(*codec, buckets).empty()) continue;
     ++tried;
     const int ranks = std::array{1, 2, 3, 4, 7}.at(turn++ % 5);
@@ -235,7 +236,7 @@ TEST(Sparse, ResumesToTheSameBits) {
 TEST(Sparse, ABadCheckpointIsRefused) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   run_threads(3, 20s, [&](Communicator& communicator) {
-    const auto made = make_aggregator("test", "sparse", "ef | topk(0.1)", buckets, communicator);
+    const auto made = make_aggregator(read_recipe("ef | topk(0.1)", "sparse"), buckets, communicator);
     auto values = sample(communicator.rank(), 0);
     average_all(*made, buckets, values, 0, communicator);
     const test::State good = state_of(*made);
@@ -283,8 +284,8 @@ TEST(Sparse, RefusesCodecsThatDoNotChooseElements) {
                                                         {"svd | atomo(s=2)", "`svd` makes others"},
                                                         {"ef | randomk(0.1)", "the same elements"},
                                                         {"atomo(10%)", "is unbiased"}}) {
-    const auto text = message_of([&] { check_aggregator("--codec", "sparse", method, buckets); });
-    EXPECT_NE(text.find("--codec with --aggregator sparse: "), std::string::npos) << text;
+    const auto text = message_of([&] { check_aggregator(read_recipe(method, "sparse"), buckets); });
+    EXPECT_NE(text.find("codec with aggregator sparse: "), std::string::npos) << text;
     EXPECT_NE(text.find(why), std::string::npos) << method << ": " << text;
   }
 }
@@ -309,7 +310,7 @@ TEST(Sparse, ABadMessageIsRefusedAndNamesItsRank) {
 TEST(Sparse, AGradientThatIsNotFiniteIsAnErrorThatNamesTheTensor) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   run_threads(2, 20s, [&](Communicator& communicator) {
-    const auto made = make_aggregator("test", "sparse", "ef | topk(0.1)", buckets, communicator);
+    const auto made = make_aggregator(read_recipe("ef | topk(0.1)", "sparse"), buckets, communicator);
     auto values = sample(communicator.rank(), 4);
     values[sample_layout().segments()[2].offset + 7] = std::numeric_limits<float>::quiet_NaN();
     const auto text = message_of([&] { average_all(*made, buckets, values, 4, communicator); });

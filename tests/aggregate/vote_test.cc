@@ -1,4 +1,5 @@
 #include "sotto/aggregate/vote.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ Values vote(Values values, const std::vector<BucketPlan>& buckets, std::uint64_t
   if (traffic != nullptr) traffic->resize(values.size());
   run_threads(static_cast<int>(values.size()), 20s, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto aggregator = make_aggregator("test", "vote", "signs", buckets, communicator);
+    const auto aggregator = make_aggregator(read_recipe("signs", "vote"), buckets, communicator);
     average_all(*aggregator, buckets, values[rank], step, communicator, seed);
     if (traffic != nullptr) (*traffic)[rank] = communicator.traffic();
   });
@@ -94,7 +95,7 @@ TEST(Vote, SendsABitEachWay) {
       std::uint64_t wanted = 0;
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         const Layout& layout = buckets[b].layout;
-        const auto chunks = cut_chunks(layout, make_codec("test", "signs")->contract(layout), ranks);
+        const auto chunks = cut_chunks(layout, make_codec(read_stages("signs"))->contract(layout), ranks);
         for (int owner = 0; owner < ranks; ++owner) {
           const Range chunk = chunks[static_cast<std::size_t>(chunk_of(owner, static_cast<int>(b), ranks))];
           if (chunk.size() == 0) continue;
@@ -113,10 +114,10 @@ TEST(Vote, SendsABitEachWay) {
 TEST(Vote, RefusesWhatIsNoSign) {
   const auto buckets = sample_buckets();
   for (const char* method : {"none", "qsgd(bits=1)", "sign", "topk(0.1) | signs", "dct(8) | signs"}) {
-    const auto text = message_of([&] { make_aggregator("--codec", "vote", method, buckets, 0, 2); });
+    const auto text = message_of([&] { make_aggregator(read_recipe(method, "vote"), buckets, 0, 2); });
     EXPECT_NE(text.find("use `signs`, or scatter_reduce"), std::string::npos) << method << ": " << text;
   }
-  EXPECT_EQ(make_aggregator("--codec", "vote", "signs", buckets, 0, 2)->name(), "vote");
+  EXPECT_EQ(make_aggregator(read_recipe("signs", "vote"), buckets, 0, 2)->name(), "vote");
 }
 
 // In either round.
@@ -129,7 +130,7 @@ TEST(Vote, ABadMessageLeavesTheBucket) {
         const std::size_t size = MessageView::parse(arrived.front().buffer).size();
         arrived.front().buffer[size - 1] ^= std::byte{1};
       });
-      const auto aggregator = make_aggregator("test", "vote", "signs", buckets, communicator);
+      const auto aggregator = make_aggregator(read_recipe("signs", "vote"), buckets, communicator);
       const auto gradient = sample_gradient(sample_layout(), group.rank(), 0);
       auto values = gradient;
       if (group.rank() != 1) {

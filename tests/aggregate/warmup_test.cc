@@ -1,4 +1,5 @@
 #include "sotto/aggregate/warmup.h"
+#include "sotto/aggregate/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,15 @@ using test::message_of;
 
 std::vector<Phase> phases(const std::string& warmup, const std::string& method, std::uint64_t steps = 1000,
                           const std::string& aggregator = "auto") {
-  return make_warmup("--codec-warmup", warmup, method, aggregator, 10, steps).phases;
+  return make_warmup(parse_sentence("codec-warmup", warmup), read_recipe(method, aggregator), 10, steps).phases;
 }
 
 // The codec's ratio in each phase.
 std::vector<double> ratios(const std::vector<Phase>& phases) {
   std::vector<double> found;
   for (const Phase& phase : phases) {
-    const std::size_t at = phase.method.find("ratio=") + 6;
-    found.push_back(std::stod(phase.method.substr(at)));
+    const std::string text = phase.recipe.text();
+    found.push_back(std::stod(text.substr(text.find("ratio=") + 6)));
   }
   return found;
 }
@@ -34,12 +35,12 @@ TEST(Warmup, FallsAsInThePaper) {
     EXPECT_EQ(ratios(made), (std::vector<double>{0.25, 0.0625, 0.015625, 0.00390625, 0.001})) << warmup;
     for (std::size_t epoch = 0; epoch < made.size(); ++epoch) {
       EXPECT_EQ(made[epoch].first_step, 10 * epoch);
-      EXPECT_EQ(made[epoch].aggregator, "gather");
-      EXPECT_TRUE(made[epoch].method.starts_with("momentum | sampled_topk(ratio=")) << made[epoch].method;
-      EXPECT_TRUE(made[epoch].method.ends_with(" | f16")) << made[epoch].method;
+      EXPECT_EQ(made[epoch].recipe.aggregator.text(), "gather");
+      const std::string text = made[epoch].recipe.text();
+      EXPECT_TRUE(text.starts_with("momentum(m=0.9")) << text;
+      EXPECT_TRUE(text.ends_with(" | f16")) << text;
     }
-    EXPECT_EQ(canonical_method("test", made.back().method),
-              canonical_method("test", "momentum | sampled_topk(0.001) | f16"));
+    EXPECT_EQ(made.back().recipe.text(), read_recipe("momentum | sampled_topk(0.001) | f16").text());
   }
 }
 
@@ -55,19 +56,17 @@ TEST(Warmup, FallsOverSoManyEpochs) {
 
 TEST(Warmup, TakesThePresetApart) {
   const auto made = phases("list(30%)", "topk");
-  EXPECT_EQ(canonical_method("test", made.back().method), canonical_method("test", "topk"));
-  EXPECT_TRUE(made.front().method.starts_with("ef | topk(ratio=0.3")) << made.front().method;
+  EXPECT_EQ(made.back().recipe.text(), read_recipe("topk").text());
+  EXPECT_TRUE(made.front().recipe.text().starts_with("ef | topk(ratio=0.3")) << made.front().recipe.text();
 }
 
 TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
   const auto made = phases("list(30%/20%)", "fetch(0.01, momentum=0.5) | count_sketch(rows=3, columns=20%)");
   EXPECT_EQ(ratios(made), (std::vector<double>{0.3, 0.2, 0.01}));
   for (const Phase& phase : made) {
-    EXPECT_EQ(phase.aggregator, "auto");
-    const Method method = read_method("test", phase.method);
-    EXPECT_TRUE(method.by_itself) << phase.method;
-    EXPECT_EQ(method.codec, read_method("test", "count_sketch(rows=3, columns=20%)").codec);
-    EXPECT_NE(method.aggregator.find("momentum=0.5"), std::string::npos) << phase.method;
+    EXPECT_TRUE(phase.recipe.by_itself()) << phase.recipe.text();
+    EXPECT_EQ(text_of(phase.recipe.stages), text_of(read_stages("count_sketch(rows=3, columns=20%)")));
+    EXPECT_NE(phase.recipe.aggregator.text().find("momentum=0.5"), std::string::npos) << phase.recipe.text();
   }
   EXPECT_EQ(ratios(phases("list(30%)", "fetch | randomk(0.5)")), (std::vector<double>{0.3, 0.01})) << "not the codec's";
   const auto text = message_of([] { phases("list(30%)", "fetch", 1000, "gather"); });
@@ -78,7 +77,7 @@ TEST(Warmup, OfAMethodThatIsAnAggregatorItself) {
 TEST(Warmup, ThatIsLongerThanTheTrainingIsShortened) {
   const std::vector<double> all{0.25, 0.0625, 0.015625, 0.00390625, 0.001};
   const auto remark = [](std::uint64_t steps) {
-    return make_warmup("--codec-warmup", "exponential", "topk(0.001)", "auto", 10, steps).remark;
+    return make_warmup(parse_sentence("codec-warmup", "exponential"), read_recipe("topk(0.001)"), 10, steps).remark;
   };
   EXPECT_EQ(remark(41), "");
   for (const std::uint64_t steps : {40U, 33U, 5U}) {
@@ -104,7 +103,7 @@ TEST(Warmup, RefusesWhatIsNone) {
   for (const char* bad :
        {"list", "list()", "list(0.1/)", "list(0)", "list(2)", "list(0.1/x)", "list(nan)", "coefficient(1)",
         "coefficient(0)", "exponential(-1)", "exponential(1e9)", "list(0.1) | list(0.1)", ""}) {
-    EXPECT_NE(refusal(bad, "topk(0.01)").find("--codec-warmup"), std::string::npos) << bad;
+    EXPECT_NE(refusal(bad, "topk(0.01)").find("codec-warmup"), std::string::npos) << bad;
   }
 }
 

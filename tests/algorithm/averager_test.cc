@@ -11,79 +11,24 @@
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
+#include "tests/algorithm/played_pair.h"
 #include "tests/support/message_of.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::all;
 using test::message_of;
+using test::model;
+using test::Played;
 using Kind = PairNote::Kind;
 
-Layout layout() {
-  Layout layout;
-  layout.append("first", {16});
-  layout.append("second", {2, 8});
-  return layout;
-}
-
-// Two buckets, of one segment each.
-PairedModel model(const char* codec = "none") { return {"test", codec, plan_buckets(layout(), 64)}; }
-std::vector<float> all(float value) { return std::vector<float>(layout().size(), value); }
 auto adds(float value) {
   return [value](std::span<float> x) {
     for (float& element : x) element += value;
   };
 }
-
-// A rank whose messages the test writes.
-class Played {
- public:
-  explicit Played(Communicator& communicator)
-      : ranks_(communicator.size()), mailbox_(communicator.open_mailbox(PairNote::bytes(ranks_) + model_.max_bytes())) {
-    note.steps.resize(static_cast<std::size_t>(ranks_));
-  }
-  ~Played() { mailbox_->close(); }
-
-  // As `note` says, and with all elements of the model at `value`.
-  std::vector<std::byte> letter(Kind kind, float value) {
-    note.kind = kind;
-    std::vector<std::byte> bytes(PairNote::bytes(ranks_));
-    write_note(note, bytes);
-    if (kind != Kind::request && kind != Kind::answer) return bytes;
-    model_.x() = all(value);
-    const auto rank = static_cast<std::uint16_t>(mailbox_->rank());
-    const auto steps = static_cast<std::uint32_t>(note.steps[rank]);
-    model_.offer({1, rank, 0, steps}, bytes);
-    return bytes;
-  }
-  void send(int to, Kind kind, float value = 0) { mailbox_->send(to, letter(kind, value)); }
-  void send(int to, std::span<const std::byte> bytes) { mailbox_->send(to, bytes); }
-  // The next of this kind: its note, and the first element of its model.
-  std::pair<PairNote, float> next(Kind kind) {
-    PairNote got;
-    while (const auto mail = mailbox_->poll(20s)) {
-      const auto bytes = read_note(mail->data, ranks_, got);
-      if (got.kind != kind) continue;
-      if (bytes.empty()) return {got, 0};
-      PairedModel theirs = model();
-      theirs.x() = all(0);
-      std::vector<std::byte> unused;
-      theirs.offer({}, unused);
-      const Header header = MessageView::parse(bytes).header();
-      theirs.open(bytes, {.generation = header.generation, .origin = header.origin, .step = header.step});
-      theirs.move();
-      return {got, 2 * theirs.x()[0]};
-    }
-    throw CommError("nothing came");
-  }
-  PairNote note;
-
- private:
-  PairedModel model_ = model();
-  int ranks_;
-  std::unique_ptr<Mailbox> mailbox_;
-};
 
 void wait_until(const std::function<bool()>& condition) {
   const auto until = Clock::now() + 20s;

@@ -9,6 +9,7 @@
 #include "sotto/core/random.h"
 #include "sotto/optim/sgd.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/phases.h"
 
 namespace sotto::testing {
 namespace {
@@ -71,7 +72,8 @@ std::size_t peak_bytes(const std::string& method) {
   const std::size_t before = allocated_bytes();
   run_threads(2, 120s, [&](Communicator& communicator) {
     Noise worker;
-    const auto sync = make_algorithm("test", "sync", {.codec = method}, worker.buckets(), communicator);
+    const auto sync =
+        make_algorithm("test", "sync", {.phases = test::read_phases(method)}, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 2; ++step) sync->step(worker, {step, 0.01, false});
   });
   return (peak_allocated_bytes() - before) / 2;

@@ -11,6 +11,7 @@
 #include "sotto/comm/threads.h"
 #include "sotto/optim/averaged.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -40,7 +41,7 @@ TEST_P(GossipExactly, TheMeanModelDescendsAsOne) {
     constexpr int steps = 40;
     std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator) {
-      AlgorithmOptions options{.codec = job.codec, .topology = job.topology, .mixing = job.mixing};
+      AlgorithmOptions options{.phases = test::read_phases(job.codec), .topology = job.topology, .mixing = job.mixing};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)");
       const auto made = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, lr, false});
@@ -83,7 +84,7 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
     std::vector<std::vector<Mass>> found(ranks, std::vector<Mass>(steps));
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
-      AlgorithmOptions options{.codec = "f16", .topology = topology};
+      AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = topology};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)");
       for (std::size_t i = 0; i < 20; ++i) {
         worker.parameters()[i] = std::sin(static_cast<float>(3 * rank + i)) + static_cast<float>(rank);
@@ -212,7 +213,7 @@ TEST_P(GossipExactly, IteratesAreModels) {
 TEST_P(GossipExactly, TheSameModelsStayTheSameUnderAnyGamma) {
   for (const char* codec : {"none", "sign"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
-      AlgorithmOptions options{.codec = codec, .topology = "star"};
+      AlgorithmOptions options{.phases = test::read_phases(codec), .topology = "star"};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
       const auto wanted = [](std::size_t i) { return 3 + std::sin(static_cast<float>(i)); };
       for (std::size_t i = 0; i < 20; ++i) worker.parameters()[i] = wanted(i);

@@ -13,15 +13,14 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/witness.h"
-#include "tests/support/message_of.h"
 #include "tests/support/store.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
 using test::message_bytes;
-using test::message_of;
 using test::Overheard;
 using test::Perceptron;
 using test::Quadratic;
@@ -37,7 +36,7 @@ struct Job {
     AlgorithmOptions options;
     options.topology = topology;
     options.mixing = mixing;
-    options.codec = codec;
+    options.phases = test::read_phases(codec);
     return options;
   }
 };
@@ -294,31 +293,6 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
   }
 }
 
-TEST(Graphs, RefuseAStateOfAnotherLength) {
-  for (const char* name : {"push_sum", "push_sum(overlap=true)", "choco"}) {
-    run_threads(2, 20s, [&](Communicator& communicator) {
-      Perceptron worker(communicator.rank(), "sgd");
-      AlgorithmOptions options;
-      options.topology = "ring";
-      const auto make = [&] { return make_algorithm("test", name, options, worker.buckets(), communicator); };
-      const auto algorithm = make();
-      algorithm->step(worker, {0, 0.02, false});
-      algorithm->rest();
-      test::Store good;
-      algorithm->visit_state(good);
-      good.reading = true;
-      for (const auto& [vector, values] : good.floats) {
-        for (const std::size_t size : {std::size_t{0}, values.size() - 1}) {
-          if (size == 0 && vector.ends_with(".x")) continue;
-          test::Store bad = good;
-          bad.floats[vector].resize(size);
-          EXPECT_THROW(make()->visit_state(bad), FileError) << name << ": " << vector << " of " << size;
-        }
-      }
-    });
-  }
-}
-
 // From each phase on, the bytes are those of its peers, and a resume in any phase takes up the same bits.
 TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
   for (const char* sentence : {"push_sum", "push_sum(overlap=true)"}) {
@@ -351,40 +325,6 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
       }
     });
   }
-}
-
-TEST(Graphs, RefuseWhatDoesNotFit) {
-  run_threads(2, 20s, [](Communicator& communicator) {
-    Quadratic worker(communicator.rank());
-    const auto why = [&](const char* algorithm, const char* topology, const char* codec) {
-      AlgorithmOptions options;
-      options.topology = topology;
-      options.codec = codec;
-      return message_of([&] { make_algorithm("--algorithm", algorithm, options, worker.buckets(), communicator); });
-    };
-    EXPECT_NE(why("push_sum(synch_freq=2)", "ring", "none").find("overlap=true"), std::string::npos);
-    EXPECT_NE(why("push_sum", "ring", "qsgd").find("models are exchanged"), std::string::npos);
-    EXPECT_NE(why("push_sum", "rign", "none").find("did you mean `ring`"), std::string::npos);
-    EXPECT_NE(why("choco", "ring", "signs").find("--codec signs"), std::string::npos);
-    EXPECT_NE(why("choco", "ring", "ef | topk(0.1)").find("no memory"), std::string::npos);
-  });
-  run_threads(8, 20s, [](Communicator& communicator) {
-    Quadratic worker(communicator.rank());
-    AlgorithmOptions options;
-    EXPECT_NE(message_of([&] {
-                make_algorithm("--algorithm", "choco", options, worker.buckets(), communicator);
-              }).find("changes them from round to round"),
-              std::string::npos);
-  });
-  run_threads(3, 20s, [](Communicator& communicator) {
-    Quadratic worker(communicator.rank());
-    AlgorithmOptions options;
-    options.topology = "star";
-    EXPECT_NE(message_of([&] {
-                make_algorithm("--algorithm", "d_psgd", options, worker.buckets(), communicator);
-              }).find("doubly stochastic"),
-              std::string::npos);
-  });
 }
 
 }  // namespace

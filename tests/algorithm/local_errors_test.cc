@@ -1,12 +1,13 @@
 // What local steps refuse, and what an error does to a group.
 #include <gtest/gtest.h>
 
+#include "sotto/aggregate/presets.h"
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/codec/presets.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -36,9 +37,9 @@ TEST(LocalErrors, SayWhatToDo) {
     const auto why = [&](const char* algorithm, const char* codec, const char* optimiser = "sgd", double lr = 0.1) {
       Quadratic worker(communicator.rank(), optimiser);
       AlgorithmOptions options;
-      options.codec = codec;
+      options.phases = test::read_phases(codec);
       return message_of([&] {
-        const auto made = make_algorithm("--algorithm", algorithm, options, worker.buckets(), communicator);
+        const auto made = make_algorithm("algorithm", algorithm, options, worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < 4; ++step) made->step(worker, {step, lr, false});
       });
     };
@@ -69,9 +70,9 @@ TEST(LocalErrors, LeaveRoomForEveryPresetThatIsForDifferences) {
     for (const Preset& preset : preset_table()) {
       Quadratic worker(communicator.rank());
       AlgorithmOptions options;
-      options.codec = preset.name;
+      options.phases = test::read_phases(std::string(preset.name));
       const std::string why =
-          message_of([&] { make_algorithm("--algorithm", "local", options, worker.buckets(), communicator); });
+          message_of([&] { make_algorithm("algorithm", "local", options, worker.buckets(), communicator); });
       EXPECT_TRUE(why.empty() || why.find("not gradients") != std::string::npos) << why;
       fit += why.empty() ? 1 : 0;
     }

@@ -8,6 +8,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -34,7 +35,7 @@ TEST_P(LocalRuns, LearnAndAgreeToTheLastBitBehindEachExchange) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
         Perceptron worker(communicator.rank(), "sgd");
         AlgorithmOptions options;
-        options.codec = codec;
+        options.phases = test::read_phases(codec);
         const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
         const std::size_t count = worker.buckets().size();
         for (std::size_t step = 0; step < 48; ++step) {
@@ -94,8 +95,7 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
                                             {"power(1)", "auto"}}) {
       run_threads(ranks, 60s, [&](Communicator& communicator) {
         AlgorithmOptions options;
-        options.codec = codec;
-        options.aggregator = aggregator;
+        options.phases = test::read_phases(codec, aggregator);
         const auto sent_by = [&](const char* algorithm, std::vector<std::uint64_t> steps) {
           Quadratic worker(communicator.rank(), "sgd");
           const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
@@ -138,7 +138,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
     for (const char* codec : codecs) {
       run_threads(3, 60s, [&](Communicator& communicator) {
         AlgorithmOptions options;
-        options.codec = codec;
+        options.phases = test::read_phases(codec);
         constexpr std::uint64_t first = 7, last = 14, end = 20;
         const auto run = [&](std::map<std::uint64_t, test::Store>* stores) {
           std::vector<std::vector<float>> path;

@@ -7,6 +7,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -177,7 +178,7 @@ TEST(Diloco, TakesLessMomentumWhereAMemorySendsMostLater) {
     std::vector<Path> paths(2);
     run_threads(2, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      const AlgorithmOptions options{.codec = codec};
+      const AlgorithmOptions options{.phases = test::read_phases(codec)};
       const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 12; ++step) {
         made->step(worker, {step, rate, false});

@@ -6,6 +6,7 @@
 #include "quadratic.h"
 #include "sotto/comm/threads.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/phases.h"
 
 namespace sotto::test {
 namespace {
@@ -26,7 +27,7 @@ TEST_P(LongRun, AllocatesNothingThatStays) {
   run_threads(2, 120s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     AlgorithmOptions options;
-    options.codec = GetParam().codec;
+    options.phases = test::read_phases(GetParam().codec);
     options.topology = "ring";
     const auto algorithm = make_algorithm("test", GetParam().algorithm, options, worker.buckets(), communicator);
     const auto measure = [&](std::size_t& bytes) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/codec.h"
 #include "sotto/core/layout.h"
 
@@ -12,7 +13,7 @@ namespace sotto::test {
 
 // Of the messages of these buckets, by a codec whose messages all have the largest size.
 inline std::uint64_t message_bytes(const std::string& codec, std::span<const BucketPlan> buckets) {
-  const auto made = make_codec("test", read_method("test", codec).codec);
+  const auto made = make_codec(read_recipe(codec).stages);
   std::uint64_t sum = 0;
   for (const BucketPlan& bucket : buckets) sum += made->max_bytes(bucket.layout, {0, bucket.layout.size()});
   return sum;

@@ -9,6 +9,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
+#include "tests/support/phases.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -59,7 +60,7 @@ struct Job {
 
 AlgorithmOptions options_of(const Job& job, int node_size) {
   AlgorithmOptions options;
-  options.codec = job.codec;
+  options.phases = test::read_phases(job.codec);
   options.topology = job.topology;
   options.node_size = node_size;
   return options;

@@ -13,6 +13,7 @@
 #include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -28,8 +29,8 @@ std::string with(std::string_view options) { return "parameter_server(" + std::s
 std::unique_ptr<Algorithm> make(const std::string& sentence, const std::string& codec, Worker& worker,
                                 Communicator& communicator) {
   AlgorithmOptions options;
-  options.codec = codec;
-  return make_algorithm("--algorithm", sentence, options, worker.buckets(), communicator);
+  options.phases = test::read_phases(codec);
+  return make_algorithm("algorithm", sentence, options, worker.buckets(), communicator);
 }
 
 void expect_same_bits(std::span<const float> found, std::span<const float> wanted, const std::string& what) {
@@ -56,8 +57,7 @@ TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
         const char* optimiser = std::string_view(codec).starts_with("momentum") ? "sgd" : "adam";
         Perceptron worker(communicator.rank(), optimiser), other(communicator.rank(), optimiser);
         AlgorithmOptions options;
-        options.codec = codec;
-        options.aggregator = "gather";
+        options.phases = test::read_phases(codec, "gather");
         const auto sync = make_algorithm("test", "sync", options, other.buckets(), *clone);
         const std::string sentence = with("down=f32, servers=" + std::to_string(servers));
         const auto served = make(sentence, codec, worker, communicator);

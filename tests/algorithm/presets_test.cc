@@ -1,4 +1,4 @@
-#include "sotto/codec/presets.h"
+#include "sotto/aggregate/presets.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
+#include "tests/support/phases.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -27,7 +28,7 @@ class Presets : public testing::TestWithParam<Preset> {};
 // The optimiser of a preset, and its rate; a short training wants few steps of warm-up.
 std::string optimiser_of(const Preset& preset) {
   if (preset.optimiser == "auto") {
-    return momentum_of("test", read_method("test", preset.name)).empty() ? "sgd" : "sgd(momentum=0)";
+    return momentum_of(read_recipe(preset.name)).empty() ? "sgd" : "sgd(momentum=0)";
   }
   return preset.optimiser == "onebit-adam" ? "onebit-adam(warmup=20)" : std::string(preset.optimiser);
 }
@@ -48,8 +49,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     Perceptron worker(communicator.rank(), optimiser);
     AlgorithmOptions options;
-    options.codec = preset.name;
-    options.phases = start_after(worker.optimiser().dense_steps(), "test", {{0, options.codec, options.aggregator}});
+    options.phases = start_after(worker.optimiser().dense_steps(), test::read_phases(std::string(preset.name)));
     const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
     Perceptron other(communicator.rank(), optimiser);
     const auto clone = communicator.clone();
@@ -89,7 +89,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
 
 TEST_P(Presets, HasAnOptimiserThatThereIs) {
   const Preset& preset = GetParam();
-  EXPECT_EQ(read_method("test", preset.name).optimiser, preset.optimiser);
+  EXPECT_EQ(read_recipe(preset.name).optimiser, preset.optimiser);
   EXPECT_NO_THROW(make_optimiser("test", optimiser_of(preset), 16)) << preset.optimiser;
   if (preset.name != "none") {
     EXPECT_FALSE(preset.summary.empty() || preset.pitfalls.empty()) << "says nothing of its pitfalls";
@@ -104,8 +104,7 @@ TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
     run_threads(ranks, 60s, [&](Communicator& communicator) {
       Perceptron worker(communicator.rank(), optimiser);
       AlgorithmOptions options;
-      options.codec = GetParam().name;
-      options.phases = start_after(worker.optimiser().dense_steps(), "test", {{0, options.codec, options.aggregator}});
+      options.phases = start_after(worker.optimiser().dense_steps(), test::read_phases(std::string(GetParam().name)));
       const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 25; ++step) {
         sync->step(worker, {step, rate_of(GetParam(), optimiser), false});
@@ -125,8 +124,7 @@ double end_of(const std::string& codec, double lr) {
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     Perceptron worker(communicator.rank(), "sgd(momentum=0.9)");
     AlgorithmOptions options;
-    options.codec = codec;
-    options.phases = {{0, options.codec, options.aggregator}};
+    options.phases = test::read_phases(codec);
     const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 150; ++step) {
       const double loss = sync->step(worker, {step, lr, false}).loss;

@@ -12,6 +12,7 @@
 #include "sotto/core/error.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -104,10 +105,10 @@ TEST(ServerErrors, SayWhatToDo) {
     const auto why = [&](const std::string& options, const char* codec, const char* optimiser = "sgd") {
       Quadratic worker(communicator.rank(), optimiser);
       AlgorithmOptions all;
-      all.codec = codec;
+      all.phases = test::read_phases(codec);
       const std::string sentence = "parameter_server(" + options + ")";
       return message_of([&] {
-        const auto served = make_algorithm("--algorithm", sentence, all, worker.buckets(), communicator);
+        const auto served = make_algorithm("algorithm", sentence, all, worker.buckets(), communicator);
         served->step(worker, {0, 0.1, false});
         served->rest();
       });
@@ -136,7 +137,7 @@ TEST(ServerErrors, SayWhatToDo) {
   run_threads(8, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const std::string why = message_of(
-        [&] { make_algorithm("--algorithm", "parameter_server(servers=4)", {}, worker.buckets(), communicator); });
+        [&] { make_algorithm("algorithm", "parameter_server(servers=4)", {}, worker.buckets(), communicator); });
     EXPECT_NE(why.find("servers=4 of 3 buckets"), std::string::npos) << why;
   });
 }

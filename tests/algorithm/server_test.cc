@@ -9,6 +9,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/optim/optimiser.h"
+#include "tests/algorithm/served_group.h"
 #include "tests/support/message_of.h"
 #include "tests/support/store.h"
 
@@ -17,113 +18,10 @@ namespace {
 
 using Kind = ServerNote::Kind;
 using Mode = ServerPlan::Mode;
+using test::Group;
 using test::message_of;
-
-std::vector<BucketPlan> some_buckets() {
-  Layout layout;
-  layout.append("first", {20});
-  layout.append("second", {3, 5});
-  return plan_buckets(layout, 64);
-}
-
-// A server, and workers that have the model that it sent them last.
-class Group {
- public:
-  explicit Group(const ServerPlan& plan, const char* down = "f32", const std::string& optimiser = "sgd(momentum=0)",
-                 float start = 0)
-      : plan_(plan),
-        buckets_(some_buckets()),
-        shard_(share_out(buckets_, 1).front()),
-        codec_(make_codec("test", "f32")),
-        down_(down, nullptr, buckets_),
-        optimiser_(make_optimiser("test", optimiser, 256)),
-        server_(plan, 0, shard_, make_codec("test", "f32"), Downlink(down, nullptr, buckets_), 1, 0,
-                [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
-    workers_.resize(static_cast<std::size_t>(plan.ranks));
-    for (Worker& worker : workers_) worker.model.resize(size(), start);
-    server_.begin(0, workers_[0].model, *optimiser_);
-  }
-
-  std::size_t size() const { return 256; }
-  // This worker's gradient is `value` in every element.
-  void gradient(int rank, float value, double lr = 1, std::uint64_t stop = ServerNote::never, double loss = 0) {
-    Worker& worker = of(rank);
-    for (const Shard::Part& part : shard_.parts()) {
-      std::vector<float> values(part.own.size());
-      for (const Segment& segment : part.plan.layout.segments()) {
-        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(segment.offset), segment.numel(), value);
-      }
-      send(rank, part.index, values);
-    }
-    note(rank, {.kind = Kind::gradient,
-                .step = worker.step,
-                .version = worker.version,
-                .stop = stop,
-                .rate = lr,
-                .loss = loss});
-  }
-  void send(int rank, std::uint16_t bucket, std::vector<float>& values) {
-    const Range whole{0, values.size()};
-    Message message;
-    codec_->encode({values, &buckets_[bucket].layout, bucket},
-                   {1, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(of(rank).step)}, {}, {&whole, 1},
-                   {&message, 1});
-    server_.take(rank, message.bytes());
-  }
-  void note(int rank, const ServerNote& note) {
-    std::vector<std::byte> bytes(ServerNote::bytes);
-    write_note(note, bytes);
-    server_.take(rank, bytes);
-  }
-  void rest(int rank) { note(rank, {.kind = Kind::rest, .step = of(rank).step}); }
-
-  Server& server() { return server_; }
-  // How many answers a worker got, and what it then has.
-  std::uint64_t steps(int rank) { return of(rank).step; }
-  std::uint64_t stop(int rank) { return of(rank).stop; }
-  std::uint64_t version(int rank) { return of(rank).version; }
-  float value(int rank) { return of(rank).model[buckets_[0].range.begin]; }
-  const std::vector<float>& model(int rank) { return of(rank).model; }
-  std::vector<float> carried() {
-    test::Store store;
-    server_.visit_state(store);
-    return store.floats.at("carried");
-  }
-  float servers_value() { return server_.model()[0]; }
-
- private:
-  struct Worker {
-    std::vector<float> model;
-    std::uint64_t step = 0, version = 0, stop = ServerNote::never;
-  };
-  Worker& of(int rank) { return workers_[static_cast<std::size_t>(rank)]; }
-  void answer(int to, std::span<const std::byte> bytes) {
-    const ServerNote note = read_note(bytes, 0);
-    Worker& worker = of(to);
-    worker.stop = note.stop;
-    if (note.kind != Kind::model) return;
-    EXPECT_EQ(note.step, worker.step);
-    down_.decode(shard_, bytes.subspan(ServerNote::bytes), {.step = static_cast<std::uint32_t>(worker.step)},
-                 worker.model);
-    worker.version = note.version;
-    ++worker.step;
-  }
-
-  ServerPlan plan_;
-  std::vector<BucketPlan> buckets_;
-  Shard shard_;
-  std::unique_ptr<Codec> codec_;
-  Downlink down_;
-  std::unique_ptr<Optimiser> optimiser_;
-  std::vector<Worker> workers_;
-  Server server_;
-};
-
-ServerPlan plan(Mode mode, int ranks, std::size_t gradients = 0) {
-  ServerPlan plan{.mode = mode, .ranks = ranks};
-  plan.gradients = gradients == 0 ? plan.workers() : gradients;
-  return plan;
-}
+using test::plan;
+using test::some_buckets;
 
 TEST(Server, AnswersAllAtOnceInStep) {
   Group group(plan(Mode::sync, 3));

@@ -1,5 +1,6 @@
 // Whom a server takes for lost, with an inbox that the test fills.
 #include "sotto/algorithm/server/server_thread.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 
@@ -55,8 +56,8 @@ std::string end_of_server(std::initializer_list<int> ranks) {
   plan.gradients = 2;
   const auto optimiser = make_sgd({0, false, 0}, layout.size());
   const std::vector<float> parameters(layout.size());
-  Server server(plan, 0, share_out(buckets, 1).front(), make_codec("test", "f32"), Downlink("f32", nullptr, buckets), 1,
-                0, [](int, std::span<const std::byte>) {});
+  Server server(plan, 0, share_out(buckets, 1).front(), make_codec(read_stages("f32")),
+                Downlink({}, nullptr, buckets), 1, 0, [](int, std::span<const std::byte>) {});
   std::deque<Mail> mail;
   for (const int rank : ranks) {
     mail.push_back({rank, std::vector<std::byte>(ServerNote::bytes), Clock::now()});

@@ -12,6 +12,7 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/witness.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -42,7 +43,7 @@ TEST(SyncByNeed, HasTheBitsOfSync) {
   for (const int ranks : {1, 2, 3, 4, 7, 8}) {
     for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)", "power(2)", "ef | sign"}) {
       AlgorithmOptions options;
-      options.codec = codec;
+      options.phases = test::read_phases(codec);
       EXPECT_EQ(train("sync(priority=need)", ranks, options), train("sync", ranks, options)) << codec << ", " << ranks;
     }
   }
@@ -54,8 +55,7 @@ TEST(SyncByNeed, HasThemWithEveryAggregator) {
                                           {"qsgd(4)", "scatter_reduce"},
                                           {"ef | topk(0.05)", "sparse"}}) {
     AlgorithmOptions options;
-    options.codec = codec;
-    options.aggregator = aggregator;
+    options.phases = test::read_phases(codec, aggregator);
     EXPECT_EQ(train("sync(priority=need)", 4, options), train("sync", 4, options)) << codec << ", " << aggregator;
   }
 }
@@ -68,7 +68,7 @@ TEST(SyncByNeed, HasThemWithOptimisersThatOfferSomethingElse) {
 
 TEST(SyncByNeed, HasThemWherePhasesOfACodecChange) {
   AlgorithmOptions options;
-  options.phases = {{0, "none", "auto"}, {3, "ef | topk(0.2)", "auto"}, {6, "ef | topk(0.1)", "auto"}};
+  options.phases = test::read_phases({{0, "none"}, {3, "ef | topk(0.2)"}, {6, "ef | topk(0.1)"}});
   EXPECT_EQ(train("sync(priority=need)", 3, options), train("sync", 3, options));
 }
 

@@ -10,6 +10,7 @@
 #include "sotto/core/error.h"
 #include "sotto/optim/sgd.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 
 namespace sotto {
 namespace {
@@ -62,7 +63,7 @@ TEST_P(Orders, FollowTheMeanGradientExactly) {
 TEST(Sync, OverlapChangesNoBit) {
   for (const char* codec : {"none", "qsgd(bits=4)", "ef | topk(0.1)"}) {
     AlgorithmOptions with;
-    with.codec = codec;
+    with.phases = test::read_phases(codec);
     AlgorithmOptions without = with;
     without.overlap = false;
     EXPECT_EQ(train(3, with, 4), train(3, without, 4)) << codec;
@@ -72,7 +73,7 @@ TEST(Sync, OverlapChangesNoBit) {
 TEST(Sync, ThreadsOfTheCodecChangeNoBit) {
   for (const char* codec : {"f16", "qsgd(bits=4)", "ef | topk(0.1)"}) {
     AlgorithmOptions one;
-    one.codec = codec;
+    one.phases = test::read_phases(codec);
     AlgorithmOptions three = one;
     three.codec_threads = 3;
     EXPECT_EQ(train(3, one, 4), train(3, three, 4)) << codec;
@@ -113,13 +114,13 @@ TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
   run_threads(1, 20s, [&](Communicator& communicator) {
     Quadratic worker(0);
     try {
-      make_algorithm("--algorithm", "snyc", {}, worker.buckets(), communicator);
+      make_algorithm("algorithm", "snyc", {}, worker.buckets(), communicator);
       ADD_FAILURE();
     } catch (const ConfigError& error) {
       EXPECT_NE(std::string(error.what()).find("did you mean `sync`"), std::string::npos) << error.what();
     }
-    EXPECT_THROW(make_algorithm("--algorithm", "sync(3)", {}, worker.buckets(), communicator), ConfigError);
-    EXPECT_THROW(make_algorithm("--algorithm", "sync | sync", {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm("algorithm", "sync(3)", {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm("algorithm", "sync | sync", {}, worker.buckets(), communicator), ConfigError);
   });
 }
 

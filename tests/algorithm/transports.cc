@@ -12,6 +12,7 @@
 
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/phases.h"
 
 namespace sotto::test {
 namespace {
@@ -57,7 +58,7 @@ struct End {
 
 End train(const Job& job, Communicator& communicator) {
   const std::uint64_t before = communicator.traffic().bytes_sent;
-  AlgorithmOptions options{.codec = job.codec, .aggregator = job.aggregator, .mixing = job.mixing};
+  AlgorithmOptions options{.phases = test::read_phases(job.codec, job.aggregator), .mixing = job.mixing};
   if (*job.topology != '\0') options.topology = job.topology;
   Quadratic worker(communicator.rank());
   const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
@@ -70,7 +71,7 @@ End train(const Job& job, Communicator& communicator) {
 
 // Ranks that go at their own speed: what they come to is known within bounds, and all agree on it to the last bit.
 void check_own_speed(Communicator& communicator, const char* algorithm) {
-  AlgorithmOptions options{.codec = "f16", .topology = "star"};
+  AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = "star"};
   Quadratic worker(communicator.rank(), "sgd");
   const auto asked = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
   for (std::uint64_t step = 0; step < 200; ++step) asked->step(worker, {step, 0.05, false});

@@ -8,7 +8,7 @@
 
 int main() {
   try {
-    const auto communicator = sotto::connect_mpi(sotto::find_world("", false), std::chrono::seconds(240));
+    const auto communicator = sotto::connect_mpi(sotto::find_world("", false), {.deadline = std::chrono::seconds(240)});
     sotto::test::check_as_on_threads(*communicator);
     return 0;
   } catch (const std::exception& error) {

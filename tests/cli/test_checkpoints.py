@@ -77,7 +77,7 @@ ALGORITHMS = [
 
 @pytest.mark.parametrize("algorithm, flags", ALGORITHMS, ids=[name for name, _ in ALGORITHMS])
 def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flags):
-    flags = ["train", *TINY, *flags, "--algorithm", algorithm, "--ranks", 3, "--max-steps", 40]
+    flags = ["train", *TINY, *flags, "--algorithm", algorithm, "--ranks", 3, "--max-steps", 40, "--no-keep-best"]
     good(*flags, "--train-dir", "often", "--checkpoint-minutes", "1e-9")
     made = steps_of(tmp_path / "often")
     assert len(made) == 3 and made[-1] == 40, "the last two, and that of the end"
@@ -93,7 +93,7 @@ def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flag
 
 
 def test_ranks_that_end_at_the_same_step_make_them_where_they_meet(good, tmp_path):
-    good("train", *TINY, "--algorithm", "ad_psgd(count=each)", "--ranks", 2, "--max-steps", 40, "--train-dir", "run", "--eval-freq", 10, "--checkpoint-minutes", "1e-9")
+    good("train", *TINY, "--algorithm", "ad_psgd(count=each)", "--ranks", 2, "--max-steps", 40, "--train-dir", "run", "--eval-freq", 10, "--checkpoint-minutes", "1e-9", "--no-keep-best")
     assert len(steps_of(tmp_path / "run")) == 3
 
 

@@ -177,7 +177,7 @@ def test_output_that_cannot_be_written_is_no_reason_to_end(sotto, tmp_path, outp
     else:
         writer = os.open(output, os.O_WRONLY)
     try:
-        command = [sotto, "train", *TINY, "--ranks", "2", "--max-steps", "20", "--eval-freq", "5", "--train-dir", "run"]
+        command = [sotto, "train", *TINY, "--ranks", "2", "--max-steps", "20", "--eval-freq", "5", "--no-keep-best", "--train-dir", "run"]
         job = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, timeout=DEADLINE)
     finally:
         os.close(writer)

@@ -18,7 +18,7 @@ from conftest import DEADLINE
 from documents import ROOT, blocks
 
 HERE = pathlib.Path(__file__).parent
-ELSEWHERE = {"pip install .": "tests/python/test_package.py installs it, without a network"}
+ELSEWHERE = {"pip install -v .": "tests/python/test_package.py installs it, without a network"}
 SENTENCES = next(block for block in blocks("") if block.page == "README.md")
 
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 #include "tests/support/allocation_counter.h"
 
@@ -18,7 +19,7 @@ TEST(AllocationCounter, Counts) {
 
 void expect_no_allocation_after_the_first_step(const std::string& sentence,
                                                const std::shared_ptr<Workers>& workers = nullptr) {
-  const auto codec = make_codec("test", sentence, workers);
+  const auto codec = make_codec(read_stages(sentence), workers);
   const Layout layout = mixed_layout();
   // First hardly anything is selected, then all that can be.
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
@@ -62,7 +63,7 @@ TEST(Steps, OnSeveralThreadsAllocateNothing) {
 TEST(Steps, OfLinearCodecsAllocateNothing) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     if (!codec->linear_type()) continue;
     const Layout layout = mixed_layout();
     std::vector<float> values = gaussian(layout, 3);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sotto/codec/select/water_level.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/matrix.h"
 #include "tests/codec/fixture.h"
@@ -95,7 +96,7 @@ struct Estimate {
 };
 
 Estimate square_error(const std::string& sentence, const Input& input, int draws) {
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   double sum = 0;
   double squares = 0;
   double atoms = 0;
@@ -142,7 +143,7 @@ TEST(Atomo, WithNormsItIsQsgdAndTernGrad) {
                                            {"atomo(p=max, dense=0)", "qsgd(bits=1, norm=max)", most}}) {
     constexpr int draws = 20000;
     for (const char* sentence : {ours, theirs}) {
-      const auto codec = make_codec("test", sentence);
+      const auto codec = make_codec(read_stages(sentence));
       std::vector<double> share(input.values.size());
       for (int t = 0; t < draws; ++t) {
         const auto out =
@@ -165,7 +166,7 @@ TEST(Atomo, DenseSegmentsGoWhole) {
   const Layout layout({{"bias", 0, {7}}, {"longer", 7, {8}}, {"matrix", 15, {1, 7}}}, 22);
   const Input input{"segments", layout, gaussian(layout, 44)};
   for (const char* sentence : {"atomo(1, dense=7)", "atomo(2, scope=bucket, dense=7)"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     int others = 0;
     for (std::uint32_t step = 0; step < 50; ++step) {
       const auto out = decode(*codec, input, encode(*codec, input, {.step = step}));
@@ -180,7 +181,7 @@ TEST(Atomo, DenseSegmentsGoWhole) {
 TEST(Atomo, PiecesOfLongSegmentsAreNotDense) {
   const Layout layout({{"long", 0, {100}}, {"matrix", 100, {10, 10}}}, 200);
   const Input input{"segments", layout, gaussian(layout, 47)};
-  const auto codec = make_codec("test", "atomo(10%, dense=20)");
+  const auto codec = make_codec(read_stages("atomo(10%, dense=20)"));
   double sent = 0;
   for (std::uint32_t step = 0; step < 50; ++step) {
     const std::vector<Range> parts{{0, 10}, {10, 105}, {105, 200}};
@@ -197,7 +198,7 @@ TEST(Atomo, PiecesOfLongSegmentsAreNotDense) {
 TEST(Atomo, AnswersForItsOptions) {
   const auto error = [](const std::string& sentence) -> std::string {
     try {
-      make_codec("--codec", sentence);
+      make_codec(read_stages(sentence));
     } catch (const ConfigError& e) {
       return e.what();
     }
@@ -214,7 +215,8 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("of each factor alone"), std::string::npos);
   EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
   EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
-  EXPECT_EQ(make_codec("test", "atomo(5%)")->sentence(), "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");
+  EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->sentence(),
+            "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");
 }
 
 // A matrix of known singular triplets: what spectral and joint forms lose can be written down.
@@ -312,9 +314,9 @@ TEST_F(Spectral, SparsifiedSingularVectors) {
 TEST(Atomo, DrawsDenormalsAsOftenAsOtherNumbers) {
   const Layout layout({{"w", 0, {4, 5}}}, 20);
   Input input{"denormals", layout, gaussian(layout, 5, 1e-40F)};
-  const auto all = make_codec("test", "atomo(s=100%)");
+  const auto all = make_codec(read_stages("atomo(s=100%)"));
   EXPECT_EQ(decode(*all, input, encode(*all, input)), input.values);
-  const auto some = make_codec("test", "atomo(s=5, p=truncate)");
+  const auto some = make_codec(read_stages("atomo(s=5, p=truncate)"));
   double sent = 0;
   constexpr std::uint32_t steps = 400;
   for (std::uint32_t step = 0; step < steps; ++step) {

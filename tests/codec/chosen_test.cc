@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -24,7 +25,7 @@ std::vector<bool> chosen(const Codec& codec, const Input& input, std::span<const
 TEST(Chosen, IsAllThatASelectionSentAndNothingElse) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
-    const auto codec = make_codec("test", sentence), other = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence)), other = make_codec(read_stages(sentence));
     const bool chooses = selects(sentence) && !transforms(sentence);
     for (const Input& input : all_inputs()) {
       if (!fits(sentence, input)) continue;
@@ -55,7 +56,7 @@ TEST(Chosen, IsAllThatASelectionSentAndNothingElse) {
 TEST(Chosen, IsTheSameOfAMessageAndOfItsLinearForm) {
   const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 50)};
   for (const std::string& sentence : all_sentences()) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     if (!codec->linear_type()) continue;
     const auto message = encode(*codec, input, {.seed = 51, .rank = 1, .step = 7});
     std::vector<float> marks(input.values.size(), 1.0F);
@@ -70,7 +71,7 @@ TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
   const Layout layout({{"matrix", 0, {2, 4}}, {"rest", 8, {1, 4}}}, 12);
   const Input input{"few", layout, {1, -8, 2, 7, 0.5F, 0, 0, 3, 0.25F, 0, 9, 0}};
   for (const char* sentence : {"topk(0.25)", "topk(0.25) | f16", "topk(0.25) | qsgd(bits=1)"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const std::vector<bool> wanted{false, true, false, true, false, false, false, false, false, false, true, false};
     for (std::uint32_t step = 0; step < 8; ++step) {  // 7 of 8, as one bit, is 0 in some of them
       EXPECT_EQ(chosen(*codec, input, encode(*codec, input, {.step = step})), wanted) << sentence;
@@ -79,7 +80,7 @@ TEST(Chosen, OfTopKAreTheLargestEvenWhereTheyBecameZero) {
 }
 
 TEST(Chosen, IsNothingOfASegmentThatIsAlwaysSentWhole) {
-  const auto codec = make_codec("test", "topk(0.1, dense=3)");
+  const auto codec = make_codec(read_stages("topk(0.1, dense=3)"));
   const Layout layout({{"bias", 0, {3}}, {"matrix", 3, {2, 3}}, {"scale", 9, {1}}}, 10);
   const Input input{"mixed", layout, {1, 2, 3, 4, -9, 5, 6, 7, 8, 10}};
   const auto message = encode(*codec, input);
@@ -97,7 +98,7 @@ TEST(Chosen, IsNothingOfARatioOfOne) {
        {"topk(1)", "topk(1, scope=bucket) | qsgd(bits=4)", "sampled_topk(1)", "sampled_topk(1, scope=bucket)",
         "randomk(1)", "randomk(1, shared=false)", "block(7, 1)", "block(7, 1, random)", "threshold(0, drop)"}) {
     SCOPED_TRACE(sentence);
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const auto message = encode(*codec, input);
     const auto found = chosen(*codec, input, message);
     EXPECT_EQ(std::ranges::count(found, true), 0);

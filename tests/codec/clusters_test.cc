@@ -1,5 +1,6 @@
 // What `clusters` promises beyond the laws: the error is what the buckets' spread says, the clusters are state.
 #include "sotto/codec/quantise/clusters.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ double spread_within(std::span<const float> values, std::span<const std::size_t>
 TEST(Clusters, TheErrorIsTheSpreadWithinBucketsAndBelowThatOfCentres) {
   for (const std::size_t n : {1500, 70000}) {
     const Input input = vector_of(n, 60);
-    const auto codec = make_codec("test", "clusters(c=5, buckets=600)");
+    const auto codec = make_codec(read_stages("clusters(c=5, buckets=600)"));
     const auto message = encode(*codec, input);
     const double error = square_distance(decode(*codec, input, message), input.values);
     const Read read(message, 5, 600, 4, n);
@@ -78,7 +79,7 @@ TEST(Clusters, TheErrorIsTheSpreadWithinBucketsAndBelowThatOfCentres) {
     EXPECT_NEAR(error / within, 1, 1e-5);
     EXPECT_LE(within, spread_within(input.values, read.cluster, 10) * (1 + 1e-12));
     // With the same draws the clusters are the same, and nothing in one place is nearer to all than their mean.
-    const auto centres = make_codec("test", "clusters(c=5, decode=centre)");
+    const auto centres = make_codec(read_stages("clusters(c=5, decode=centre)"));
     EXPECT_LT(error, square_distance(decode(*centres, input, encode(*centres, input)), input.values));
   }
 }
@@ -90,7 +91,7 @@ TEST(Clusters, TheErrorIsThatOfValuesThrownIntoBucketsAtRandom) {
   constexpr std::size_t n = 3000;
   constexpr int trials = 60;
   Input input = vector_of(n, 61);
-  const auto codec = make_codec("test", "clusters(c=3, buckets=900, retrain=1000000)");
+  const auto codec = make_codec(read_stages("clusters(c=3, buckets=900, retrain=1000000)"));
   encode(*codec, input);  // finds the clusters, which then stay
   Philox random(62, Purpose::test);
   std::vector<double> ratios;
@@ -125,7 +126,7 @@ TEST(Clusters, MoreBucketsLeaveLessError) {
   const Input input = vector_of(5000, 63);
   double last = INFINITY;
   for (const char* buckets : {"600", "2000", "8000", "60000"}) {
-    const auto codec = make_codec("test", std::string("clusters(buckets=") + buckets + ")");
+    const auto codec = make_codec(read_stages(std::string("clusters(buckets=") + buckets + ")"));
     const double error = square_distance(decode(*codec, input, encode(*codec, input)), input.values);
     EXPECT_LT(error, last);
     last = error;
@@ -136,7 +137,7 @@ TEST(Clusters, AreOneTwoOrThreeBitsAValue) {
   const Input input = vector_of(100000, 64);
   // The best that so many levels can do for a normal distribution (Max, 1960) is .3634, .1175, .03454.
   for (const auto& [c, best] : {std::pair{1, 0.3634}, {2, 0.1175}, {4, 0.03454}}) {
-    const auto codec = make_codec("test", "clusters(c=" + std::to_string(c) + ", decode=centre, percentile=100)");
+    const auto codec = make_codec(read_stages("clusters(c=" + std::to_string(c) + ", decode=centre, percentile=100)"));
     const auto message = encode(*codec, input);
     const auto bits = static_cast<std::size_t>(std::lround(std::log2(2 * c)));
     EXPECT_EQ(message.size(), sizeof(Header) + 8 * static_cast<std::size_t>(c) + 100000 * bits / 8);
@@ -150,12 +151,12 @@ TEST(Clusters, AMeanThatIsNoFloatIsZeroWithoutASign) {
   Input input = vector_of(2000, 1);
   std::ranges::fill(input.values, 0.0F);
   input.values[7] = -1e-44F;
-  const auto codec = make_codec("test", "clusters");
+  const auto codec = make_codec(read_stages("clusters"));
   EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input)));
 }
 
 TEST(Clusters, ShortSegmentsGoAsTheyAre) {
-  const auto codec = make_codec("test", "clusters");
+  const auto codec = make_codec(read_stages("clusters"));
   for (const std::size_t n : {1, 999, 1000, 1001}) {
     const Input input = vector_of(n, 65);
     const auto message = encode(*codec, input);
@@ -172,8 +173,10 @@ std::vector<std::byte> body_of(Codec& codec, const Input& input, std::uint32_t s
 
 TEST(Clusters, AreFoundAnewEveryFewSteps) {
   const Input input = vector_of(3000, 66);
-  const auto codec = make_codec("test", "clusters(retrain=3)");
-  const auto fresh = [&](std::uint32_t step) { return body_of(*make_codec("test", codec->sentence()), input, step); };
+  const auto codec = make_codec(read_stages("clusters(retrain=3)"));
+  const auto fresh = [&](std::uint32_t step) {
+    return body_of(*make_codec(read_stages(codec->sentence())), input, step);
+  };
   const auto first = body_of(*codec, input, 7);
   EXPECT_EQ(first, fresh(7));
   EXPECT_EQ(body_of(*codec, input, 8), first);
@@ -195,10 +198,10 @@ TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
     for (float& value : spike.values) value *= 1e30F;
     for (float& value : positive.values) value = std::max(value, 0.0F);
     for (const Input& small : {input, positive}) {
-      const auto codec = make_codec("test", sentence);
+      const auto codec = make_codec(read_stages(sentence));
       encode(*codec, spike, Key{.step = 1});
       const auto found = encode(*codec, small, Key{.step = 2});
-      EXPECT_EQ(found, encode(*make_codec("test", sentence), small, Key{.step = 2})) << sentence;
+      EXPECT_EQ(found, encode(*make_codec(read_stages(sentence)), small, Key{.step = 2})) << sentence;
     }
   }
 }
@@ -206,20 +209,20 @@ TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
 TEST(Clusters, AreStateOfACheckpoint) {
   const Input input = vector_of(3000, 67);
   for (const std::string sentence : {"clusters(retrain=100)", "clusters(retrain=100, decode=centre)"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     body_of(*codec, input, 0);
     const auto path = std::filesystem::temp_directory_path() / ("sotto-clusters-" + std::to_string(::getpid()));
     StateWriter writer(path);
     codec->visit_state(writer);
     writer.finish();
-    const auto resumed = make_codec("test", sentence);
+    const auto resumed = make_codec(read_stages(sentence));
     StateReader reader(path);
     resumed->visit_state(reader);
     reader.finish();
     std::filesystem::remove(path);
     const auto expected = body_of(*codec, input, 1);
     EXPECT_EQ(body_of(*resumed, input, 1), expected);
-    EXPECT_NE(body_of(*make_codec("test", sentence), input, 1), expected);
+    EXPECT_NE(body_of(*make_codec(read_stages(sentence)), input, 1), expected);
   }
 }
 
@@ -244,7 +247,7 @@ class Liar final : public StateVisitor {
 TEST(Clusters, StateThatCannotBeTheirsIsRefused) {
   const auto read = [](std::uint64_t count, std::vector<float> centres, std::vector<float> sizes) {
     Liar liar(count, std::move(centres), std::move(sizes));
-    make_codec("test", "clusters(c=2, buckets=50)")->visit_state(liar);
+    make_codec(read_stages("clusters(c=2, buckets=50)"))->visit_state(liar);
   };
   EXPECT_NO_THROW(read(1, {-2, -1, 1, 2}, {10, 10, 10, 20}));
   EXPECT_NO_THROW(read(1, {}, {}));
@@ -264,7 +267,7 @@ TEST(Clusters, StateThatCannotBeTheirsIsRefused) {
 TEST(Clusters, OptionsThatDoNotGoTogetherAreRefused) {
   const auto error = [](const std::string& sentence) {
     try {
-      make_codec("test", sentence);
+      make_codec(read_stages(sentence));
     } catch (const ConfigError& refused) {
       return std::string(refused.what());
     }

@@ -10,6 +10,7 @@
 #include "sotto/codec/quantise/minmax_sketch.h"
 #include "sotto/codec/quantise/quantile.h"
 #include "sotto/codec/sample.h"
+#include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -70,23 +71,25 @@ TEST(CodesOfRuns, ComeNearTheEntropyOfTheSymbols) {
   for (const char* name : {"gaussian", "student", "sparse"}) {
     Input input{name, {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
     fill_sample("test", name, 3, input.values);
-    for (const auto& make : std::vector<std::function<std::unique_ptr<Quantise>()>>{
-             [] { return adaptive(0.3); }, [] { return adaptive(0.02); }, [] { return sketch(256, 8); },
-             [] { return sketch(128, 8); }, [] { return sketch(256, 2); }, [] { return sketch(100, 3); }}) {
-      const auto stage = make();
-      const Sizes sizes = sizes_of(*stage, input.values);
+    for (const auto& [stages, make] : std::vector<std::pair<std::string, std::function<std::unique_ptr<Quantise>()>>>{
+             {"adaptive(error=0.3)", [] { return adaptive(0.3); }},
+             {"adaptive(error=0.02)", [] { return adaptive(0.02); }},
+             {"quantile(bins=256) | minmax_sketch(groups=8)", [] { return sketch(256, 8); }},
+             {"quantile(bins=128) | minmax_sketch(groups=8)", [] { return sketch(128, 8); }},
+             {"quantile(bins=256) | minmax_sketch(groups=2)", [] { return sketch(256, 2); }},
+             {"quantile(bins=100) | minmax_sketch(groups=3)", [] { return sketch(100, 3); }}}) {
+      const Sizes sizes = sizes_of(*make(), input.values);
       for (const char* code : {"rans", "rans(segment)", "huffman", "elias"}) {
-        const std::string sentence = stage->sentence() + " | " + code;
+        const std::string sentence = stages + " | " + code;
         SCOPED_TRACE(std::string(name) + ": " + sentence);
-        const auto message = encode(*make_codec("test", sentence), input);
+        const auto message = encode(*make_codec(read_stages(sentence)), input);
         const auto bytes = static_cast<double>(message.size());
         EXPECT_LE(bytes, 32 + sizes.side + sizes.packed);
         if (std::string(code).starts_with("rans")) {
           EXPECT_LE(bytes, 32 + sizes.side + 1.02 * sizes.least + 100 * sizes.tables);
         }
-        EXPECT_EQ(decode(*make_codec("test", sentence), input, message),
-                  decode(*make_codec("test", stage->sentence()), input,
-                         encode(*make_codec("test", stage->sentence()), input)));
+        EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message),
+                  decode(*make_codec(read_stages(stages)), input, encode(*make_codec(read_stages(stages)), input)));
       }
     }
   }
@@ -97,8 +100,8 @@ TEST(CodesOfRuns, AreWorthIt) {
   Input input{"sparse", {{{"w", 0, {elements}}}, elements}, std::vector<float>(elements)};
   fill_sample("test", "sparse", 3, input.values);
   for (const auto& [quantise, share] : {std::pair{"adaptive", 0.4}, {"quantile | minmax_sketch", 0.25}}) {
-    const auto plain = encode(*make_codec("test", quantise), input).size();
-    const auto coded = encode(*make_codec("test", std::string(quantise) + " | rans"), input).size();
+    const auto plain = encode(*make_codec(read_stages(quantise)), input).size();
+    const auto coded = encode(*make_codec(read_stages(std::string(quantise) + " | rans")), input).size();
     EXPECT_LT(static_cast<double>(coded), share * static_cast<double>(plain)) << quantise;
   }
 }

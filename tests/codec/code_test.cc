@@ -9,6 +9,7 @@
 #include "sotto/codec/code/code_lengths.h"
 #include "sotto/codec/code/frequencies.h"
 #include "sotto/codec/sample.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/kernels/bits.h"
@@ -36,7 +37,7 @@ struct Size {
   double entropy = 0;          // bits a symbol
 };
 Size uncoded(const std::string& quantise, unsigned width, const Input& input) {
-  const auto message = encode(*make_codec("test", quantise), input);
+  const auto message = encode(*make_codec(read_stages(quantise)), input);
   const std::size_t count = input.values.size();
   std::vector<std::uint16_t> symbols(count);
   const std::size_t packed = kernels::packed_bytes(count, width);
@@ -70,7 +71,7 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
       for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "elias", "elias(gaps=false)",
                                "lz4", "blosc", "zstd"}) {
         SCOPED_TRACE(std::string(name) + ": " + quantise + " | " + code);
-        const auto codec = make_codec("test", quantise + " | " + code);
+        const auto codec = make_codec(read_stages(quantise + " | " + code));
         const auto message = encode(*codec, input);
         const auto bytes = static_cast<double>(message.size());
         EXPECT_LE(bytes, size.plain);
@@ -85,8 +86,8 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
         if (std::string(code) == "huffman") {
           EXPECT_LE(bytes, least + 400'000 / 8.0 * 1.086 + 300);
         }
-        EXPECT_EQ(decode(*make_codec("test", codec->sentence()), input, message),
-                  decode(*make_codec("test", quantise), input, encode(*make_codec("test", quantise), input)));
+        EXPECT_EQ(decode(*make_codec(read_stages(codec->sentence())), input, message),
+                  decode(*make_codec(read_stages(quantise)), input, encode(*make_codec(read_stages(quantise)), input)));
       }
     }
   }
@@ -96,8 +97,8 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
 TEST(Codes, CodeTheHighestBitsOfWideSymbols) {
   const Input input = sample("gaussian", 300'000);
   for (const auto& [quantise, share] : {std::pair{"f32", 0.86}, {"f16", 0.86}, {"bf16", 0.71}}) {
-    const auto plain = encode(*make_codec("test", quantise), input).size();
-    const auto coded = encode(*make_codec("test", std::string(quantise) + " | rans"), input).size();
+    const auto plain = encode(*make_codec(read_stages(quantise)), input).size();
+    const auto coded = encode(*make_codec(read_stages(std::string(quantise) + " | rans")), input).size();
     EXPECT_LT(static_cast<double>(coded), share * static_cast<double>(plain)) << quantise;
   }
 }
@@ -112,11 +113,12 @@ TEST(Codes, GoThereAndBackAtAllLengths) {
     input.values.resize(input.layout.size());
     fill_sample("test", "student", 5, input.values);
     for (const char* quantise : {"qsgd(bits=3, norm=l2)", "bf16"}) {
-      const auto expected = decode(*make_codec("test", quantise), input, encode(*make_codec("test", quantise), input));
+      const auto expected =
+          decode(*make_codec(read_stages(quantise)), input, encode(*make_codec(read_stages(quantise)), input));
       for (const char* code : {"rans", "rans(segment)", "rans(adaptive)", "huffman", "elias"}) {
         const std::string sentence = std::string(quantise) + " | " + code;
-        const auto message = encode(*make_codec("test", sentence), input);
-        EXPECT_EQ(decode(*make_codec("test", sentence), input, message), expected) << sentence << ", " << length;
+        const auto message = encode(*make_codec(read_stages(sentence)), input);
+        EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), expected) << sentence << ", " << length;
       }
     }
   }
@@ -129,13 +131,13 @@ TEST(Codes, OfVeryManySegmentsGoThereAndBack) {
   Input input{"many", layout, std::vector<float>(layout.size())};
   for (std::size_t i = 0; i < input.values.size(); i += 37) input.values[i] = static_cast<float>(i % 5) - 2;
   layout.clear_padding(input.values);
-  const auto plain = encode(*make_codec("test", "int4"), input);
-  const auto expected = decode(*make_codec("test", "int4"), input, plain);
+  const auto plain = encode(*make_codec(read_stages("int4")), input);
+  const auto expected = decode(*make_codec(read_stages("int4")), input, plain);
   for (const char* code : {"rans(segment)", "huffman(segment)"}) {
     const std::string sentence = std::string("int4 | ") + code;
-    const auto message = encode(*make_codec("test", sentence), input);
+    const auto message = encode(*make_codec(read_stages(sentence)), input);
     EXPECT_LT(message.size(), plain.size()) << sentence;
-    EXPECT_EQ(decode(*make_codec("test", sentence), input, message), expected) << sentence;
+    EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), expected) << sentence;
   }
 }
 
@@ -147,10 +149,10 @@ TEST(Codes, OfOneSymbolAloneTakeHardlyAnything) {
       if (quantise == "sign") continue;  // whose 0 is positive
       const std::string sentence = quantise + " | " + code;
       const Size size = uncoded(quantise, width, input);
-      const auto message = encode(*make_codec("test", sentence), input);
+      const auto message = encode(*make_codec(read_stages(sentence)), input);
       EXPECT_LT(static_cast<double>(message.size()), 0.02 * size.plain + (std::string(code) == "lz4" ? 0 : size.side))
           << sentence;
-      EXPECT_EQ(decode(*make_codec("test", sentence), input, message), input.values) << sentence;
+      EXPECT_EQ(decode(*make_codec(read_stages(sentence)), input, message), input.values) << sentence;
     }
   }
 }

@@ -1,4 +1,5 @@
 #include "sotto/codec/contract.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ using Kind = Contract::Kind;
 Layout one_segment(std::int64_t n) { return {{{"w", 0, {1, n}}}, static_cast<std::size_t>(n)}; }
 
 Contract contract_of(const char* sentence, std::int64_t n = 1000) {
-  return make_codec("test", sentence)->contract(one_segment(n));
+  return make_codec(read_stages(sentence))->contract(one_segment(n));
 }
 
 Contract unbiased(double omega) { return {.kind = Kind::unbiased, .omega = omega, .delta = 0}; }
@@ -64,13 +65,13 @@ TEST(Contracts, OfSelections) {
 
 TEST(Contracts, OfWhatIsDenseAreThoseOfTheOthers) {
   const Layout layout({{"w", 0, {40, 5}}, {"bias", 200, {30}}}, 230);
-  const auto of = [&](const char* sentence) { return make_codec("test", sentence)->contract(layout); };
+  const auto of = [&](const char* sentence) { return make_codec(read_stages(sentence))->contract(layout); };
   EXPECT_DOUBLE_EQ(of("topk(1%, dense=29)").delta, 1.0 / 100);
   EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket, dense=29)").delta, 3.0 / 230);
   EXPECT_DOUBLE_EQ(of("topk(1%, scope=bucket)").delta, 2.0 / 200);
   EXPECT_DOUBLE_EQ(of("atomo(2, dense=30)").omega, 99);
   EXPECT_DOUBLE_EQ(of("atomo(2, scope=bucket, dense=0)").omega, 114);
-  EXPECT_DOUBLE_EQ(make_codec("test", "topk(1%)")->contract({{{"bias", 0, {30}}}, 30}).delta, 1);
+  EXPECT_DOUBLE_EQ(make_codec(read_stages("topk(1%)"))->contract({{{"bias", 0, {30}}}, 30}).delta, 1);
 }
 
 TEST(Contracts, OfQuantisers) {
@@ -100,7 +101,7 @@ TEST(Contracts, OfQuantisers) {
 
 TEST(Contracts, QsgdReachesItsBound) {
   // One large value and others half a level up: each of those is a fair coin.
-  const auto codec = make_codec("test", "qsgd(bits=2, bucket=512, norm=max)");
+  const auto codec = make_codec(read_stages("qsgd(bits=2, bucket=512, norm=max)"));
   const Layout layout = one_segment(512);
   std::vector<float> values(512, 0.5F);
   values[0] = 3;
@@ -122,7 +123,7 @@ TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
   const Layout layout = one_segment(512);
   for (const char* sentence : {"terngrad", "terngrad(0.5)", "terngrad(8)", "terngrad(bits=2)", "terngrad(0.5, bits=3)",
                                "terngrad(8, bits=2)", "terngrad(0.5, bits=4)"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const double omega = codec->contract(layout).omega;
     double most = 0;
     for (const std::size_t large : {1, 4, 16, 64, 512}) {  // a few values hold most of the square, or all alike

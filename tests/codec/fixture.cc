@@ -198,7 +198,7 @@ bool has(const std::string& sentence, const char* part) { return sentence.find(p
 bool has_kind(const std::string& sentence, StageKind kind) {
   const auto calls = parse_sentence("test", sentence).calls;
   return std::ranges::any_of(calls, [&](const Call& call) {
-    const StageEntry* stage = find_entry(stage_table(), call.name);
+    const StageEntry* stage = stage_table().find(call.name);
     return stage != nullptr && stage->kind == kind;
   });
 }
@@ -208,7 +208,7 @@ bool has_kind(const std::string& sentence, StageKind kind) {
 bool is_stochastic(const std::string& sentence) {
   const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 1)};
   const auto body = [&](const Key& key) {
-    const auto message = encode(*make_codec("test", sentence), input, key);
+    const auto message = encode(*make_codec(read_stages(sentence)), input, key);
     return std::vector<std::byte>(message.begin() + sizeof(Header), message.end());
   };
   const auto first = body({});
@@ -229,7 +229,7 @@ bool is_warm(const std::string& sentence) {
     void visit(std::string_view, std::uint64_t&) override {}
     std::size_t floats = 0;
   } count;
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   encode(*codec, {"gaussian", mixed_layout(), gaussian(mixed_layout(), 1)});
   codec->visit_state(count);
   return count.floats > 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sotto/codec/codec.h"
+#include "sotto/codec/stages.h"
 
 namespace sotto::testing {
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/table.h"
@@ -15,10 +16,10 @@ namespace {
 
 constexpr int tries = 300;
 
-bool accepts(const StageEntry& stage, const std::string& call) {
+bool accepts(const std::string& call) {
   try {
     const Sentence sentence = parse_sentence("generated", call);
-    stage.make(sentence, sentence.calls.front());
+    stage_table().read(sentence);
     return true;
   } catch (const ConfigError&) {
     return false;
@@ -27,7 +28,7 @@ bool accepts(const StageEntry& stage, const std::string& call) {
 
 bool is_codec(const std::string& sentence) {
   try {
-    make_codec("generated", sentence);
+    make_codec(read_stages(sentence));
     return true;
   } catch (const ConfigError&) {
     return false;
@@ -102,7 +103,7 @@ class SentenceMaker::Options final : public OptionVisitor {
 SentenceMaker::SentenceMaker(std::uint64_t seed) : random_(seed, Purpose::test) {
   for (const StageEntry& stage : stage_table()) {
     Options options(random_);
-    stage.visit(options);
+    stage.options().visit(options);
     settings_.push_back({&stage, "", "", true});  // as it is by default
     for (const Option& option : options.all) {
       for (const std::string& value : option.values) settings_.push_back({&stage, option.name, value, option.discrete});
@@ -115,7 +116,7 @@ std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting)
   Options options(random_);
   for (int i = 0; i < tries; ++i) {
     options.all.clear();
-    stage.visit(options);
+    stage.options().visit(options);
     std::vector<std::string> arguments;
     for (const Option& option : options.all) {
       if (setting != nullptr && setting->option == option.name) {
@@ -127,7 +128,7 @@ std::string SentenceMaker::call(const StageEntry& stage, const Setting* setting)
     }
     std::string text(stage.name);
     if (!arguments.empty()) text += fmt::format("({})", fmt::join(arguments, ", "));
-    if (accepts(stage, text)) return text;
+    if (accepts(text)) return text;
   }
   return "";
 }
@@ -146,7 +147,7 @@ std::string SentenceMaker::sentence(const StageEntry& stage, const Setting* sett
   // What must stand in front of it its example says.
   if (const auto bar = stage.example.rfind('|'); bar != std::string_view::npos) {
     const Sentence example = parse_sentence("generated", stage.example);
-    const StageEntry* before = find_entry(stage_table(), example.calls[example.calls.size() - 2].name);
+    const StageEntry* before = stage_table().find(example.calls[example.calls.size() - 2].name);
     own = fmt::format("{} | {}", call(*before, nullptr), own);
   }
   for (int i = 0; i < tries; ++i) {
@@ -171,9 +172,10 @@ std::string SentenceMaker::with(std::size_t number) {
 }
 
 std::string SentenceMaker::any() {
-  const auto stages = stage_table();
+  const auto& stages = stage_table();
   for (;;) {
-    const std::string text = sentence(stages[random_.below(static_cast<std::uint32_t>(stages.size()))], nullptr);
+    const auto drawn = random_.below(static_cast<std::uint32_t>(stages.size()));
+    const std::string text = sentence(stages.begin()[drawn], nullptr);
     if (!text.empty()) return text;
   }
 }

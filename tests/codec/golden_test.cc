@@ -11,6 +11,9 @@
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
+
+const char* golden_dir();  // golden_dir.cc
+
 namespace {
 
 struct Golden {
@@ -82,7 +85,7 @@ Golden read_golden(const std::filesystem::path& path) {
 
 std::vector<std::filesystem::path> golden_files() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(SOTTO_GOLDEN_DIR)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(golden_dir())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -94,7 +97,7 @@ TEST_P(GoldenFile, IsWhatWeWriteAndRead) {
   const Layout layout(golden.segments, golden.size);
   ASSERT_EQ(golden.input.size(), golden.size);
   ASSERT_EQ(golden.decoded.size(), golden.size);
-  const auto codec = make_codec("golden", golden.sentence);
+  const auto codec = make_codec(read_stages(golden.sentence));
   EXPECT_EQ(codec->sentence(), golden.sentence);
 
   std::vector<Range> parts(golden.part_number, Range{0, golden.part.begin});
@@ -128,8 +131,8 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenFile, ::testing::ValuesIn(golden_files()), n
 
 TEST(Golden, HasEveryStageOfTheTable) {
   for (const StageEntry& stage : stage_table()) {
-    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(SOTTO_GOLDEN_DIR) /
-                                        ("small-" + std::string(stage.name) + ".hex")))
+    EXPECT_TRUE(
+        std::filesystem::exists(std::filesystem::path(golden_dir()) / ("small-" + std::string(stage.name) + ".hex")))
         << stage.name;
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/fixture.h"
@@ -34,7 +35,7 @@ void expect_safe_bodies(const std::string& sentence) {
   layout.append("a", {3, 7});
   layout.append("b", {5});
   const Input input{"padded", layout, gaussian(layout, 13)};
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   const auto message = encode(*codec, input);
   const MessageView view = MessageView::parse(message);
   std::vector<std::byte> body(view.body().begin(), view.body().end());
@@ -80,7 +81,7 @@ TEST(Hostile, DamagedCodesAreRefusedOrHarmless) {
     for (const char* quantise : {"f32", "qsgd(bits=4, norm=l2)", "terngrad", "topk(0.1) | f32"}) {
       const std::string sentence = std::string(quantise) + " | " + code;
       SCOPED_TRACE(sentence);
-      const auto codec = make_codec("test", sentence);
+      const auto codec = make_codec(read_stages(sentence));
       const auto message = encode(*codec, input);
       const MessageView view = MessageView::parse(message);
       Philox random(16, Purpose::test);
@@ -103,7 +104,7 @@ TEST(Hostile, EveryTruncationAndEveryFlippedBitIsRefused) {
   const Input input{"small", {{{"a", 0, {7}}, {"b", 8, {2}}}, 12}, {1, -2, 0, 0.5F, 3, 0, -1, 0, 4, -0.1F, 0, 0}};
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     auto message = encode(*codec, input);
     EXPECT_NO_THROW(decode(*codec, input, message));
     for (std::size_t length = 0; length < message.size(); ++length) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -36,6 +37,6 @@ inline bool is_listed(const std::string& sentence) {
   return std::ranges::find(listed, sentence) != listed.end();
 }
 
-inline std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec("test", sentence); }
+inline std::unique_ptr<Codec> fresh(const std::string& sentence) { return make_codec(read_stages(sentence)); }
 
 }  // namespace sotto::testing

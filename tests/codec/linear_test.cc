@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/laws.h"
 
@@ -64,7 +65,7 @@ TEST(Laws, SumsOfLinearFormsAreSumsOfMessages) {
 }
 
 TEST(F16, RefusesToSumWhatDoesNotFit) {
-  const auto codec = make_codec("test", "f16");
+  const auto codec = make_codec(read_stages("f16"));
   const Layout layout({{"head", 0, {2}}, {"tail", 2, {2}}}, 4);
   std::vector<float> values{1, 2, 70000, 3};
   std::vector<std::byte> out(8);
@@ -81,7 +82,7 @@ TEST(F16, RefusesToSumWhatDoesNotFit) {
 }
 
 TEST(F16, TheSummedFormHasNoUnitForSmallValues) {
-  const auto codec = make_codec("test", "f16");
+  const auto codec = make_codec(read_stages("f16"));
   const Layout layout({{"w", 0, {4}}}, 4);
   const Input input{"small", layout, {1e-9F, -2e-8F, 1e-7F, 0.5F}};
   const auto exchanged =

@@ -1,4 +1,5 @@
 #include "sotto/codec/measure.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ TEST(Measure, AgreesWithTheCodec) {
   const Layout layout({{"w", 0, {10000}}}, 10000);
   std::vector<float> input(10000);
   fill_sample("test", "gaussian", 1, input);
-  const auto codec = make_codec("test", "sign");
+  const auto codec = make_codec(read_stages("sign"));
   const Measurement m = measure(*codec, layout, input, 3);
   EXPECT_EQ(m.elements, 10000U);
   EXPECT_EQ(m.bytes, 32U + 4 + 1250);
@@ -25,7 +26,7 @@ TEST(Measure, AgreesWithTheCodec) {
   EXPECT_GT(m.decode_gbps, 0);
   EXPECT_GT(m.memcpy_gbps, 0);
   EXPECT_NEAR(m.relative_error, std::sqrt(1 - 2 / std::acos(-1.0)), 0.02);  // of scaled signs of normal numbers
-  EXPECT_EQ(measure(*make_codec("test", "f32"), layout, input, 1).relative_error, 0);
+  EXPECT_EQ(measure(*make_codec(read_stages("f32")), layout, input, 1).relative_error, 0);
 }
 
 TEST(Sample, HasTheMomentsItSays) {
@@ -50,7 +51,7 @@ TEST(Sample, DependsOnTheSeedAlone) {
     EXPECT_TRUE(kernels::all_finite(a));
   }
   std::vector<float> out(1);
-  EXPECT_THROW(fill_sample("--sample", "gausian", 1, out), ConfigError);
+  EXPECT_THROW(fill_sample("sample", "gausian", 1, out), ConfigError);
 }
 
 }  // namespace

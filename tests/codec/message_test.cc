@@ -1,4 +1,5 @@
 #include "sotto/codec/message.h"
+#include "sotto/codec/stages.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ Input small_input() { return {"small", borrowed_layout(), gaussian(borrowed_layo
 template <class Change>
 ::testing::AssertionResult refused(const std::string& sentence, Change change) {
   const Input input = small_input();
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   auto message = encode(*codec, input, key);
   change(message);
   std::vector<float> out(input.values.size(), 1.5F);
@@ -39,7 +40,7 @@ template <class Change>
 class EveryMessage : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryMessage, IsRefusedWhenTruncatedAnywhere) {
-  const auto codec = make_codec("test", GetParam());
+  const auto codec = make_codec(read_stages(GetParam()));
   const std::size_t size = encode(*codec, small_input(), key).size();
   for (std::size_t length = 0; length < size; ++length) {
     EXPECT_TRUE(refused(GetParam(), [&](auto& message) { message.resize(length); })) << length;
@@ -47,7 +48,7 @@ TEST_P(EveryMessage, IsRefusedWhenTruncatedAnywhere) {
 }
 
 TEST_P(EveryMessage, IsRefusedWhenAnyBitIsFlipped) {
-  const auto codec = make_codec("test", GetParam());
+  const auto codec = make_codec(read_stages(GetParam()));
   const Input input = small_input();
   auto message = encode(*codec, input, key);
   std::vector<float> out(input.values.size(), 1.5F);
@@ -67,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Some, EveryMessage,
 
 TEST(Message, MayStandInALongerBuffer) {
   const Input input = small_input();
-  const auto codec = make_codec("test", "f32");
+  const auto codec = make_codec(read_stages("f32"));
   auto message = encode(*codec, input, key);
   const std::size_t size = message.size();
   message.resize(size + 100, std::byte{0xEE});
@@ -78,7 +79,7 @@ TEST(Message, MayStandInALongerBuffer) {
 TEST(Message, MayStandAtAnyAddress) {
   for (const char* sentence : {"f32", "f16", "topk(0.2) | qsgd", "sign(block=3)"}) {
     const Input input = small_input();
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const auto message = encode(*codec, input, key);
     const auto expected = decode(*codec, input, message);
     std::vector<std::byte> shifted(message.size() + 4);
@@ -91,7 +92,7 @@ TEST(Message, MayStandAtAnyAddress) {
 
 TEST(Message, IsOfOneOriginStepBucketAndPart) {
   const Input input = small_input();
-  const auto message = encode(*make_codec("test", "f32"), input, key, 7);
+  const auto message = encode(*make_codec(read_stages("f32")), input, key, 7);
   const MessageView view = MessageView::parse(message);
   EXPECT_NO_THROW(view.expect({3, 2, 4, 7, 0}));
   for (const Expected& other :
@@ -102,13 +103,13 @@ TEST(Message, IsOfOneOriginStepBucketAndPart) {
 
 TEST(Message, IsOfOneCodecLayoutAndPart) {
   const Input input = small_input();
-  const auto codec = make_codec("test", "topk(0.1)");
+  const auto codec = make_codec(read_stages("topk(0.1)"));
   const auto message = encode(*codec, input, key);
   std::vector<float> out(input.values.size());
   const Range whole{0, input.layout.size()};
   EXPECT_NO_THROW(add_part(*codec, input.layout, whole, message, 1, out));
-  EXPECT_THROW(add_part(*make_codec("test", "topk(0.2)"), input.layout, whole, message, 1, out), WireError);
-  EXPECT_THROW(add_part(*make_codec("test", "topk(0.1) | f16"), input.layout, whole, message, 1, out), WireError);
+  EXPECT_THROW(add_part(*make_codec(read_stages("topk(0.2)")), input.layout, whole, message, 1, out), WireError);
+  EXPECT_THROW(add_part(*make_codec(read_stages("topk(0.1) | f16")), input.layout, whole, message, 1, out), WireError);
   EXPECT_THROW(add_part(*codec, input.layout, {0, 82}, message, 1, out), WireError);
   const Layout renamed({{"other", 0, {3}}, {"second", 3, {4, 11}}, {"third", 50, {1}}, {"fourth", 51, {2, 3, 5}}}, 83);
   EXPECT_THROW(add_part(*codec, renamed, whole, message, 1, out), WireError);
@@ -123,7 +124,7 @@ TEST(Message, ParseSaysWhatIsWrong) {
     }
     return "accepted";
   };
-  const auto message = encode(*make_codec("test", "f32"), small_input(), key);
+  const auto message = encode(*make_codec(read_stages("f32")), small_input(), key);
   EXPECT_NE(why({}).find("truncated"), std::string::npos);
   auto other = message;
   other[0] = std::byte{'x'};
@@ -205,7 +206,7 @@ TEST(LongSegments, AreWhatTheirPartsAre) {
        {"f32", "f16", "bf16", "int8", "int8(block=100, stochastic=true)", "int4(block=7)", "qsgd(bucket=1000)", "sign",
         "sign(block=24)", "sign(block=9)", "terngrad", "qsgd | zstd"}) {
     SCOPED_TRACE(sentence);
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const auto whole = decode(*codec, input, encode(*codec, input));  // its checksum is right
     const Contract contract = codec->contract(layout);
     if (contract.grain == Contract::Grain::segment) continue;

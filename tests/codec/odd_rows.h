@@ -9,7 +9,6 @@ namespace sotto::testing {
 // Pairs (x, y) become an atom of energy |(x, y)| and row (x+y, x-y)/2; what an odd piece ends with is paired with 0.
 class Butterfly final : public Transform {
  public:
-  std::string sentence() const override { return "butterfly"; }
   Atoms atoms(const Layout&, const Piece& piece) const override { return {(piece.range.size() + 1) / 2, 2}; }
   void forward(const Layout&, const Piece&, const Streams&, std::span<const float> values, std::span<float> energies,
                std::span<float> rows) override {
@@ -35,7 +34,6 @@ class Butterfly final : public Transform {
 // Every atom with probability 1/2, twice as large: unbiased, variance |x|^2.
 class Coin final : public Select {
  public:
-  std::string sentence() const override { return "coin"; }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
     std::size_t sum = 0;
     for (std::size_t g = 0; g < atoms.size(); ++g) sum += each[g] = atoms[g];

@@ -17,7 +17,6 @@ namespace sotto::testing {
 // A byte for each run: 1 and the symbol in two bytes more when all are equal, otherwise 0 and the run as it is.
 class EqualRuns final : public Code {
  public:
-  std::string sentence() const override { return "equal_runs"; }
   bool of_symbols() const override { return true; }
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override {
     std::vector<std::byte> coded;
@@ -60,7 +59,6 @@ class EqualRuns final : public Code {
 // Exact, in as many of the upper bytes of a float as all values of a piece want: the side information says how many.
 class Trimmed final : public Quantise {
  public:
-  std::string sentence() const override { return "trimmed"; }
   unsigned width() const override { return 0; }
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
   std::size_t packed_bytes(std::size_t values) const override { return 4 * values; }
@@ -101,7 +99,6 @@ class Trimmed final : public Quantise {
 // so stretches of a multiple of three are whole bytes.
 class Thirds final : public Quantise {
  public:
-  std::string sentence() const override { return "thirds"; }
   unsigned width() const override { return 0; }
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
   std::size_t packed_bytes(std::size_t values) const override { return (values + 2) / 3; }

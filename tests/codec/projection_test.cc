@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/fixture.h"
@@ -36,7 +37,7 @@ std::vector<float> linear_form(const Codec& codec, const Input& input) {
 }
 
 std::vector<float> decoded_by(const std::string& sentence, const Input& input) {
-  return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+  return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
 }
 
 TEST(Projection, RecoversWhatIsSparse) {
@@ -48,7 +49,7 @@ TEST(Projection, RecoversWhatIsSparse) {
 }
 
 TEST(Projection, RecoversASumFromTheSumOfProjections) {
-  const auto codec = make_codec("test", "projection(iterations=80)");
+  const auto codec = make_codec(read_stages("projection(iterations=80)"));
   std::vector<float> total(elements), sum, out(elements);
   const Layout layout = sparse(0, 0, 0).layout;
   sum.resize(codec->linear_count(layout));
@@ -76,7 +77,7 @@ TEST(Projection, IsOffByTheOrderOfTheNoise) {
 
 TEST(Projection, LeavesNoMoreThanWasMeasured) {
   for (const char* sentence : {"projection", "projection(9%, 2%, 512, iterations=50)"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     Input input = flat(gaussian(flat(std::vector<float>(elements)).layout, 86));
     const double measured = square_norm(linear_form(*codec, input));
     const auto found = decoded_by(sentence, input);
@@ -88,7 +89,7 @@ TEST(Projection, LeavesNoMoreThanWasMeasured) {
 // Chunks lie behind each other, and what is found of one has nothing to do with the others.
 TEST(Projection, OfAPartIsThatOfTheWhole) {
   const Input input = sparse(0.01, 0.1F, 87);
-  const auto codec = make_codec("test", "projection(chunk=1024)");
+  const auto codec = make_codec(read_stages("projection(chunk=1024)"));
   const auto whole = decoded_by("projection(chunk=1024)", input);
   std::vector<float> parts(elements);
   for (const Range part : {Range{0, 3 * 1024}, Range{3 * 1024, elements}}) {
@@ -101,7 +102,7 @@ TEST(Projection, RefusesWhatMakesNoSense) {
   for (const char* sentence :
        {"projection(chunk=1000)", "projection(rows=0)", "projection(rows=many)", "projection(20%, 6%)",
         "projection(100, 26)", "projection(keep=0.5)", "projection(iterations=0)", "projection(rows=101%)"}) {
-    EXPECT_THROW(make_codec("test", sentence), ConfigError) << sentence;
+    EXPECT_THROW(make_codec(read_stages(sentence)), ConfigError) << sentence;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/fixture.h"
@@ -14,7 +15,7 @@ namespace {
 
 std::vector<float> sent(const std::string& sentence, const std::vector<float>& values) {
   const Input input{"w", {{{"w", 0, {static_cast<std::int64_t>(values.size())}}}, values.size()}, values};
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   return decode(*codec, input, encode(*codec, input));
 }
 
@@ -238,7 +239,7 @@ TEST(MinMaxSketch, SmallerErrorsTakeMoreCells) {
 TEST(MinMaxSketch, TakesTheBytesThatItSays) {
   for (const std::size_t count : {100000U, 65536U}) {
     const Input input{"w", {{{"w", 0, {static_cast<std::int64_t>(count)}}}, count}, normal(count, 10)};
-    const auto codec = make_codec("test", "quantile | minmax_sketch");
+    const auto codec = make_codec(read_stages("quantile | minmax_sketch"));
     // 8 classes in 3 bits; two rows of 0.3 cells a value, in 5 bits but for one class or so of 33 bins; 255 bins; and
     // the counts of classes.
     const double bytes = static_cast<double>(encode(*codec, input).size());
@@ -250,7 +251,7 @@ TEST(MinMaxSketch, TakesTheBytesThatItSays) {
 TEST(MinMaxSketch, WantsBinsInFrontOfIt) {
   const auto error = [](const std::string& sentence) -> std::string {
     try {
-      make_codec("--codec", sentence);
+      make_codec(read_stages(sentence));
     } catch (const ConfigError& e) {
       return e.what();
     }
@@ -263,7 +264,7 @@ TEST(MinMaxSketch, WantsBinsInFrontOfIt) {
        {"qsgd | minmax_sketch", "quantile | quantile", "quantile | minmax_sketch | minmax_sketch"}) {
     EXPECT_NE(error(sentence).find("a second quantise stage"), std::string::npos) << error(sentence);
   }
-  EXPECT_EQ(make_codec("test", "quantile | minmax_sketch")->sentence(),
+  EXPECT_EQ(make_codec(read_stages("quantile | minmax_sketch"))->sentence(),
             "quantile(bins=256) | minmax_sketch(groups=8, rows=2, columns=0.3)");
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "sotto/codec/quantise/side.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/kernels/load.h"
 #include "tests/codec/fixture.h"
@@ -46,7 +47,7 @@ double largest(std::span<const float> values) {
 // the expected value but for one seed in 150 000, and the seed is always the same.
 void expect_variance(const std::string& sentence, const Input& input, double expected) {
   constexpr int draws = 3000;
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   double sum = 0;
   double squares = 0;
   for (std::uint32_t step = 0; step < draws; ++step) {
@@ -144,13 +145,13 @@ TEST(Natural, SendsPowersOfTwoAndZeroAsTheyAre) {
     const int exponent = std::max(largest[i / 4096] - static_cast<int>(i % 126), -149);
     input.values[i] = i % 5 == 0 ? 0 : std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, exponent);
   }
-  const auto codec = make_codec("test", "natural");
+  const auto codec = make_codec(read_stages("natural"));
   EXPECT_EQ(decode(*codec, input, encode(*codec, input)), input.values);
 }
 
 TEST(Natural, HasTheLargestFloatInPlaceOfThePowerAboveIt) {
   const Layout layout({{"w", 0, {2}}}, 2);
-  const auto codec = make_codec("test", "natural");
+  const auto codec = make_codec(read_stages("natural"));
   const auto decoded = decode(*codec, {"", layout, {-largest_float, 0x1p127F}},
                               encode(*codec, {"", layout, {-largest_float, 0x1p127F}}));
   EXPECT_EQ(decoded, (std::vector<float>{-largest_float, 0x1p127F}));
@@ -162,7 +163,7 @@ TEST(Fp8, SendsWhatTheFormatHasAsItIs) {
     const int mantissa = e4m3 ? 3 : 2;
     const int bias = e4m3 ? 7 : 15;
     const unsigned last = e4m3 ? 0x7E : 0x7B;
-    const auto codec = make_codec("test", e4m3 ? "fp8" : "fp8(e5m2)");
+    const auto codec = make_codec(read_stages(e4m3 ? "fp8" : "fp8(e5m2)"));
     for (const int power : {0, -50, 60, -100}) {
       const Layout layout({{"w", 0, {2, last + 1}}}, 2 * (last + 1));
       Input input{"all", layout, {}};
@@ -180,7 +181,7 @@ TEST(Fp8, SendsWhatTheFormatHasAsItIs) {
 TEST(Fp8, RoundsToTheNearestAndEven) {
   const Layout layout({{"w", 0, {8}}}, 8);
   const Input input{"ties", layout, {448, 17, 19, 0x1.8p-9F, 0x1.ap-9F, 0x1p-10F, -0x1.8p-10F, 433}};
-  const auto codec = make_codec("test", "fp8");
+  const auto codec = make_codec(read_stages("fp8"));
   EXPECT_EQ(decode(*codec, input, encode(*codec, input)),
             (std::vector<float>{448, 16, 20, 0x1p-8F, 0x1p-8F, 0, -0x1p-9F, 448}));
   const Input small{"small", layout, {1e-6F, 5e-7F, -1e-6F, 1e-8F, 0, 9e-7F, 3e-7F, 2e-7F}};
@@ -203,25 +204,25 @@ TEST(Adaptive, TakesTheFewestBitsThatKeepTheBudget) {
   for (int bits = 1; bits <= 8; ++bits) {
     const auto top = [](int b) { return static_cast<double>((1 << b) - 1); };
     const double just = std::sqrt(norms / (4 * top(bits) * top(bits)) / square_norm(input.values));
-    const auto codec = make_codec("test", "adaptive(error=" + std::to_string(just * 1.01) + ")");
+    const auto codec = make_codec(read_stages("adaptive(error=" + std::to_string(just * 1.01) + ")"));
     const auto message = encode(*codec, input);
     EXPECT_EQ(bits_of(message), bits);
     EXPECT_EQ(message.size(), sizeof(Header) + 4 + 4 * 4 + static_cast<std::size_t>(250 * (bits + 1)));
     const double error = square_distance(decode(*codec, input, message), input.values);
     EXPECT_LT(error, just * just * square_norm(input.values));
     if (bits == 8) continue;
-    EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive(error=" + std::to_string(just * 0.99) + ")"), input)),
+    EXPECT_EQ(bits_of(encode(*make_codec(read_stages("adaptive(error=" + std::to_string(just * 0.99) + ")")), input)),
               bits + 1);
   }
-  EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive(error=1e-9, bits=3)"), input)), 3);
-  EXPECT_EQ(bits_of(encode(*make_codec("test", "adaptive"), {"zero", layout, std::vector<float>(2000)})), 1);
+  EXPECT_EQ(bits_of(encode(*make_codec(read_stages("adaptive(error=1e-9, bits=3)")), input)), 3);
+  EXPECT_EQ(bits_of(encode(*make_codec(read_stages("adaptive")), {"zero", layout, std::vector<float>(2000)})), 1);
 }
 
 TEST(Adaptive, GivesEachSegmentItsOwnBits) {
   const Layout layout({{"even", 0, {512}}, {"spiky", 512, {512}}}, 1024);
   Input input{"two", layout, std::vector<float>(1024, 0.5F)};
   for (std::size_t i = 512; i < 1024; ++i) input.values[i] = i % 100 == 0 ? 5 : 0.5F;
-  const auto message = encode(*make_codec("test", "adaptive(error=0.3)"), input);
+  const auto message = encode(*make_codec(read_stages("adaptive(error=0.3)")), input);
   const std::byte* body = message.data() + sizeof(Header);
   EXPECT_EQ(kernels::load<std::uint32_t>(body, 0), 2U);
   EXPECT_EQ(kernels::load<std::uint32_t>(body, 2), 4U);
@@ -229,7 +230,7 @@ TEST(Adaptive, GivesEachSegmentItsOwnBits) {
 }
 
 TEST(TernGrad, NamesLaterOptionsWhereTheyAreNotTheDefault) {
-  const auto canonical = [](const char* sentence) { return make_codec("test", sentence)->sentence(); };
+  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->sentence(); };
   EXPECT_EQ(canonical("terngrad"), "terngrad(clip=2.5)");
   EXPECT_EQ(canonical("terngrad(shared=false, pack=bits)"), "terngrad(clip=2.5)");
   EXPECT_EQ(canonical("terngrad(pack=trits)"), "terngrad(clip=2.5, shared=false, pack=trits)");
@@ -238,27 +239,27 @@ TEST(TernGrad, NamesLaterOptionsWhereTheyAreNotTheDefault) {
   EXPECT_EQ(canonical("terngrad(bits=4)"), "terngrad(clip=2.5, bits=4)");
   EXPECT_EQ(canonical("terngrad(2.5, true, bits, 2)"), "terngrad(clip=2.5, shared=true, pack=bits, bits=2)");
   for (const char* bad : {"terngrad(bits=0)", "terngrad(bits=5)", "terngrad(bits=2, pack=trits)"}) {
-    EXPECT_THROW(make_codec("test", bad), ConfigError) << bad;
+    EXPECT_THROW(make_codec(read_stages(bad)), ConfigError) << bad;
   }
 }
 
 TEST(TernGrad, AFifthOfAByteAValue) {
   const Layout layout({{"w", 0, {1003}}}, 1003);
   const Input input{"gaussian", layout, gaussian(layout, 64)};
-  const auto bits = make_codec("test", "terngrad");
-  const auto trits = make_codec("test", "terngrad(pack=trits)");
+  const auto bits = make_codec(read_stages("terngrad"));
+  const auto trits = make_codec(read_stages("terngrad(pack=trits)"));
   EXPECT_EQ(encode(*trits, input).size(), sizeof(Header) + 4 + 201);
   EXPECT_EQ(decode(*trits, input, encode(*trits, input)), decode(*bits, input, encode(*bits, input)));
 }
 
 TEST(TernGrad, ASharedScaleIsOfWholeSegments) {
   for (const char* front : {"topk(0.1) | ", "dct | ", "svd | atomo(s=2) | "}) {
-    const auto refusal = message_of([&] { make_codec("--codec", std::string(front) + "terngrad(shared=true)"); });
+    const auto refusal = message_of([&] { make_codec(read_stages(std::string(front) + "terngrad(shared=true)")); });
     EXPECT_NE(refusal.find("no transform or selection stands in front"), std::string::npos) << refusal;
   }
   // Others may have larger ones: every value that is not 0 is then theirs.
   const Input input = two_segments();
-  const auto codec = make_codec("test", "terngrad(clip=0, shared=true)");
+  const auto codec = make_codec(read_stages("terngrad(clip=0, shared=true)"));
   ASSERT_EQ(codec->agreed_count(input.layout), 2U);
   std::vector<float> values = input.values;
   const Bucket bucket{values, &input.layout, 0};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sotto/codec/select/random_share.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
 
@@ -37,7 +38,7 @@ TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
 
 // E|C(x)-x|^2 over |x|^2, and its standard error.
 std::pair<double, double> relative_variance(const std::string& sentence, const Input& input) {
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   constexpr int draws = 4000;
   double sum = 0, squares = 0;
   for (std::uint32_t t = 0; t < draws; ++t) {
@@ -65,7 +66,7 @@ TEST(RandomShare, HasTheVarianceOfItsClosedForm) {
                                         {"block(10, 0.3, shared)", 1 - 31 / blocks}}) {
     const auto [variance, deviation] = relative_variance(sentence, input);
     EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
-    const Contract contract = make_codec("test", sentence)->contract(layout);
+    const Contract contract = make_codec(read_stages(sentence))->contract(layout);
     const bool unbiased = contract.kind == Contract::Kind::unbiased;
     EXPECT_NEAR(unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12) << sentence;
   }
@@ -81,10 +82,11 @@ TEST(RandomShare, OfTheBucketHasTheVarianceOfItsClosedForm) {
                                         {"block(10, 0.3, shared, scope=bucket)", 1 - 34.0 / 111}}) {
     const auto [variance, deviation] = relative_variance(sentence, input);
     EXPECT_NEAR(variance, omega, 4 * deviation) << sentence;
-    const Contract contract = make_codec("test", sentence)->contract(layout);
+    const Contract contract = make_codec(read_stages(sentence))->contract(layout);
     EXPECT_NEAR(contract.kind == Contract::Kind::unbiased ? contract.omega : 1 - contract.delta, omega, 1e-12)
         << sentence;
-    const auto decoded = decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+    const auto decoded =
+        decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
     const auto sent = std::ranges::count_if(decoded, [](float x) { return x != 0; });
     if (std::string(sentence).starts_with("randomk")) {
       EXPECT_EQ(sent, contract.kind == Contract::Kind::unbiased ? 110 : 330) << sentence;
@@ -102,7 +104,7 @@ TEST(RandomShare, LeavesDenseSegmentsWhole) {
                              "block(2, 0.3, shared, {}, {}, 9)", "block(2, 0.3, random, {}, {}, 9)"}) {
       for (const bool unbiased : {false, true}) {
         const std::string sentence = fmt::format(fmt::runtime(form), unbiased, scope);
-        const auto codec = make_codec("test", sentence);
+        const auto codec = make_codec(read_stages(sentence));
         const auto decoded = decode(*codec, input, encode(*codec, input));
         std::size_t sent = 0;
         for (const Segment& segment : layout.segments()) {
@@ -131,7 +133,7 @@ TEST(RandomShare, WhatEveryRankKnowsNeedsNoIndices) {
   const Layout layout({{"w", 0, {10000}}}, 10000);
   const Input input{"gaussian", layout, gaussian(layout, 43)};
   const auto size = [&](const std::string& sentence) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     const auto message = encode(*codec, input, {.seed = 44});
     EXPECT_LE(message.size(), codec->max_bytes(layout, {0, layout.size()}));
     return message.size();
@@ -148,7 +150,7 @@ TEST(Block, SendsThoseOfLargestNorm) {
   // Norms of the blocks of 4: 2, sqrt(10), 3.
   const Input input{"blocks", layout, {1, -1, 1, 1, 0, 3, 0, -1, 0, 0, 3}};
   const auto sent = [&](const std::string& sentence) {
-    return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+    return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
   };
   EXPECT_EQ(sent("block(4, 0.3)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 0}));
   EXPECT_EQ(sent("block(4, 0.5)"), (std::vector<float>{0, 0, 0, 0, 0, 3, 0, -1, 0, 0, 3}));
@@ -160,16 +162,16 @@ TEST(Block, OfTheBucketAreTheLargestOfAllSegments) {
   // Norms of the blocks of 2: 1, 5; 4, 2, 3; 0, 6.
   const Input input{"blocks", layout, {0, 1, -5, 4, 0, 0, 2, -3, 0, 0, 6, 0}};
   const auto sent = [&](const std::string& sentence) {
-    return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+    return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
   };
   EXPECT_EQ(sent("block(2, 0.4, scope=bucket)"), (std::vector<float>{0, 0, -5, 4, 0, 0, 0, 0, 0, 0, 6, 0}));
   EXPECT_EQ(sent("block(2, 0.1, scope=bucket)"), (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0}));
-  EXPECT_THROW(make_codec("test", "svd | topk(0.5) | block(size=1, scope=bucket)"), ConfigError);
+  EXPECT_THROW(make_codec(read_stages("svd | topk(0.5) | block(size=1, scope=bucket)")), ConfigError);
 }
 
 TEST(Block, RefusesWhatMakesNoSense) {
-  EXPECT_THROW(make_codec("test", "block(pick=top, unbiased=true)"), ConfigError);
-  EXPECT_THROW(make_codec("test", "svd | topk(0.5) | block(4)"), ConfigError);
+  EXPECT_THROW(make_codec(read_stages("block(pick=top, unbiased=true)")), ConfigError);
+  EXPECT_THROW(make_codec(read_stages("svd | topk(0.5) | block(4)")), ConfigError);
 }
 
 }  // namespace

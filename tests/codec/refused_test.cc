@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
 
@@ -17,7 +18,7 @@ class Refused : public ::testing::Test {
                       const std::vector<std::uint8_t>& bytes, std::size_t elements = 16) {
     const Input input{
         "w", {{{"w", 0, {1, static_cast<std::int64_t>(elements)}}}, elements}, std::vector<float>(elements, 1.0F)};
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     Header header = MessageView::parse(encode(*codec, input)).header();
     header.flags = flags;
     std::vector<std::byte> body(bytes.size());
@@ -63,7 +64,7 @@ TEST_F(Refused, Indices) {
 
 TEST_F(Refused, MoreOfASegmentThanItsShare) {
   const Input input{"two", {{{"a", 0, {2, 4}}, {"b", 8, {2, 4}}}, 16}, std::vector<float>(16, 1.0F)};
-  const auto codec = make_codec("test", "topk(0.1)");  // one of each
+  const auto codec = make_codec(read_stages("topk(0.1)"));  // one of each
   const Header header = MessageView::parse(encode(*codec, input)).header();
   std::vector<std::byte> body(4 + 8 + 2);
   body[0] = std::byte{2};  // indices 0 and 1
@@ -207,7 +208,7 @@ TEST_F(Refused, CodedSymbols) {
     return body(bytes);
   };
   const Input input{"w", {{{"w", 0, {16}}}, 16}, std::vector<float>(16, 1.0F)};
-  const auto codec = make_codec("test", "int8 | rans");
+  const auto codec = make_codec(read_stages("int8 | rans"));
   Header header = MessageView::parse(encode(*codec, input)).header();
   header.flags = 2;
   const auto good = body(rans);

@@ -8,8 +8,8 @@
 #include <limits>
 #include <set>
 
-#include "sotto/codec/presets.h"
 #include "sotto/codec/sample.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "tests/codec/fixture.h"
 #include "tests/support/message_of.h"
@@ -21,7 +21,7 @@ using test::message_of;
 
 std::vector<float> sent(const std::string& sentence, const Layout& layout, const std::vector<float>& values) {
   const Input input{"input", layout, values};
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   return decode(*codec, input, encode(*codec, input));
 }
 
@@ -45,7 +45,7 @@ TEST(TopK, TakesTheLargestOfEachChunk) {
     for (std::size_t i = begin; i < end; ++i) EXPECT_EQ(found[i], wanted[i - begin]) << i;
   }
   for (const char* none : {"topk(scope=chunk)", "svd | topk(scope=chunk)", "svd | topk(0.5) | topk(scope=chunk)"}) {
-    const auto text = message_of([&] { make_codec("--codec", none); });
+    const auto text = message_of([&] { make_codec(read_stages(none)); });
     EXPECT_NE(text.find("a transform that makes chunks stands before it"), std::string::npos) << text;
   }
 }
@@ -100,7 +100,7 @@ TEST(Dense, IsTheSegmentNotThePieceOfAPart) {
   const Input input{"w", layout, gaussian(layout, 32)};
   for (const auto& [sentence, whole] :
        {std::pair{"topk(0.1, dense=39)", false}, {"topk(0.1, dense=40)", true}, {"threshold(9, dense=40)", true}}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     std::vector<float> out(40);
     add_part(*codec, layout, {5, 15}, encode_part(*codec, input, {5, 15}), 1, out);
     EXPECT_EQ(std::ranges::count_if(out, [](float x) { return x != 0; }), whole ? 10 : 1) << sentence;
@@ -188,36 +188,14 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
   }
 }
 
-// As published: of tensors with more dimensions than one alone elements are chosen. DeMo's chunks are of all.
-TEST(Dense, TensorsOfOneDimensionGoWholeInPresetsHoweverLongTheyAre) {
-  Layout layout;
-  layout.append("vector", {70'001});
-  layout.append("matrix", {40, 50});
-  const std::vector<float> values = gaussian(layout, 39);
-  for (const Preset& preset : preset_table()) {
-    if (!selects(std::string(preset.codec)) || preset.name == "demo") continue;
-    SCOPED_TRACE(preset.name);
-    const auto out = sent(std::string(preset.codec), layout, values);
-    const Segment& vector = layout.segments()[0];
-    const auto lost = [&](const Segment& segment) {
-      const Range range = segment.range();
-      double sum = 0;
-      for (std::size_t i = range.begin; i < range.end; ++i) sum += std::pow(values[i] - out[i], 2);
-      return sum / static_cast<double>(range.size());
-    };
-    EXPECT_LT(lost(vector), 1e-10);
-    EXPECT_GT(lost(layout.segments()[1]), 0.1);
-  }
-}
-
 TEST(Dense, IsANumberOrAll) {
-  const auto canonical = [](const char* sentence) { return make_codec("test", sentence)->sentence(); };
+  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->sentence(); };
   EXPECT_EQ(canonical("topk(0.1, dense=all)"), "topk(ratio=0.1, scope=segment, dense=all) | f32");
   for (const char* call : {"topk(dense={})", "sampled_topk(dense={})", "threshold(dense={})", "randomk(dense={})",
                            "block(dense={})", "atomo(1, dense={})"}) {
     for (const char* bad : {"-1", "4294967296", "1e3", "5%", "None", "07", ""}) {
       const std::string sentence = fmt::format(fmt::runtime(call), bad);
-      EXPECT_THROW(make_codec("test", sentence), ConfigError) << sentence;
+      EXPECT_THROW(make_codec(read_stages(sentence)), ConfigError) << sentence;
     }
   }
 }

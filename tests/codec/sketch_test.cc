@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/fixture.h"
@@ -19,7 +20,7 @@ Input flat(std::string name, std::vector<float> values) {
 }
 
 std::vector<float> decoded_by(const std::string& sentence, const Input& input) {
-  return decode(*make_codec("test", sentence), input, encode(*make_codec("test", sentence), input));
+  return decode(*make_codec(read_stages(sentence)), input, encode(*make_codec(read_stages(sentence)), input));
 }
 
 // Fifty of magnitude 5 to 10 among noise.
@@ -51,7 +52,7 @@ TEST(CountSketch, FindsTheLargest) {
 }
 
 TEST(CountSketch, OfASumIsTheSumOfSketches) {
-  const auto codec = make_codec("test", "count_sketch(5, 5%, 0.5%)");
+  const auto codec = make_codec(read_stages("count_sketch(5, 5%, 0.5%)"));
   std::vector<Input> inputs{spikes(61), spikes(62), spikes(63)};
   const std::size_t n = inputs[0].values.size();
   std::vector<float> sum(codec->linear_count(inputs[0].layout)), form(sum.size()), total(n), out(n);
@@ -129,7 +130,7 @@ TEST(Sketch, RefusesWhatMakesNoSense) {
   for (const char* sentence : {"count_sketch(4)", "count_sketch(columns=0)", "count_sketch(columns=0%)",
                                "count_sketch(columns=101%)", "count_min(keep=2.5)", "count_min(keep=many)",
                                "count_sketch(17)", "count_sketch(columns=1e30)", "count_sketch(keep=nan)"}) {
-    EXPECT_THROW(make_codec("test", sentence), ConfigError) << sentence;
+    EXPECT_THROW(make_codec(read_stages(sentence)), ConfigError) << sentence;
   }
 }
 

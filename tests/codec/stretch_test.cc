@@ -11,7 +11,6 @@ namespace {
 // Floats as they are; looks at what is given along.
 class Watching final : public Quantise {
  public:
-  std::string sentence() const override { return "watching"; }
   unsigned width() const override { return 32; }
   std::size_t agreed_count() const override { return 1; }
   bool encode(const Values& values, std::span<std::byte>, std::span<std::byte> packed) override {
@@ -39,7 +38,7 @@ TEST(Stretches, AreToldWhatTheWholeIs) {
     auto watching = std::make_unique<Watching>();
     const Watching& its = *watching;
     stages.quantise = std::move(watching);
-    Chain codec(std::move(stages));
+    Chain codec({}, std::move(stages));
     Input input{"numbers", {{{"w", 0, {static_cast<std::int64_t>(elements)}}}, elements}, {}};
     input.values.resize(elements);
     for (std::size_t i = 0; i < elements; ++i) input.values[i] = static_cast<float>(i);

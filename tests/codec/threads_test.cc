@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "sotto/codec/select/ranking.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/kernels/reduce.h"
@@ -25,9 +26,9 @@ std::vector<std::shared_ptr<Workers>> all_workers(std::size_t grain) {
 // Two steps, since some codecs begin where they ended.
 void expect_the_same(const std::string& sentence, const Input& input, std::span<const std::shared_ptr<Workers>> all) {
   SCOPED_TRACE(sentence + ", " + input.name);
-  const auto reference = make_codec("test", sentence);
+  const auto reference = make_codec(read_stages(sentence));
   std::vector<std::unique_ptr<Codec>> codecs;
-  for (const auto& workers : all) codecs.push_back(make_codec("test", sentence, workers));
+  for (const auto& workers : all) codecs.push_back(make_codec(read_stages(sentence), workers));
   for (std::uint32_t step = 0; step < 2; ++step) {
     const Key key{.seed = 21, .rank = 1, .step = step};
     const auto message = encode(*reference, input, key, 3);
@@ -144,7 +145,7 @@ TEST(Threads, NameTheFirstSegmentThatIsNotFinite) {
       Input input{"bad", borrowed_layout(), gaussian(borrowed_layout(), 10)};
       for (const std::size_t at : {30, 50, 60}) input.values[at] = NAN;
       try {
-        encode(*make_codec("test", sentence, workers), input);
+        encode(*make_codec(read_stages(sentence), workers), input);
         ADD_FAILURE() << "was accepted";
       } catch (const NumericError& error) {
         EXPECT_EQ(std::string(error.what()).substr(0, 6), "second") << sentence;
@@ -161,7 +162,7 @@ TEST(Threads, MakeTheSameLinearForms) {
        {"f32", "f16", "bf16", "dct(64) | bf16", "randomk(0.3)", "block(9, 0.3, shared) | f16", "count_sketch(5, 3%)"}) {
     std::vector<float> expected;
     for (const auto& workers : all_workers(64)) {
-      const auto codec = make_codec("test", sentence, workers);
+      const auto codec = make_codec(read_stages(sentence), workers);
       std::vector<float> values = input.values;
       Bucket bucket{values, &layout, 0};
       std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->linear_type()));

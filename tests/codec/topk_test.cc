@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
 
 namespace sotto::testing {
@@ -39,7 +40,7 @@ TEST(TopK, SendsExactlyTheLargest) {
     for (const std::size_t k : {1, 2, 249, 250, 251, 500, 501, 2500, 9999, 10000}) {
       for (const char* scope : {"segment", "bucket"}) {
         const auto codec =
-            make_codec("test", "topk(" + std::to_string(static_cast<double>(k) / n) + ", " + scope + ", dense=0)");
+            make_codec(read_stages("topk(" + std::to_string(static_cast<double>(k) / n) + ", " + scope + ", dense=0)"));
         EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, k)) << k;
       }
     }
@@ -50,7 +51,7 @@ TEST(Threshold, ReachesUpToTheLargestFloat) {
   constexpr float most = std::numeric_limits<float>::max();
   const Input input{"huge", {{{"w", 0, {4}}}, 4}, {3.1e38F, -3.3e38F, most, 1}};
   const auto sent = [&](const std::string& sentence) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     return decode(*codec, input, encode(*codec, input));
   };
   EXPECT_EQ(sent("threshold(3.2e38, dense=0)"), (std::vector<float>{0, -3.3e38F, most, 0}));
@@ -61,14 +62,14 @@ TEST(Threshold, ReachesUpToTheLargestFloat) {
 TEST(TopK, OfABucketIsTheLargestOfAllSegments) {
   const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);
   const Input input{"bucket", layout, gaussian(layout, 15)};
-  const auto codec = make_codec("test", "topk(0.05, scope=bucket, dense=0)");
+  const auto codec = make_codec(read_stages("topk(0.05, scope=bucket, dense=0)"));
   EXPECT_EQ(decode(*codec, input, encode(*codec, input)), top(input.values, 500));
 }
 
 TEST(TopK, RoundsTheShareUpButNotForRoundingErrors) {
   const auto kept = [](const std::string& sentence, std::int64_t n) {
     const Layout layout({{"w", 0, {1, n}}}, static_cast<std::size_t>(n));
-    return std::lround(make_codec("test", sentence)->contract(layout).delta * static_cast<double>(n));
+    return std::lround(make_codec(read_stages(sentence))->contract(layout).delta * static_cast<double>(n));
   };
   EXPECT_EQ(kept("topk(0.07)", 100), 7);
   EXPECT_EQ(kept("topk(0.01)", 100), 1);

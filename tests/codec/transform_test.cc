@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "sotto/codec/stages.h"
 #include "sotto/codec/transform/dct.h"
 #include "sotto/codec/transform/fft.h"
 #include "sotto/codec/transform/hadamard.h"
@@ -38,8 +39,8 @@ TEST(Chunks, EnergiesAreThoseOfTheInputAtEveryLength) {
         std::vector<float> rows(atoms.values());
         transform->forward(layout, piece, {}, values, atoms.width == 1 ? std::span(rows) : std::span(energies), rows);
         if (atoms.width == 1) energies = rows;
-        EXPECT_NEAR(square_norm(energies), square_norm(values), 1e-5 * square_norm(values)) << transform->sentence();
-        EXPECT_NEAR(square_norm(rows), square_norm(values), 1e-5 * square_norm(values)) << transform->sentence();
+        EXPECT_NEAR(square_norm(energies), square_norm(values), 1e-5 * square_norm(values)) << n << ", " << chunk;
+        EXPECT_NEAR(square_norm(rows), square_norm(values), 1e-5 * square_norm(values)) << n << ", " << chunk;
 
         std::vector<std::uint32_t> all(atoms.count);
         for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -57,7 +58,7 @@ TEST(Dct, FindsASlowChangeInOneCoefficient) {
   for (std::size_t i = 0; i < 64; ++i) {
     input.values[i] = static_cast<float>(std::cos(std::acos(-1.0) * 3 * (2 * static_cast<double>(i) + 1) / 128));
   }
-  const auto codec = make_codec("test", "dct(64) | topk(0.01)");
+  const auto codec = make_codec(read_stages("dct(64) | topk(0.01)"));
   const auto out = decode(*codec, input, encode(*codec, input));
   EXPECT_LE(square_distance(out, input.values), 1e-10);
 }
@@ -109,8 +110,8 @@ TEST(Svd, FromStepToStepItFindsTheLeadingTriplets) {
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{90, 70}, {70, 90}}) {
     const Input input = low_rank(rows, cols);
     // The best that four triplets can do, and what the approximation comes to.
-    const double best = relative_error(*make_codec("test", "svd | topk(count=4)"), input, 0);
-    const auto codec = make_codec("test", "svd(rank=4, exact=0) | topk(count=4)");
+    const double best = relative_error(*make_codec(read_stages("svd | topk(count=4)")), input, 0);
+    const auto codec = make_codec(read_stages("svd(rank=4, exact=0) | topk(count=4)"));
     for (std::uint32_t step = 0; step < 3; ++step) relative_error(*codec, input, step);
     EXPECT_LT(relative_error(*codec, input, 3), 1.001 * best);
     EXPECT_GE(relative_error(*codec, input, 4), 0.999 * best);
@@ -260,7 +261,7 @@ TEST(Svd, ApproximationsComeNearTheLeastVariance) {
 TEST(Svd, ApproximationsLookForNoMoreThanMatters) {
   const Input input = low_rank(300, 200);  // four directions in noise
   Input pure{"of rank four", input.layout, std::vector<float>(input.values.size())};
-  const auto four = make_codec("test", "svd | topk(count=4)");
+  const auto four = make_codec(read_stages("svd | topk(count=4)"));
   pure.values = decode(*four, input, encode(*four, input));
   SvdOptions options;
   options.exact = 0;
@@ -281,14 +282,14 @@ TEST(Svd, ApproximationsLookForNoMoreThanMatters) {
 TEST(Svd, WarmStartsAreStateOfACheckpoint) {
   const Input input = low_rank(30, 20);
   const std::string sentence = "svd(rank=3, exact=1) | atomo(3.5) | qsgd(8)";
-  const auto codec = make_codec("test", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   for (std::uint32_t step = 0; step < 3; ++step) encode(*codec, input, {.step = step}, 1);
 
   const auto path = std::filesystem::temp_directory_path() / ("sotto-svd-" + std::to_string(::getpid()));
   StateWriter writer(path);
   codec->visit_state(writer);
   writer.finish();
-  const auto resumed = make_codec("test", sentence);
+  const auto resumed = make_codec(read_stages(sentence));
   StateReader reader(path);
   resumed->visit_state(reader);
   reader.finish();
@@ -296,14 +297,14 @@ TEST(Svd, WarmStartsAreStateOfACheckpoint) {
 
   const auto expected = encode(*codec, input, {.step = 3}, 1);
   EXPECT_EQ(encode(*resumed, input, {.step = 3}, 1), expected);
-  EXPECT_NE(encode(*make_codec("test", sentence), input, {.step = 3}, 1), expected);
+  EXPECT_NE(encode(*make_codec(read_stages(sentence)), input, {.step = 3}, 1), expected);
 }
 
 TEST(Svd, AnotherShapeInTheSamePlaceBeginsAnew) {
-  const auto codec = make_codec("test", "svd(rank=8, exact=0) | topk(1)");
+  const auto codec = make_codec(read_stages("svd(rank=8, exact=0) | topk(1)"));
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{40, 20}, {20, 900}, {900, 20}, {20, 40}}) {
     const Input input = low_rank(rows, cols);
-    EXPECT_EQ(encode(*codec, input), encode(*make_codec("test", codec->sentence()), input));
+    EXPECT_EQ(encode(*codec, input), encode(*make_codec(read_stages(codec->sentence())), input));
   }
 }
 
@@ -326,7 +327,7 @@ class Liar final : public StateVisitor {
 
 TEST(Svd, StateThatCannotBeItsOwnIsRefused) {
   const Input input = low_rank(30, 20);
-  const auto codec = [] { return make_codec("test", "svd(rank=3, exact=1)"); };
+  const auto codec = [] { return make_codec(read_stages("svd(rank=3, exact=1)")); };
   Liar endless(std::uint64_t{1} << 60U, std::vector<float>(60));
   EXPECT_THROW(codec()->visit_state(endless), FileError);
   Liar bad(1, std::vector<float>(60, NAN));
@@ -343,7 +344,7 @@ TEST(Svd, NumbersThatAreTooLargeOnTheWayAreAnError) {
   Input input = low_rank(30, 20);
   for (float& value : input.values) value = value > 0 ? 3e38F : -3e38F;
   for (const char* sentence : {"svd", "svd(rank=3, exact=1)", "svd(rank=3, exact=1) | atomo(2) | qsgd(8)"}) {
-    EXPECT_THROW(encode(*make_codec("test", sentence), input), NumericError) << sentence;
+    EXPECT_THROW(encode(*make_codec(read_stages(sentence)), input), NumericError) << sentence;
   }
 }
 
@@ -353,7 +354,7 @@ TEST(Svd, LargeNumbersAreNoErrorAsLongAsTheirProductsAreNot) {
     const Layout layout({{"w", 0, {rows, 9}}}, static_cast<std::size_t>(9 * rows));
     const Input input{"huge", layout, gaussian(layout, 41, 1e30F)};
     for (const char* sentence : {"svd(rank=1, exact=1)", "svd(rank=2, exact=1) | qsgd(8)"}) {
-      const auto codec = make_codec("test", sentence);
+      const auto codec = make_codec(read_stages(sentence));
       EXPECT_NO_THROW(decode(*codec, input, encode(*codec, input))) << sentence << ", " << rows << " rows";
     }
   }
@@ -366,7 +367,7 @@ TEST(Transforms, OfValuesWhoseSumsDoNotFitAreRefusedByTheEncoder) {
   for (std::size_t i = 2; i < 10; ++i) input.values[i] = std::numeric_limits<float>::max();
   for (const char* sentence : {"hadamard(chunk=1)", "hadamard(chunk=1) | topk(0.5)", "dct(1) | natural",
                                "svd | atomo(s=2) | atomo(s=1) | qsgd"}) {
-    const auto codec = make_codec("test", sentence);
+    const auto codec = make_codec(read_stages(sentence));
     try {
       encode(*codec, input, {.rank = 3, .step = 8});
       ADD_FAILURE() << sentence << ": was accepted";

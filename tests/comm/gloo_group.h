@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "processes.h"
+#include "sotto/comm/gloo.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -47,7 +48,7 @@ class Gloo : public testing::Test {
   std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
                          const std::function<void(Communicator&)>& body) const {
     return run_processes(ranks, limit, [&](int rank) {
-      GlooOptions options;
+      TransportOptions options;
       options.deadline = deadline;
       const auto communicator = connect_gloo(world(rank, ranks), options);
       communicator->at_step(17);

@@ -89,7 +89,7 @@ TEST_F(Gloo, AMailboxEndsThoughItsPeersAreDeadOrStopped) {
 // A rank whose messages are no messages: as an old or damaged program would be.
 TEST_F(Gloo, ARankThatAnnouncesTooMuchIsNamed) {
   const auto all = run_processes(2, limit, [&](int rank) {
-    GlooOptions options;
+    TransportOptions options;
     options.deadline = 30s;
     const auto communicator = connect_gloo(world(rank, 2), options);
     if (rank == 0) {

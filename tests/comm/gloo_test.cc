@@ -22,6 +22,7 @@
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
 #include "laws.h"
+#include "sotto/comm/gloo.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
@@ -120,7 +121,7 @@ TEST_F(Gloo, AFailedCommunicatorStaysFailed) {
 
 TEST_F(Gloo, RanksThatNeverComeAreNamed) {
   const auto all = run_processes(2, limit, [&](int rank) {
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 500ms;
     connect_gloo(world(rank, 4), options);
   });
@@ -134,7 +135,7 @@ TEST_F(Gloo, RanksThatNeverComeAreNamed) {
 
 TEST_F(Gloo, ASignalEndsTheWaitForARankThatNeverComes) {
   const auto all = run_processes(2, limit, [&](int rank) {
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 600s;
     if (rank == 1) {
       options.stop = [port = world(1, 3).port] {  // as soon as it is among those who wait
@@ -177,7 +178,7 @@ TEST_F(Gloo, AnExchangeThatGetsNoThreadLeavesNoReceiveBehind) {
 
 TEST_F(Gloo, AServerThatIsStoppedWhileTheyMeetIsNoticedWithinTheDeadline) {
   const auto all = run_processes(1, limit, [&](int) {
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 1s;
     int looks = 0;
     options.stop = [this, &looks] {
@@ -192,7 +193,7 @@ TEST_F(Gloo, AServerThatIsStoppedWhileTheyMeetIsNoticedWithinTheDeadline) {
 
 TEST_F(Gloo, ARankThatIsStartedTwiceIsNamedByAll) {
   const auto all = run_processes(3, limit, [&](int process) {
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 600s;
     connect_gloo(world(process == 0 ? 0 : 1, 3), options);
   });
@@ -219,7 +220,7 @@ TEST_F(Gloo, ARankThatIsStartedOnceMoreDisturbsNobodyWhoHasMet) {
 
 TEST_F(Gloo, AnotherNumberOfRanksIsNamedByBoth) {
   const auto all = run_processes(2, limit, [&](int rank) {
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 600s;
     connect_gloo(world(rank, 3 + rank), options);
   });
@@ -261,7 +262,7 @@ std::vector<Ended> run_hosted(int ranks, const std::function<void(Communicator&)
     world.size = world.local_size = ranks;
     world.port = port.number();
     world.host_store = rank == 0;
-    GlooOptions options;
+    TransportOptions options;
     options.deadline = 30s;
     body(*connect_gloo(world, options));
   });
@@ -305,7 +306,7 @@ TEST(GlooHosted, ARankThatServesTheStoreAndIsStartedTwiceIsNamedByAll) {
     world.size = world.local_size = 3;
     world.port = port.number();
     world.host_store = world.rank == 0;
-    GlooOptions options;
+    TransportOptions options;
     options.connect_deadline = 600s;
     connect_gloo(world, options);
   });
@@ -360,7 +361,7 @@ TEST(ConnectGloo, SaysWhatIsWrong) {
   world.rank = world.local_rank = 1;
   const ReservedPort nobody(false);
   world.port = nobody.number();
-  GlooOptions options;
+  TransportOptions options;
   options.connect_deadline = 300ms;
   expect_contains(error_of([&] { connect_gloo(world, options); }),
                   "nobody serves the ranks' meeting place at 127.0.0.1:");

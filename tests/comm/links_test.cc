@@ -21,14 +21,14 @@ class LinksFile : public testing::Test {
   ~LinksFile() override { std::filesystem::remove(path_); }
   Links read(const std::string& text, int size = 4) {
     write_file_atomic(path_, text);
-    return parse_links("--link", path_.string(), size);
+    return parse_links("link", path_.string(), size);
   }
   std::string error_of(const std::string& text) {
     try {
       read(text);
     } catch (const ConfigError& error) {
       const std::string what = error.what();
-      const std::string begin = "--link " + path_.string() + ":";
+      const std::string begin = "link " + path_.string() + ":";
       EXPECT_EQ(what.rfind(begin, 0), 0U) << what;
       return what.substr(std::min(what.size(), begin.size()));
     }
@@ -98,11 +98,11 @@ TEST_F(LinksFile, ErrorsNameLineAndKey) {
 }
 
 TEST(Links, AShortFormIsForAll) {
-  const Links links = parse_links("--link", "100mbit,5ms", 2);
+  const Links links = parse_links("link", "100mbit,5ms", 2);
   EXPECT_DOUBLE_EQ(links.rank(1).ingress, 100e6);
   EXPECT_DOUBLE_EQ(links.pair(0, 1).latency, 5e-3);
   EXPECT_TRUE(links.file.empty());
-  EXPECT_THROW(parse_links("--link", "no such file.toml", 2), FileError);
+  EXPECT_THROW(parse_links("link", "no such file.toml", 2), FileError);
 }
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {

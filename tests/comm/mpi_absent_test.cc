@@ -12,7 +12,7 @@ TEST(MpiAbsent, SaysHowToBuildIt) {
   World world;
   world.starter = "openmpi";
   try {
-    connect_mpi(world, std::chrono::seconds(1));
+    connect_mpi(world, {.deadline = std::chrono::seconds(1)});
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("-DSOTTO_BUILD_MPI=ON"), std::string::npos) << error.what();

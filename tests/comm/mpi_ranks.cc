@@ -286,7 +286,7 @@ int play(std::string_view name, const std::string& folder) {
   if (name == std::string_view("miss-a-duplicate")) return miss_a_duplicate(folder);
   for (const Scenario& scenario : scenarios) {
     if (scenario.name != name) continue;
-    const auto communicator = connect_mpi(find_world("", false), scenario.deadline);
+    const auto communicator = connect_mpi(find_world("", false), {.deadline = scenario.deadline});
     communicator->at_step(17);
     scenario.play({*communicator, folder});
     return 0;

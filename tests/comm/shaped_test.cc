@@ -200,7 +200,7 @@ TEST(Shaped, ALinkTooSlowForTheDeadlineIsAnError) {
 
 TEST(ParseLink, ReadsRateAndLatency) {
   const auto expect = [](std::string_view text, double rate, double latency) {
-    const LinkShape shape = parse_link("--link", text);
+    const LinkShape shape = parse_link("link", text);
     EXPECT_DOUBLE_EQ(shape.bits_per_second, rate) << text;
     EXPECT_DOUBLE_EQ(shape.latency, latency) << text;
   };
@@ -234,10 +234,11 @@ TEST(ParseLink, RefusesAnythingElse) {
                            "0x10mbit",
                            "99999999999999999999gbit"}) {
     try {
-      parse_link("--link", text);
+      parse_link("link", text);
       ADD_FAILURE() << "`" << text << "` was accepted";
     } catch (const ConfigError& error) {
-      EXPECT_EQ(std::string(error.what()).rfind("--link " + std::string(text) + ": ", 0), 0U) << error.what();
+      const std::string named = *text == 0 ? "link" : "link " + std::string(text);
+      EXPECT_EQ(std::string(error.what()).rfind(named + ": ", 0), 0U) << error.what();
     }
   }
 }

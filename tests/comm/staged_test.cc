@@ -178,7 +178,9 @@ TEST_F(Staged, ThereIsNoMailbox) {
 
 TEST(Nccl, SaysWhatIsMissing) {
   try {
-    require_nccl(1000);
+    World world;
+    world.local_size = 1000;
+    require_nccl(world);
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
     expect_contains(error.what(), nccl_library().empty() ? "this program was built without NCCL"

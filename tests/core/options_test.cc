@@ -37,7 +37,7 @@ struct NoOptions {
 
 template <class Options = SampleOptions>
 Options read(const std::string& text) {
-  const Sentence sentence = parse_sentence("--codec", text);
+  const Sentence sentence = parse_sentence("codec", text);
   Options options;
   read_options(sentence, sentence.calls.at(0), options);
   return options;
@@ -83,60 +83,60 @@ TEST(Options, ErrorsPutACaretUnderTheArgument) {
     const char* message;  // the whole of it
   };
   const Bad all[] = {{"topk(ratio= 0)",
-                      "--codec topk(ratio= 0): ratio must be in (0, 1]\n"
+                      "codec topk(ratio= 0): ratio must be in (0, 1]\n"
                       "  topk(ratio= 0)\n"
                       "              ^"},
                      {"topk(101%)",
-                      "--codec topk(101%): ratio must be in (0, 1]\n"
+                      "codec topk(101%): ratio must be in (0, 1]\n"
                       "  topk(101%)\n"
                       "       ^"},
                      {"topk(nan)",
-                      "--codec topk(nan): ratio must be a number, not `nan`\n"
+                      "codec topk(nan): ratio must be a number, not `nan`\n"
                       "  topk(nan)\n"
                       "       ^"},
                      {"topk(0.1x)",
-                      "--codec topk(0.1x): ratio must be a number, not `0.1x`\n"
+                      "codec topk(0.1x): ratio must be a number, not `0.1x`\n"
                       "  topk(0.1x)\n"
                       "       ^"},
                      {"topk(block=1.5)",
-                      "--codec topk(block=1.5): block must be a whole number, not `1.5`\n"
+                      "codec topk(block=1.5): block must be a whole number, not `1.5`\n"
                       "  topk(block=1.5)\n"
                       "             ^"},
                      {"topk(block=0)",
-                      "--codec topk(block=0): block must be in [1, 65536]\n"
+                      "codec topk(block=0): block must be in [1, 65536]\n"
                       "  topk(block=0)\n"
                       "             ^"},
                      {"topk(exact=maybe)",
-                      "--codec topk(exact=maybe): exact must be true or false, not `maybe`\n"
+                      "codec topk(exact=maybe): exact must be true or false, not `maybe`\n"
                       "  topk(exact=maybe)\n"
                       "             ^"},
                      {"topk(scope=rows)",
-                      "--codec topk(scope=rows): scope must be one of segment, bucket, not `rows`\n"
+                      "codec topk(scope=rows): scope must be one of segment, bucket, not `rows`\n"
                       "  topk(scope=rows)\n"
                       "             ^"},
                      {"topk(block=)",
-                      "--codec topk(block=): block must be a whole number, not ``\n"
+                      "codec topk(block=): block must be a whole number, not ``\n"
                       "  topk(block=)\n"
                       "             ^"},
                      {"topk(0.1, ratoi=1)",
-                      "--codec topk(0.1, ratoi=1): unknown option `ratoi`; did you mean `ratio`? known: "
+                      "codec topk(0.1, ratoi=1): unknown option `ratoi`; did you mean `ratio`? known: "
                       "ratio, block, exact, scope, folder\n"
                       "  topk(0.1, ratoi=1)\n"
                       "            ^"},
                      {"topk(0.1, ratio=1)",
-                      "--codec topk(0.1, ratio=1): ratio is given twice\n"
+                      "codec topk(0.1, ratio=1): ratio is given twice\n"
                       "  topk(0.1, ratio=1)\n"
                       "            ^"},
                      {"topk(ratio=1, ratio=1)",
-                      "--codec topk(ratio=1, ratio=1): ratio is given twice\n"
+                      "codec topk(ratio=1, ratio=1): ratio is given twice\n"
                       "  topk(ratio=1, ratio=1)\n"
                       "                ^"},
                      {"topk(ratio=1, 64)",
-                      "--codec topk(ratio=1, 64): an argument without a name cannot follow one with a name\n"
+                      "codec topk(ratio=1, 64): an argument without a name cannot follow one with a name\n"
                       "  topk(ratio=1, 64)\n"
                       "                ^"},
                      {"topk(1, 2, no, bucket, a, b)",
-                      "--codec topk(1, 2, no, bucket, a, b): too many arguments; `topk` takes "
+                      "codec topk(1, 2, no, bucket, a, b): too many arguments; `topk` takes "
                       "ratio, block, exact, scope, folder\n"
                       "  topk(1, 2, no, bucket, a, b)\n"
                       "                            ^"}};
@@ -145,7 +145,7 @@ TEST(Options, ErrorsPutACaretUnderTheArgument) {
 
 TEST(Options, ACallWithoutOptionsTakesNone) {
   EXPECT_EQ(error_of<ConfigError>([] { read<NoOptions>("sign(3)"); }),
-            "--codec sign(3): `sign` takes no arguments\n"
+            "codec sign(3): `sign` takes no arguments\n"
             "  sign(3)\n"
             "       ^");
   read<NoOptions>("sign()");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "helpers.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/core/sentence.h"
@@ -15,8 +16,8 @@ namespace {
 using test::error_of;
 
 TEST(Sentence, CallsAndArguments) {
-  const Sentence s = parse_sentence("--codec", " ef|topk( 0.01 , scope = bucket )  |\n qsgd ( bits=4 ) | f32() ");
-  EXPECT_EQ(s.where, "--codec");
+  const Sentence s = parse_sentence("codec", " ef|topk( 0.01 , scope = bucket )  |\n qsgd ( bits=4 ) | f32() ");
+  EXPECT_EQ(s.option, "codec");
   ASSERT_EQ(s.calls.size(), 4U);
   EXPECT_EQ(s.calls[0].name, "ef");
   EXPECT_TRUE(s.calls[0].arguments.empty());
@@ -40,7 +41,7 @@ TEST(Sentence, CallsAndArguments) {
 
 TEST(Sentence, ValuesHoldSentencesOfTheirOwn) {
   const Sentence s =
-      parse_sentence("--aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
+      parse_sentence("aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
   ASSERT_EQ(s.calls.size(), 1U);
   ASSERT_EQ(s.calls[0].arguments.size(), 3U);
   EXPECT_EQ(s.calls[0].arguments[0].value, "(ef | topk(0.01, scope=row))");
@@ -66,85 +67,85 @@ TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
     const char* message;  // the whole of it
   };
   const Bad all[] = {{"",
-                      "--codec: expected a name, found the end\n"
+                      "codec: expected a name, found the end\n"
                       "  \n"
                       "  ^"},
                      {"ef |",
-                      "--codec: expected a name, found the end\n"
+                      "codec: expected a name, found the end\n"
                       "  ef |\n"
                       "      ^"},
                      {"| ef",
-                      "--codec: expected a name, found `|`\n"
+                      "codec: expected a name, found `|`\n"
                       "  | ef\n"
                       "  ^"},
                      {"ef || topk",
-                      "--codec: expected a name, found `|`\n"
+                      "codec: expected a name, found `|`\n"
                       "  ef || topk\n"
                       "      ^"},
                      {"8bit",
-                      "--codec: expected a name, found `8`\n"
+                      "codec: expected a name, found `8`\n"
                       "  8bit\n"
                       "  ^"},
                      {"topk(0.1) f32",
-                      "--codec: expected `|` or the end, found `f`\n"
+                      "codec: expected `|` or the end, found `f`\n"
                       "  topk(0.1) f32\n"
                       "            ^"},
                      {"topk(0.1))",
-                      "--codec: expected `|` or the end, found `)`\n"
+                      "codec: expected `|` or the end, found `)`\n"
                       "  topk(0.1))\n"
                       "           ^"},
                      {"topk(0.1",
-                      "--codec: expected `,` or `)`, found the end\n"
+                      "codec: expected `,` or `)`, found the end\n"
                       "  topk(0.1\n"
                       "          ^"},
                      {"topk(0.1 | f32",
-                      "--codec: expected `,` or `)`, found `|`; a value with `|` wants parentheses\n"
+                      "codec: expected `,` or `)`, found `|`; a value with `|` wants parentheses\n"
                       "  topk(0.1 | f32\n"
                       "           ^"},
                      {"a(k=1=2)",
-                      "--codec: expected `,` or `)`, found `=`\n"
+                      "codec: expected `,` or `)`, found `=`\n"
                       "  a(k=1=2)\n"
                       "       ^"},
                      {"topk(,)",
-                      "--codec: expected an argument, found `,`\n"
+                      "codec: expected an argument, found `,`\n"
                       "  topk(,)\n"
                       "       ^"},
                      {"topk(1,)",
-                      "--codec: expected an argument, found `)`\n"
+                      "codec: expected an argument, found `)`\n"
                       "  topk(1,)\n"
                       "         ^"},
                      {"topk(",
-                      "--codec: expected an argument, found the end\n"
+                      "codec: expected an argument, found the end\n"
                       "  topk(\n"
                       "       ^"},
                      {"f(a=(b | (c)",
-                      "--codec: `(` is never closed\n"
+                      "codec: `(` is never closed\n"
                       "  f(a=(b | (c)\n"
                       "      ^"},
                      {"f(((1)",
-                      "--codec: `(` is never closed\n"
+                      "codec: `(` is never closed\n"
                       "  f(((1)\n"
                       "    ^"},
                      {"t\xC3\xB6pk",
-                      "--codec: byte 0xc3 is not allowed\n"
+                      "codec: byte 0xc3 is not allowed\n"
                       "  t??pk\n"
                       "   ^"},
                      {"ef\t|\x01",
-                      "--codec: byte 0x01 is not allowed\n"
+                      "codec: byte 0x01 is not allowed\n"
                       "  ef |?\n"
                       "      ^"}};
   for (const Bad& bad : all) {
-    EXPECT_EQ(error_of<ConfigError>([&] { parse_sentence("--codec", bad.text); }), bad.message);
+    EXPECT_EQ(error_of<ConfigError>([&] { parse_sentence("codec", bad.text); }), bad.message);
   }
 }
 
 TEST(Sentence, FailAtShowsTheCall) {
-  const Sentence s = parse_sentence("--codec", "ef | topk(1.5)");
+  const Sentence s = parse_sentence("codec", "ef | topk(1.5)");
   const Call& call = s.calls[1];
   const std::string message =
       error_of<ConfigError>([&] { fail_at(s, call, call.arguments[0].value_position, "ratio must be in (0, 1]"); });
   EXPECT_EQ(message,
-            "--codec topk(1.5): ratio must be in (0, 1]\n"
+            "codec topk(1.5): ratio must be in (0, 1]\n"
             "  ef | topk(1.5)\n"
             "            ^");
 }
@@ -212,10 +213,10 @@ TEST(Table, RequireEntryNamesTheNearest) {
   };
   const std::array<Entry, 2> table{{{"topk", 1}, {"f32", 2}}};
   const std::span<const Entry> entries(table);
-  const Sentence s = parse_sentence("--codec", "f32 | tpok");
+  const Sentence s = parse_sentence("codec", "f32 | tpok");
   EXPECT_EQ(require_entry(entries, "codec stage", s, s.calls[0]).value, 2);
   EXPECT_EQ(error_of<ConfigError>([&] { require_entry(entries, "codec stage", s, s.calls[1]); }),
-            "--codec tpok: unknown codec stage `tpok`; did you mean `topk`? known: topk, f32\n"
+            "codec tpok: unknown codec stage `tpok`; did you mean `topk`? known: topk, f32\n"
             "  f32 | tpok\n"
             "        ^");
 }

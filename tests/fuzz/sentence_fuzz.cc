@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/memory/memory.h"
-#include "sotto/codec/presets.h"
+#include "sotto/aggregate/presets.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/generated.h"
@@ -29,7 +29,7 @@ std::vector<std::string> all_texts() {
     }
   };
   add(memory_table());
-  add(method_table());
+  add(aggregator_table());
   add(preset_table());
   return texts;
 }
@@ -57,17 +57,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   std::string canonical;
   try {
-    canonical = canonical_method("--codec", text);
+    canonical = read_recipe(text).text();
     Layout layout;
     layout.append("weight", {5, 9});
     layout.append("bias", {7});
-    const auto codec = make_codec("--codec", read_method("--codec", text).codec);
+    const auto codec = make_codec(read_recipe(text).stages);
     if (codec->max_bytes(layout, {0, layout.size()}) < sizeof(Header)) std::abort();
     codec->contract(layout);
   } catch (const ConfigError&) {
     return 0;
   }
-  if (canonical_method("--codec", canonical) != canonical) {
+  if (read_recipe(canonical).text() != canonical) {
     std::fprintf(stderr, "sentence_fuzz: %s reads back as another method\n", canonical.c_str());
     std::abort();
   }

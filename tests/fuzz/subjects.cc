@@ -69,13 +69,13 @@ std::vector<float> values_of(const Layout& layout, std::size_t data) {
 
 bool has_code(const std::string& sentence) {
   const Sentence parsed = parse_sentence("fuzz", sentence);
-  const StageEntry* last = find_entry(stage_table(), parsed.calls.back().name);
+  const StageEntry* last = stage_table().find(parsed.calls.back().name);
   return last != nullptr && last->kind == StageKind::code;
 }
 
 // Of another instance than the one that decodes, whose working memory is its own.
 std::unique_ptr<Message> message_of(const std::string& sentence, const Scene& scene, std::size_t data) {
-  const auto codec = make_codec("fuzz", sentence);
+  const auto codec = make_codec(read_stages(sentence));
   std::vector<float> values = values_of(scene.layout, data);
   const Bucket bucket{values, &scene.layout, 0};
   std::vector<float> agreed(codec->agreed_count(scene.layout));
@@ -107,7 +107,7 @@ Subjects::Subjects()
       two_(std::make_shared<Workers>(2, task)) {}
 
 std::unique_ptr<Codec> Subjects::codec(const DecodeInput& input) const {
-  return make_codec("fuzz", input.sentence, input.threads ? two_ : one_);
+  return make_codec(read_stages(input.sentence), input.threads ? two_ : one_);
 }
 
 const Scene& Subjects::scene(const DecodeInput& input) const { return scenes_[input.scene]; }

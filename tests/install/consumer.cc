@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "sotto/codec/codec.h"
+#include "sotto/codec/stages.h"
 
 int main() {
   const sotto::Layout layout({{"weights", 0, {1000}}}, 1000);
@@ -10,7 +11,7 @@ int main() {
   sotto::Bucket from{sent, &layout}, to{received, &layout};
   const sotto::Range whole{0, 1000};
   sotto::Message message;
-  const auto codec = sotto::make_codec("consumer", "topk(0.1%, dense=0)");
+  const auto codec = sotto::make_codec(sotto::read_stages("topk(0.1%, dense=0)"));
   codec->encode(from, sotto::Key{.seed = 1}, {}, {&whole, 1}, {&message, 1});
   codec->add_decoded(message.view(), whole, 2.0F, to);
   std::printf("%zu bytes, element 7 is %g, element 8 is %g\n", message.bytes().size(), received[7], received[8]);

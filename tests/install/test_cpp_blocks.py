@@ -41,7 +41,27 @@ void example(sotto::Communicator& ranks, std::vector<float>& mine) {
 @BLOCK@
 }
 """
-SURROUNDINGS = {"void average(": AGGREGATOR, "std::vector<float> statistics": GOSSIPER}
+TRANSPORT = """
+#include <array>
+#include "sotto/comm/transport.h"
+namespace sotto {
+@BLOCK@
+}
+"""
+TRANSPORT_LINE = """
+#include <array>
+#include "sotto/comm/transport.h"
+namespace sotto {
+void require_NAME(const World&);
+std::unique_ptr<Communicator> connect_NAME(const World&, const TransportOptions&);
+std::string NAME_library();
+const std::array table{
+@BLOCK@
+};
+}
+"""
+SURROUNDINGS = {"void average(": AGGREGATOR, "std::vector<float> statistics": GOSSIPER, "void require_NAME(": TRANSPORT,
+                "Transport{": TRANSPORT_LINE}
 
 
 def with_stage(header, entry):

@@ -67,7 +67,7 @@ TEST(ModelTable, OtherImagesAndClasses) {
             (std::vector<std::int64_t>{500, 1250}));
   for (const ModelEntry& entry : model_table()) {
     const ImageShape least{2, entry.least_side, entry.least_side + 3};
-    const auto model = make_model("--model", entry.name, least, 3, 1);
+    const auto model = make_model("model", entry.name, least, 3, 1);
     const Noise noise(least, 1, 0, 3);
     EXPECT_TRUE(std::isfinite(model->accumulate_gradient(noise.batch(), 1, 0, {}))) << entry.name;
     EXPECT_GT(dot(model->gradient(), model->gradient()), 0) << entry.name;
@@ -76,7 +76,7 @@ TEST(ModelTable, OtherImagesAndClasses) {
 
 std::string error_of(std::string_view name, ImageShape shape, std::int64_t classes = 10) {
   try {
-    make_model("--model", name, shape, classes, 1);
+    make_model("model", name, shape, classes, 1);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -84,7 +84,7 @@ std::string error_of(std::string_view name, ImageShape shape, std::int64_t class
 }
 
 TEST(ModelTable, RefusesWhatItCannotBuild) {
-  EXPECT_NE(error_of("lenett", {1, 28, 28}).find("--model: unknown model `lenett`; did you mean `lenet`?"),
+  EXPECT_NE(error_of("lenett", {1, 28, 28}).find("model: unknown model `lenett`; did you mean `lenet`?"),
             std::string::npos);
   EXPECT_NE(error_of("lenet", {1, 28, 15}).find("at least 16x16 pixels, these are 1x28x15"), std::string::npos);
   for (const ModelEntry& entry : model_table()) {

@@ -66,9 +66,9 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
   for (const std::string& sentence : sentences()) {
-    const std::string canonical = canonical_optimiser("--optimiser", sentence);
-    EXPECT_EQ(canonical_optimiser("--optimiser", canonical), canonical);
-    const Sentence parsed = parse_sentence("--optimiser", canonical);
+    const std::string canonical = canonical_optimiser("optimiser", sentence);
+    EXPECT_EQ(canonical_optimiser("optimiser", canonical), canonical);
+    const Sentence parsed = parse_sentence("optimiser", canonical);
     const OptimiserEntry& entry = optimiser_entry(parsed);
     const auto options = entry.options();
     ASSERT_EQ(parsed.calls.front().arguments.size(), options.size()) << canonical;
@@ -79,7 +79,7 @@ TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
 
 TEST(Optimisers, RefuseWhatTheyAreNot) {
   const auto refusal = [](const char* sentence) {
-    return message_of([&] { make_optimiser("--optimiser", sentence, 4); });
+    return message_of([&] { make_optimiser("optimiser", sentence, 4); });
   };
   EXPECT_NE(refusal("adamm").find("unknown optimiser `adamm`; did you mean `adam`"), std::string::npos);
   EXPECT_NE(refusal("adam(beta3=0.1)").find("unknown option `beta3`"), std::string::npos);
@@ -87,7 +87,7 @@ TEST(Optimisers, RefuseWhatTheyAreNot) {
   EXPECT_NE(refusal("sgd(momentum=0, nesterov=true)").find("momentum is 0"), std::string::npos);
   EXPECT_NE(refusal("sgd | adam").find("a single call"), std::string::npos);
   EXPECT_NE(refusal("onebit-adam(warmup=0)").find("warmup must be in"), std::string::npos);
-  EXPECT_NE(refusal("").find("--optimiser"), std::string::npos);
+  EXPECT_NE(refusal("").find("optimiser"), std::string::npos);
 }
 
 TEST(Optimisers, ContinueFromTheirState) {

@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<Schedule> schedule(std::string_view sentence, std::uint64_t horizon = 100,
                                    std::uint64_t per_epoch = 10) {
-  return make_schedule("--lr-schedule", sentence, horizon, per_epoch);
+  return make_schedule("lr-schedule", sentence, horizon, per_epoch);
 }
 
 std::vector<double> factors(std::string_view sentence, const std::vector<std::uint64_t>& steps,
@@ -90,7 +90,7 @@ std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
 // The message holds `part`, and the caret stands under `under`, the last time that it occurs in the sentence.
 void expect_error(const std::string& sentence, const std::string& part, const std::string& under) {
   const std::string error = error_of(sentence);
-  EXPECT_NE(error.find("--lr-schedule"), std::string::npos) << error;
+  EXPECT_NE(error.find("lr-schedule"), std::string::npos) << error;
   EXPECT_NE(error.find(part), std::string::npos) << error;
   const std::string caret = "\n  " + sentence + "\n  " + std::string(sentence.rfind(under), ' ') + "^";
   EXPECT_NE(error.find(caret), std::string::npos) << error;

@@ -56,7 +56,7 @@ TEST(GivenTopologies, MixWithTheirOwnShares) {
   }
   EXPECT_EQ(make_mixing("test", "uniform", topology)->sentence(), "uniform");  // who asks for it gets it
   EXPECT_NE(
-      message_of([] { make_mixing("--mixing", "given", make_topology("test", "ring", 3)); }).find("say their shares"),
+      message_of([] { make_mixing("mixing", "given", make_topology("test", "ring", 3)); }).find("say their shares"),
       std::string::npos);
 }
 
@@ -73,8 +73,8 @@ TEST(GivenTopologies, AreRefusedWithAReason) {
                                      {"graph(1:0.5 2:0.5; 2:0.5; 0:0.5)", "must keep a share"},
                                      {"graph(1:-1; 2:0.5; 0:0.5)", "must be in (0, 1)"},
                                      {"graph", "each of 1 ranks, and there are 3"}}) {
-    EXPECT_NE(message_of([&] { make_topology("--topology", text, 3); }).find(reason), std::string::npos)
-        << text << ": " << message_of([&] { make_topology("--topology", text, 3); });
+    EXPECT_NE(message_of([&] { make_topology("topology", text, 3); }).find(reason), std::string::npos)
+        << text << ": " << message_of([&] { make_topology("topology", text, 3); });
   }
 }
 
@@ -90,7 +90,7 @@ class TopologyFiles : public testing::Test {
 };
 
 TEST_F(TopologyFiles, SayRoundsAndMatrices) {
-  EXPECT_EQ(topology_sentence("--topology", "ring"), "ring");
+  EXPECT_EQ(topology_sentence("topology", "ring"), "ring");
   EXPECT_EQ(make_topology("test", topology_sentence("test", written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3)
                 .sentence(),
             "graph(sends_to=1 2; 0; 0)");
@@ -122,11 +122,11 @@ TEST_F(TopologyFiles, AreRefusedWithTheirLine) {
                                      {"[[round]]\nmatrix = [[2, 0.5], [-1, 0.5]]\n", "from 0 to 1"},
                                      {"[[round\n", ":1:"}}) {
     const std::string path = written(text);
-    const std::string message = message_of([&] { topology_sentence("--topology", path); });
-    EXPECT_TRUE(message.starts_with("--topology " + path)) << message;
+    const std::string message = message_of([&] { topology_sentence("topology", path); });
+    EXPECT_TRUE(message.starts_with("topology " + path)) << message;
     EXPECT_NE(message.find(reason), std::string::npos) << text << ": " << message;
   }
-  EXPECT_NE(message_of([] { topology_sentence("--topology", "/nowhere/own.toml"); }), "");
+  EXPECT_NE(message_of([] { topology_sentence("topology", "/nowhere/own.toml"); }), "");
 }
 
 }  // namespace

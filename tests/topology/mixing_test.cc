@@ -103,7 +103,7 @@ TEST(Mixing, OfNeighboursThatDifferIsMetropolis) {
 
 TEST(Mixing, SaysWhyItDoesNotSuit) {
   const Topology directed = make_topology("test", "0", 8);
-  const auto why = [&](const char* text) { return message_of([&] { make_mixing("--mixing", text, directed); }); };
+  const auto why = [&](const char* text) { return message_of([&] { make_mixing("mixing", text, directed); }); };
   EXPECT_NE(why("metropolis").find("directed_exponential"), std::string::npos) << why("metropolis");
   EXPECT_NE(why("uniformly").find("did you mean `uniform`"), std::string::npos);
   EXPECT_NE(why("self_weighted(1)").find("(0, 1)"), std::string::npos);

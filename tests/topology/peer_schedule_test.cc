@@ -23,12 +23,12 @@ TEST(PeerSchedules, ChangeTheNumberOfPeersFromAnEpochOn) {
 
 TEST(PeerSchedules, SayWhatIsWrong) {
   const auto why = [](const char* schedule, const char* topology = "exponential") {
-    return message_of([&] { peer_phases("--peers-per-step", schedule, topology, 8, 10); });
+    return message_of([&] { peer_phases("peers-per-step", schedule, topology, 8, 10); });
   };
   for (const char* bad : {"", "1", "0", "0:", ":1", "0:0", "1:1", "0:1,", "0:1,0:2", "0:1,5:2,4:3", "0:1;2:3", "0:-1",
                           "0:1 ", "0:99999999999999999999", "0:1,1000000000001:2"}) {
     EXPECT_NE(why(bad).find("as in 0:1,10:2"), std::string::npos) << bad << ": " << why(bad);
-    EXPECT_EQ(why(bad).find("--peers-per-step"), 0U) << why(bad);
+    EXPECT_EQ(why(bad).find("peers-per-step"), 0U) << why(bad);
   }
   EXPECT_NE(why("0:1,1:2", "star").find("always has the same peers"), std::string::npos);
   EXPECT_NE(why("0:1,1:99", "exponential").find("each has 7 peers, not 99"), std::string::npos)

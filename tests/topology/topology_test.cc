@@ -34,8 +34,8 @@ TEST(Topologies, HaveNamesAndIds) {
     EXPECT_EQ(std::to_string(entry.id), id);
     EXPECT_TRUE(topology.sentence().starts_with(std::string(entry.name))) << topology.sentence();
   }
-  EXPECT_NE(message_of([] { make_topology("--topology", "6", 8); }).find("0 to 5"), std::string::npos);
-  EXPECT_NE(message_of([] { make_topology("--topology", "rink", 8); }).find("did you mean `ring`"), std::string::npos);
+  EXPECT_NE(message_of([] { make_topology("topology", "6", 8); }).find("0 to 5"), std::string::npos);
+  EXPECT_NE(message_of([] { make_topology("topology", "rink", 8); }).find("did you mean `ring`"), std::string::npos);
 }
 
 TEST(Topologies, OfOneRankHaveNoEdges) {
@@ -105,7 +105,7 @@ TEST(Topologies, OfPairsAreBipartite) {
 
 TEST(Topologies, SayWhyThereIsNone) {
   const auto why = [](const char* text, int ranks) {
-    return message_of([&] { make_topology("--topology", text, ranks); });
+    return message_of([&] { make_topology("topology", text, ranks); });
   };
   EXPECT_NE(why("1", 7).find("no even number"), std::string::npos) << why("1", 7);
   EXPECT_NE(why("torus(rows=3)", 8).find("whole rows"), std::string::npos);

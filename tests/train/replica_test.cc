@@ -9,36 +9,33 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/state_file.h"
+#include "sotto/train/run_totals.h"
 #include "tests/support/message_of.h"
+#include "tests/train/temp_folder.h"
 
 namespace sotto {
 namespace {
 using test::message_of;
 
-class OneExample final : public Dataset {
- public:
-  std::size_t size() const override { return 1; }
-  ImageShape shape() const override { return {1, 1, 1}; }
-  std::int64_t classes() const override { return 2; }
-  void read(std::size_t, std::span<float> image, std::int64_t& label) const override { image[0] = 1, label = 0; }
-};
-
 // Segments a, b, c and d of 16 floats. Forward reads a, c and d, and not b; backward adds 1 to the gradient of d, then
 // of c, then of a.
-class Chain final : public Model {
+class Chain final : public Task {
  public:
   Chain() {
     for (const char* name : {"a", "b", "c", "d"}) layout_.append(name, {16});
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
   }
-  const std::string& name() const override { return name_; }
   const Layout& layout() const override { return layout_; }
   const Layout& buffer_layout() const override { return no_buffers_; }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<float> buffers() override { return {}; }
-  double accumulate_gradient(const Batch&, float scale, std::uint64_t, const Calls& calls) override {
+  std::uint64_t examples(Split) const override { return 1; }
+  std::uint64_t positions_per_epoch() const override { return 1; }
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t, const SegmentCalls& calls) override {
+    positions.push_back(position);
     for (const std::size_t segment : {0, 2, 3}) calls.needed(segment);
     for (const std::size_t segment : {3, 2, 0}) {
       for (float& value : part(segment)) value += scale;
@@ -46,7 +43,12 @@ class Chain final : public Model {
     }
     return loss;
   }
-  Score evaluate(const Batch&) override { return {}; }
+  double data_seconds() const override { return 0.25; }
+  Tally evaluate(Split, Share) override { return {}; }
+  Tally& trained() override { return trained_; }
+  Metrics metrics(const Tally&) const override { return {}; }
+  const Metric& goal() const override { return goal_; }
+  double loss_of_guessing() const override { return 1; }
 
   std::span<float> part(std::size_t segment) {
     const Range range = layout_.segments()[segment].range();
@@ -54,9 +56,11 @@ class Chain final : public Model {
   }
 
   double loss = 0.5;
+  std::vector<std::uint64_t> positions;  // that were asked for
 
  private:
-  std::string name_ = "chain";
+  Metric goal_;
+  Tally trained_;
   Layout layout_, no_buffers_;
   std::vector<float> parameters_, gradient_;
 };
@@ -65,27 +69,27 @@ class ReplicaTest : public testing::Test {
  protected:
   // A bucket for each segment, d first: bucket 3 - s is that of segment s.
   Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements) {
-    return {model,      make_optimiser("--optimiser", "sgd", model.layout().size()),
-            loader,     plan_buckets(model.layout(), 64, most),
-            accumulate, 1,
+    return {task,
+            make_optimiser("optimiser", "sgd", task.layout().size()),
+            plan_buckets(task.layout(), 64, most),
+            accumulate,
+            1,
             0};
   }
   std::vector<float> bucket(std::size_t index) {
-    const auto part = model.part(3 - index);
+    const auto part = task.part(3 - index);
     return {part.begin(), part.end()};
   }
 
   const std::vector<float> zeros = std::vector<float>(16, 0), ones = std::vector<float>(16, 1),
                            old = std::vector<float>(16, 9);
-  OneExample data;
-  Loader loader{data, {.batch = 1}};
-  Chain model;
+  Chain task;
 };
 
 // Until a bucket is said to be free its gradient may be on its way to the other ranks.
 TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {
   Replica worker = replica();
-  std::ranges::fill(model.gradient(), 9.0F);
+  std::ranges::fill(task.gradient(), 9.0F);
   std::vector<std::size_t> needed, ready;
   worker.compute_gradient(0, {.needed =
                                   [&](std::size_t index) {
@@ -104,10 +108,12 @@ TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {
 
 TEST_F(ReplicaTest, MicroStepsAskOnceAndAddUp) {
   Replica worker = replica(4);
-  std::ranges::fill(model.gradient(), 9.0F);
+  std::ranges::fill(task.gradient(), 9.0F);
   std::vector<int> asked(4);
   worker.compute_gradient(0, {.needed = [&](std::size_t index) { ++asked[index]; }});
   EXPECT_EQ(asked, (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(task.positions, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(worker.data_seconds(), 1.0);
   for (const std::size_t index : {0, 1, 3}) EXPECT_EQ(bucket(index), ones) << index;
   EXPECT_EQ(bucket(2), zeros);
 }
@@ -116,7 +122,7 @@ TEST_F(ReplicaTest, MicroStepsAskOnceAndAddUp) {
 TEST_F(ReplicaTest, ASegmentThatIsTooLongIsSeveralBuckets) {
   Replica worker = replica(1, 10);
   ASSERT_EQ(worker.buckets().size(), 8U);
-  std::ranges::fill(model.gradient(), 9.0F);
+  std::ranges::fill(task.gradient(), 9.0F);
   std::vector<std::size_t> needed, ready;
   worker.compute_gradient(0, {.needed = [&](std::size_t index) { needed.push_back(index); },
                               .ready =
@@ -130,9 +136,9 @@ TEST_F(ReplicaTest, ASegmentThatIsTooLongIsSeveralBuckets) {
 
 TEST_F(ReplicaTest, CopiesAGradientBeforeAnybodyMayChangeIt) {
   Replica worker = replica();
-  std::vector<float> copy(model.layout().size(), 9.0F);
+  std::vector<float> copy(task.layout().size(), 9.0F);
   worker.copy_next_gradient(copy);
-  worker.compute_gradient(0, {.ready = [&](std::size_t index) { std::ranges::fill(model.part(3 - index), 5.0F); }});
+  worker.compute_gradient(0, {.ready = [&](std::size_t index) { std::ranges::fill(task.part(3 - index), 5.0F); }});
   EXPECT_EQ(std::accumulate(copy.begin(), copy.end(), 0.0F), 3 * 16);
   worker.compute_gradient(1, {});
   EXPECT_EQ(std::accumulate(copy.begin(), copy.end(), 0.0F), 3 * 16) << "of one step alone";
@@ -140,9 +146,34 @@ TEST_F(ReplicaTest, CopiesAGradientBeforeAnybodyMayChangeIt) {
 
 TEST_F(ReplicaTest, ALossThatIsNotFiniteIsAnError) {
   Replica worker = replica();
-  model.loss = std::numeric_limits<double>::quiet_NaN();
+  task.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(worker.compute_gradient(7, {}), NumericError);
   EXPECT_NE(message_of([&] { worker.compute_gradient(7, {}); }).find("at step 7"), std::string::npos);
+}
+
+// What was counted of an epoch's batches, and spent, goes on where a run is resumed.
+TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
+  const test::TempFolder temp;
+  task.trained() = {0.1, 3};
+  RunTotals totals{.seconds = 1.0 / 3, .bytes_sent = 7};
+  {
+    StateWriter file(temp.path() / "rank_0");
+    totals.visit_state(file);
+    replica().visit_state(file);
+    file.finish();
+  }
+  task.trained() = {9, 9};
+  RunTotals read;
+  StateReader file(temp.path() / "rank_0");
+  read.visit_state(file);
+  replica().visit_state(file);
+  file.finish();
+  EXPECT_EQ(task.trained(), (Tally{0.1, 3}));
+  EXPECT_EQ(read.seconds, 1.0 / 3);
+  EXPECT_EQ(read.bytes_sent, 7U);
+  task.trained() = {1};
+  StateReader other(temp.path() / "rank_0");
+  EXPECT_NE(message_of([&] { replica().visit_state(other); }).find("task/trained"), std::string::npos);
 }
 
 }  // namespace

@@ -1,20 +1,14 @@
 #include "sotto/aggregate/memory/ef.h"
 
 #include "sotto/aggregate/memory/residual.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {
-
-struct ErrorFeedbackOptions {
-  void visit(OptionVisitor& /*visitor*/) {}
-};
 
 class ErrorFeedback final : public Residual {
  public:
   explicit ErrorFeedback(const MemoryParts& parts) : Residual(parts, "memory.ef") {}
 
-  std::string sentence() const override { return "ef"; }
   Bucket prepare(const Bucket& gradient, const Key& /*key*/) override {
     hold(gradient);
     return held_.beside(gradient);
@@ -23,12 +17,8 @@ class ErrorFeedback final : public Residual {
 
 }  // namespace
 
-std::unique_ptr<Memory> make_error_feedback(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
-  ErrorFeedbackOptions options;
-  read_options(sentence, call, options);
+std::unique_ptr<Memory> make_error_feedback(const NoOptions& /*options*/, const MemoryParts& parts) {
   return std::make_unique<ErrorFeedback>(parts);
 }
-
-std::string help_error_feedback() { return help_options(ErrorFeedbackOptions{}); }
 
 }  // namespace sotto

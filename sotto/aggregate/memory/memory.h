@@ -2,14 +2,12 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/layout.h"
-#include "sotto/core/sentence.h"
 #include "sotto/core/state.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -29,7 +27,6 @@ class Sent {
 class Memory {
  public:
   virtual ~Memory() = default;
-  virtual std::string sentence() const = 0;  // canonical, every option named; empty: none
   // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
   virtual Bucket prepare(const Bucket& gradient, const Key& key) = 0;
   virtual void settle(Bucket& prepared, const Sent& sent) = 0;
@@ -53,16 +50,18 @@ struct MemoryEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool momentum;          // makes the momentum itself, so that the optimiser must have none
-  bool rate;              // wants Key::rate
-  std::string (*help)();  // one line an option
-  std::unique_ptr<Memory> (*make)(const Sentence& sentence, const Call& call, const MemoryParts& parts);
+  bool momentum;  // makes the momentum itself, so that the optimiser must have none
+  bool rate;      // wants Key::rate
+  AnyOptions (*options)();
+  std::unique_ptr<Memory> (*make)(const AnyOptions& options, const MemoryParts& parts);
 };
-std::span<const MemoryEntry> memory_table();
-// The line of the memory that a method begins with; null: of none.
-const MemoryEntry* memory_entry(std::string_view where, std::string_view sentence);
+using MemorySpec = Spec<MemoryEntry>;
+const Table<MemoryEntry>& memory_table();
 
-// From the first stage of a method: "ef", or "" for none. `where` names the flag in errors.
-std::unique_ptr<Memory> make_memory(std::string_view where, std::string_view sentence, const MemoryParts& parts);
+// "ef"; none of "".
+MemorySpec read_memory(std::string_view text);
+
+// Of no spec: one that holds nothing back.
+std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -2,20 +2,14 @@
 
 #include "sotto/aggregate/memory/residual.h"
 #include "sotto/core/error.h"
-#include "sotto/core/options.h"
 
 namespace sotto {
 namespace {
-
-struct MemSgdOptions {
-  void visit(OptionVisitor& /*visitor*/) {}
-};
 
 class MemSgd final : public Residual {
  public:
   explicit MemSgd(const MemoryParts& parts) : Residual(parts, "memory.memsgd"), rates_(parts.buckets.size()) {}
 
-  std::string sentence() const override { return "memsgd"; }
   Bucket prepare(const Bucket& gradient, const Key& key) override {
     const auto rate = static_cast<float>(key.rate);
     if (!(rate > 0)) {
@@ -43,12 +37,8 @@ class MemSgd final : public Residual {
 
 }  // namespace
 
-std::unique_ptr<Memory> make_memsgd(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
-  MemSgdOptions options;
-  read_options(sentence, call, options);
+std::unique_ptr<Memory> make_memsgd(const NoOptions& /*options*/, const MemoryParts& parts) {
   return std::make_unique<MemSgd>(parts);
 }
-
-std::string help_memsgd() { return help_options(MemSgdOptions{}); }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "sotto/aggregate/memory/memory.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
 
@@ -8,7 +9,6 @@ namespace sotto {
 // is what remains to be done, so a change of the rate does not touch what was held back before it. The optimiser
 // multiplies what is sent by the rate, so mem is kept in units of the present one: e = mem / rate, which is rescaled
 // when the rate changes. With one rate for all steps it is `ef`.
-std::unique_ptr<Memory> make_memsgd(const Sentence& sentence, const Call& call, const MemoryParts& parts);
-std::string help_memsgd();
+std::unique_ptr<Memory> make_memsgd(const NoOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -3,27 +3,12 @@
 #include <cmath>
 
 #include "sotto/aggregate/memory/bucket_vector.h"
-#include "sotto/core/options.h"
 #include "sotto/kernels/momentum.h"
 #include "sotto/kernels/reduce.h"
 #include "sotto/kernels/vector.h"
 
 namespace sotto {
 namespace {
-
-struct MomentumOptions {
-  double m = 0.9;
-  bool nesterov = false;
-  bool masking = true;
-  double clip = 0;
-  void visit(OptionVisitor& v) {
-    v.option("m", m, "share of the last step's momentum that is kept", {0, 1, false, true});
-    v.option("nesterov", nesterov, "look one step ahead");
-    v.option("masking", masking, "forget the momentum of elements that a selection sent");
-    v.option("clip", clip, "largest l2 norm of a segment's gradient, times the root of the ranks; 0: any",
-             Bounds::at_least(0));
-  }
-};
 
 class Momentum final : public Memory {
  public:
@@ -32,8 +17,6 @@ class Momentum final : public Memory {
         limit_(options.clip / std::sqrt(static_cast<double>(parts.ranks))),
         velocity_(parts.buckets),
         held_(parts.buckets) {}
-
-  std::string sentence() const override { return record_options("momentum", options_); }
 
   Bucket prepare(const Bucket& gradient, const Key& /*key*/) override {
     const Bucket held = held_.beside(gradient);
@@ -78,12 +61,8 @@ class Momentum final : public Memory {
 
 }  // namespace
 
-std::unique_ptr<Memory> make_momentum(const Sentence& sentence, const Call& call, const MemoryParts& parts) {
-  MomentumOptions options;
-  read_options(sentence, call, options);
+std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts) {
   return std::make_unique<Momentum>(options, parts);
 }
-
-std::string help_momentum() { return help_options(MomentumOptions{}); }
 
 }  // namespace sotto

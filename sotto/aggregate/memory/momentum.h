@@ -1,8 +1,23 @@
 #pragma once
 
 #include "sotto/aggregate/memory/memory.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
+
+struct MomentumOptions {
+  double m = 0.9;
+  bool nesterov = false;
+  bool masking = true;
+  double clip = 0;
+  void visit(OptionVisitor& v) {
+    v.option("m", m, "share of the last step's momentum that is kept", {0, 1, false, true});
+    v.option("nesterov", nesterov, "look one step ahead");
+    v.option("masking", masking, "forget the momentum of elements that a selection sent");
+    v.option("clip", clip, "largest l2 norm of a segment's gradient, times the root of the ranks; 0: any",
+             Bounds::at_least(0));
+  }
+};
 
 // Deep Gradient Compression (Lin et al., ICLR 2018): momentum of each rank's own gradient, made before what it would
 // have moved is held back, u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). v is offered, and v -
@@ -14,7 +29,6 @@ namespace sotto {
 //
 // clip: before it is added, a gradient is shortened to the l2 norm clip / sqrt(ranks), for each segment by itself: so
 // that it depends neither on how segments fall into buckets nor on those that come later.
-std::unique_ptr<Memory> make_momentum(const Sentence& sentence, const Call& call, const MemoryParts& parts);
-std::string help_momentum();
+std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -11,7 +11,6 @@ namespace {
 // No memory: what was not sent is lost, as in the papers without error feedback.
 class NoMemory final : public Memory {
  public:
-  std::string sentence() const override { return ""; }
   Bucket prepare(const Bucket& gradient, const Key& /*key*/) override { return gradient; }
   void settle(Bucket& /*prepared*/, const Sent& /*sent*/) override {}
   void hold(const Bucket& /*owed*/) override {}
@@ -19,33 +18,31 @@ class NoMemory final : public Memory {
   void visit_state(StateVisitor& /*visitor*/) override {}
 };
 
-constexpr MemoryEntry table[] = {
+constexpr MemoryEntry entries[] = {
     {"ef", "error feedback: what a codec left out is added to the next gradient",
-     "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, help_error_feedback,
-     make_error_feedback},
+     "Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019", false, false, Made<make_error_feedback>::options,
+     Made<make_error_feedback>::make},
     {"momentum", "momentum correction: what a codec left out is of the momentum, which stops where it was sent",
-     "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, help_momentum, make_momentum},
+     "Deep Gradient Compression: Lin et al., ICLR 2018", true, false, Made<make_momentum>::options,
+     Made<make_momentum>::make},
     {"memsgd", "error feedback with the learning rate inside: what was held back keeps the rate of its step",
-     "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, help_memsgd, make_memsgd},
+     "Stich, Cordonnier, Jaggi, NeurIPS 2018", false, true, Made<make_memsgd>::options, Made<make_memsgd>::make},
     {"demo", "decoupled momentum: what was sent is taken off a momentum of each rank's own",
-     "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, help_demo, make_demo},
+     "DeMo: Peng, Quesnelle, Kingma, 2024", true, false, Made<make_demo>::options, Made<make_demo>::make},
 };
+constexpr Table<MemoryEntry> table("memory", entries);
 
 }  // namespace
 
-std::span<const MemoryEntry> memory_table() { return table; }
+const Table<MemoryEntry>& memory_table() { return table; }
 
-const MemoryEntry* memory_entry(std::string_view where, std::string_view sentence) {
-  if (sentence.empty()) return nullptr;
-  const Sentence parsed = parse_sentence(where, sentence);
-  return &require_entry(memory_table(), "memory", parsed, parsed.calls.front());
+MemorySpec read_memory(std::string_view text) {
+  return text.empty() ? MemorySpec{} : table.read(parse_sentence("codec", text));
 }
 
-std::unique_ptr<Memory> make_memory(std::string_view where, std::string_view sentence, const MemoryParts& parts) {
-  const MemoryEntry* entry = memory_entry(where, sentence);
-  if (entry == nullptr) return std::make_unique<NoMemory>();
-  const Sentence parsed = parse_sentence(where, sentence);
-  return entry->make(parsed, parsed.calls.front(), parts);
+std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts) {
+  if (!memory) return std::make_unique<NoMemory>();
+  return memory.entry->make(memory.options, parts);
 }
 
 }  // namespace sotto

@@ -20,29 +20,22 @@ struct AdPsgdOptions {
   }
 };
 
-class AdPsgd final : public Algorithm {
+class AdPsgd final : public Algorithm, private OwnSpeed {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
-      : overlap_(options.overlap),
-        every_(plan.every),
+      : Algorithm({.rhythm = {0, plan.every},
+                   .starts_early = true,
+                   .counts_together = !plan.each,
+                   .can_go_on = !plan.each},  // else it holds what a rank has said of its end
+                  this),
+        overlap_(options.overlap),
         each_(plan.each),
         communicator_(communicator),
         averager_(std::move(plan), std::move(model), {.seed = options.seed, .generation = options.generation},
                   communicator) {}
 
-  std::string_view name() const override { return "ad_psgd"; }
   std::string_view aggregator() const override { return "pairs"; }
-  std::string remark() const override { return ""; }
-  Rhythm rhythm() const override { return {0, every_}; }
-  // The mean of the ranks' steps: the rate falls by how much all of them together have done.
-  std::uint64_t rate_step(std::uint64_t /*step*/) const override {
-    return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());
-  }
-  bool counts_together() const override { return !each_; }
-  std::vector<std::uint64_t> rank_steps() const override { return averager_.steps(); }
-  std::optional<std::uint64_t> exchange_count() const override { return averager_.exchanges(); }
   Traffic traffic() const override { return averager_.traffic(); }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -63,10 +56,7 @@ class AdPsgd final : public Algorithm {
     return report;
   }
 
-  bool starts_early() const override { return true; }
   void rest() override { averager_.rest(); }
-  void abandon() override { averager_.abandon(); }
-  bool can_go_on() const override { return !each_; }  // what a rank has said of its end holds
 
   void agree(Worker& worker) override {
     rest();
@@ -77,8 +67,15 @@ class AdPsgd final : public Algorithm {
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
  private:
+  // The mean of the ranks' steps: the rate falls by how much all of them together have done.
+  std::uint64_t rate_step() const override {
+    return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());
+  }
+  std::vector<std::uint64_t> rank_steps() const override { return averager_.steps(); }
+  std::uint64_t exchange_count() const override { return averager_.exchanges(); }
+  void abandon() override { averager_.abandon(); }
+
   bool overlap_;
-  std::uint64_t every_;
   bool each_;
   Communicator& communicator_;
   Averager averager_;
@@ -90,15 +87,10 @@ std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& ca
                                         std::span<const BucketPlan> buckets, Communicator& communicator) {
   AdPsgdOptions own;
   read_options(sentence, call, own);
-  const Topology topology = make_topology("--topology", options.topology, communicator.size());
-  const auto mixing = make_mixing("--mixing", options.mixing, topology);
-  if (const std::string problem = problem_of_ad_psgd(topology, *mixing); !problem.empty()) {
-    fail_at(sentence, call, call.position, problem);
-  }
+  const Topology topology = make_topology("topology", options.topology, communicator.size());
   return std::make_unique<AdPsgd>(
       pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every), own.count == "each"),
-      PairedModel("--codec", options.codec, buckets, std::make_shared<Workers>(options.codec_threads)), options,
-      communicator);
+      PairedModel(options.recipe(), buckets, std::make_shared<Workers>(options.codec_threads)), options, communicator);
 }
 
 std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }

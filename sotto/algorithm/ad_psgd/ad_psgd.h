@@ -13,7 +13,7 @@ namespace sotto {
 std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                         std::span<const BucketPlan> buckets, Communicator& communicator);
 std::string help_ad_psgd();
-// Why ranks cannot exchange so; empty: they can.
+// Why it cannot be had on this topology; empty: it can.
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing);
 
 }  // namespace sotto

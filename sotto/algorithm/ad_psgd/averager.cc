@@ -1,12 +1,9 @@
 #include "sotto/algorithm/ad_psgd/averager.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "sotto/core/error.h"
-#include "sotto/core/plain_floats.h"
 #include "sotto/core/thread.h"
 
 namespace sotto {
@@ -15,12 +12,11 @@ Averager::Averager(PairPlan plan, PairedModel model, const Key& key, Communicato
     : plan_(std::move(plan)),
       key_(key),
       ranks_(communicator.size()),
-      model_(std::move(model)),
-      roll_(communicator.rank(), ranks_),
-      questioned_(static_cast<std::size_t>(ranks_)) {
+      shared_{.x = {}, .roll = Roll(communicator.rank(), ranks_)},
+      own_{.model = std::move(model), .questioned = std::vector<Clock::time_point>(static_cast<std::size_t>(ranks_))} {
   key_.rank = static_cast<std::uint16_t>(communicator.rank());
   if (ranks_ == 1) return;
-  mailbox_ = communicator.open_mailbox(PairNote::bytes(ranks_) + model_.max_bytes());
+  mailbox_ = communicator.open_mailbox(PairNote::bytes(ranks_) + own_.model.max_bytes());
   thread_ = start_thread("averaging", [this] { run(); });
 }
 
@@ -29,9 +25,8 @@ Averager::~Averager() {
   const bool failed = std::uncaught_exceptions() > exceptions_;
   try {
     {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-      abandoned_ = failed;
+      const Lock lock(mutex_);
+      shared_.state = failed || shared_.state == State::resting ? State::ended : State::ending;
       failed ? mailbox_->cancel() : wake();
     }
     thread_.join();
@@ -41,82 +36,84 @@ Averager::~Averager() {
 }
 
 void Averager::read(std::span<float> x) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   rethrow();
   shown_ = x;
-  if (!resting_) {
-    std::ranges::copy(model_.x(), x.begin());
+  if (shared_.state != State::resting) {
+    std::ranges::copy(shared_.x, x.begin());
     return;
   }
-  model_.x().assign(x.begin(), x.end());
-  quiet_ = resting_ = false;
+  shared_.x.assign(x.begin(), x.end());
+  shared_.state = State::at_work;
   wake();
 }
 
 bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases,
                     std::uint64_t meeting) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   rethrow();
-  apply(model_.x());
-  roll_.count_step();
-  phases = std::exchange(phases_, {});
-  if (!plan_.peers.empty() && plan_.every > 0 && roll_.steps() % plan_.every == 0) {
-    due_ = true;
+  Roll& roll = shared_.roll;
+  apply(shared_.x);
+  roll.count_step();
+  phases = std::exchange(shared_.phases, {});
+  if (!plan_.peers.empty() && plan_.every > 0 && roll.steps() % plan_.every == 0) {
+    shared_.due = true;
     wake();
   }
-  if (plan_.each) return end(lock, wish);
-  if (meeting > 0) {
-    counts_ = true;
-    wake();
-    if (roll_.total_steps() / static_cast<std::uint64_t>(ranks_) >= meeting) return true;
+  if (!plan_.each) {
+    if (meeting > 0) {
+      shared_.counts = true;
+      wake();
+      if (roll.total_steps() / static_cast<std::uint64_t>(ranks_) >= meeting) return true;
+    }
+    return wish || roll.somebody_meets();
   }
-  return wish || roll_.somebody_meets();
-}
-
-// Whether this was the last step of all.
-bool Averager::end(std::unique_lock<std::mutex>& lock, bool wish) {
-  if (!wish && !roll_.somebody_ends()) return false;
-  if (roll_.end() == 0) {
-    roll_.end_behind(roll_.steps());
+  if (!wish && !roll.somebody_ends()) return false;
+  if (roll.end() == 0) {
+    roll.end_behind(roll.steps());
     lock.unlock();
     tell_all();
     lock.lock();
   }
   wait_for_all(lock, Roll::Await::end);
-  return roll_.steps() >= roll_.common_end();
+  return roll.steps() >= roll.common_end();
 }
 
 void Averager::wait_for_answer() {
-  std::unique_lock lock(mutex_);
-  const std::uint64_t before = exchanges_;
+  Lock lock(mutex_);
+  const std::uint64_t before = shared_.exchanges;
   const bool always = !plan_.peers.empty() && plan_.every == 0;
-  changed_.wait(lock, [&] { return error_ || exchanges_ > before || (!asked_ && (alone_ || (!due_ && !always))); });
+  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) {
+    const AveragerState& s = shared_;
+    return s.error || s.exchanges > before || (!s.asked && (s.alone || (!s.due && !always)));
+  });
   rethrow();
 }
 
 void Averager::rest() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   rethrow();
-  const bool shown = resting_;  // and perhaps changed since, by an average of all
-  quiet_ = true;
-  due_ = false;
-  changed_.wait(lock, [this] { return error_ || !asked_; });
+  Roll& roll = shared_.roll;
+  const bool shown = shared_.state == State::resting;  // and perhaps changed since, by an average of all
+  if (!shown) shared_.state = State::quiet;
+  shared_.due = false;
+  changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return shared_.error || !shared_.asked; });
   rethrow();
-  resting_ = true;
-  roll_.come_to_meeting();
-  if (roll_.somebody_ends() && roll_.end() == 0) roll_.end_behind(roll_.steps() + 1);
+  shared_.state = State::resting;
+  roll.come_to_meeting();
+  if (roll.somebody_ends() && roll.end() == 0) roll.end_behind(roll.steps() + 1);
   lock.unlock();
   tell_all();
   lock.lock();
   wait_for_all(lock, Roll::Await::meeting);
-  if (!shown) std::ranges::copy(model_.x(), shown_.begin());
+  if (!shown) std::ranges::copy(shared_.x, shown_.begin());
 }
 
 void Averager::abandon() {
   if (!mailbox_) return;
   {
-    const std::lock_guard lock(mutex_);
-    abandoned_ = true;
+    const Lock lock(mutex_);
+    shared_.state = State::ended;
   }
   mailbox_->cancel();
   thread_.join();
@@ -124,32 +121,30 @@ void Averager::abandon() {
 }
 
 // The averaging thread is told, so that it watches those who are waited for.
-void Averager::wait_for_all(std::unique_lock<std::mutex>& lock, Roll::Await what) {
-  awaited_ = what;
-  awaited_since_ = Clock::now();
+void Averager::wait_for_all(Lock& lock, Roll::Await what) {
+  shared_.awaited = what;
+  shared_.awaited_since = Clock::now();
   wake();
-  changed_.wait(lock, [&] { return error_ || roll_.all_have(what); });
-  awaited_ = Roll::Await::nothing;
+  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.roll.all_have(what); });
+  shared_.awaited = Roll::Await::nothing;
   rethrow();
 }
 
-void Averager::rethrow() {
-  if (error_) std::rethrow_exception(error_);
+void Averager::rethrow() const {
+  if (shared_.error) std::rethrow_exception(shared_.error);
 }
 
-// REQUIRES the lock.
 void Averager::wake() {
-  if (!mailbox_ || std::exchange(woken_, true)) return;
+  if (!mailbox_ || std::exchange(shared_.woken, true)) return;
   mailbox_->send(key_.rank, {});
 }
 
-// REQUIRES the lock.
 void Averager::write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const {
   PairNote note;
   note.kind = kind;
   note.generation = key_.generation;
   note.number = number;
-  roll_.write_to(note);
+  shared_.roll.write_to(note);
   letter.resize(PairNote::bytes(ranks_));
   write_note(note, letter);
 }
@@ -157,12 +152,12 @@ void Averager::write_letter(PairNote::Kind kind, std::uint32_t number, std::vect
 void Averager::tell(int peer, PairNote::Kind kind) {
   std::vector<std::byte> letter;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     write_letter(kind, 0, letter);
   }
   const bool sent = mailbox_->send(peer, letter);
-  const std::lock_guard lock(mutex_);
-  notes_ += sent ? 1 : 0;
+  const Lock lock(mutex_);
+  shared_.notes += sent ? 1 : 0;
 }
 
 void Averager::tell_all() {
@@ -172,32 +167,32 @@ void Averager::tell_all() {
 }
 
 std::vector<std::uint64_t> Averager::steps() const {
-  const std::lock_guard lock(mutex_);
-  return resting_ ? roll_.steps_at_meeting() : roll_.all_steps();
+  const Lock lock(mutex_);
+  return shared_.state == State::resting ? shared_.roll.steps_at_meeting() : shared_.roll.all_steps();
 }
 
 std::uint64_t Averager::known_steps() const {
-  const std::lock_guard lock(mutex_);
-  return roll_.total_steps();
+  const Lock lock(mutex_);
+  return shared_.roll.total_steps();
 }
 
 std::uint64_t Averager::exchanges() const {
-  const std::lock_guard lock(mutex_);
-  return exchanges_;
+  const Lock lock(mutex_);
+  return shared_.exchanges;
 }
 
 std::uint64_t Averager::notes_sent() const {
-  const std::lock_guard lock(mutex_);
-  return notes_;
+  const Lock lock(mutex_);
+  return shared_.notes;
 }
 
 Traffic Averager::traffic() const { return mailbox_ ? mailbox_->traffic() : Traffic{}; }
 
 void Averager::visit_state(StateVisitor& visitor) {
-  const std::lock_guard lock(mutex_);
-  model_.visit_state(visitor);
-  roll_.visit_state(visitor);
-  visitor.visit("ad_psgd.requests", number_);
+  const Lock lock(mutex_);
+  own_.model.visit_state(visitor);
+  shared_.roll.visit_state(visitor);
+  visitor.visit("ad_psgd.requests", shared_.requests);
 }
 
 }  // namespace sotto

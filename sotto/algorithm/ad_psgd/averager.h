@@ -1,23 +1,22 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sotto/aggregate/aggregator.h"
+#include "sotto/algorithm/ad_psgd/averager_state.h"
 #include "sotto/algorithm/ad_psgd/pair_note.h"
 #include "sotto/algorithm/ad_psgd/pair_plan.h"
 #include "sotto/algorithm/ad_psgd/paired_model.h"
 #include "sotto/algorithm/ad_psgd/roll.h"
 #include "sotto/comm/mailbox.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 
@@ -35,16 +34,16 @@ class Averager {
   Averager(const Averager&) = delete;
   Averager& operator=(const Averager&) = delete;
 
-  // The model as it is now, in `x`; behind a rest, and at first, `x` becomes the model.
+  // The model as it is now, in `x`; after a rest, and at first, `x` becomes the model.
   void read(std::span<float> x);
   // One step, by `apply`. Returns whether this rank is to rest() now. Counted together: as soon as it knows of
   // `meeting` steps a rank on average (0: no matter how many), wishes so, or hears that another rank rests. With
-  // PairPlan::each: once this rank or another one wishes to end, each says behind which of its steps it can; the last
-  // of these is that of all.
+  // PairPlan::each: once some rank wishes to end, each announces the earliest step that it can end after; all end after
+  // the latest of these.
   bool step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases, std::uint64_t meeting = 0);
   // Until the request that the last step gave rise to, if any, was answered.
   void wait_for_answer();
-  // A meeting of all ranks, behind which nothing is on its way: answers others until all have come, then copies the
+  // A meeting of all ranks, after which nothing is on its way: answers others until all have come, then copies the
   // model to where read() put it, once. Nothing changes it until the next read().
   void rest();
   // This rank is of no use any more: it is lost to those that wait for it. Nothing but the destructor may follow.
@@ -59,69 +58,56 @@ class Averager {
   void visit_state(StateVisitor& visitor);
 
  private:
-  struct Asked {
-    int peer;
-    std::uint32_t number;
-    Clock::time_point since;
+  using State = AveragerState::State;
+  // What the averaging thread alone uses; the model's codec is in a checkpoint, at a rest.
+  struct Own {
+    PairedModel model;
+    std::vector<Clock::time_point> questioned;  // by peer, when
+    Clock::time_point inquired{};
+    std::vector<Mail> held{};  // requests that came at a rest, one a peer at most
+    // Memory that is used again:
+    PairNote note{};
+    std::vector<std::byte> letter{};
   };
 
-  // Of the averaging thread.
+  // --- of the averaging thread ---
   void run();
   bool turn();
   void ask();
-  int next_peer();
+  int next_peer() SOTTO_REQUIRES(mutex_);
   void take(Mail mail);
-  void hear(int sender);
+  void hear(int sender, const PairNote& note);
   void naming(int sender, const std::function<void()>& f) const;
   void take_request(Mail mail);
   void answer(const Mail& mail);
-  void take_answer(int sender, std::span<const std::byte> model);
-  void open(int sender, std::span<const std::byte> model);
+  void take_answer(int sender, const PairNote& note, std::span<const std::byte> model);
+  void open(int sender, const PairNote& note, std::span<const std::byte> model);
+  void move() SOTTO_REQUIRES(mutex_);
+  void offer(PairNote::Kind kind, std::uint32_t number) SOTTO_REQUIRES(mutex_);  // in own_.letter
   void inquire();
   void watch(Clock::time_point taken);
   bool must_be_questioned(int peer, Clock::time_point taken);
 
-  // Of both.
-  bool end(std::unique_lock<std::mutex>& lock, bool wish);
-  bool frozen() const { return resting_ && roll_.all_have(Roll::Await::meeting); }
-  void offer(PairNote::Kind kind, std::uint32_t number);
-  void write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const;
+  // --- of both ---
+  void write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const
+      SOTTO_REQUIRES(mutex_);
   void tell(int peer, PairNote::Kind kind);
   void tell_all();
-  void wake();
-  void wait_for_all(std::unique_lock<std::mutex>& lock, Roll::Await what);
-  void rethrow();
+  void wake() SOTTO_REQUIRES(mutex_);
+
+  // --- of the thread of the steps ---
+  void wait_for_all(Lock& lock, Roll::Await what) SOTTO_REQUIRES(mutex_);
+  void rethrow() const SOTTO_REQUIRES(mutex_);
 
   PairPlan plan_;
   Key key_;
   int ranks_;
   std::unique_ptr<Mailbox> mailbox_;  // one rank alone has none
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  PairedModel model_;
-  std::span<float> shown_;
-  Roll roll_;
-  bool quiet_ = true;    // asks nobody
-  bool resting_ = true;  // has come to a meeting
-  bool due_ = false;     // is to ask
-  bool counts_ = false;  // is to ask for a count
-  bool alone_ = false;   // all that it asks have left
-  bool woken_ = false;   // a message to itself is on its way
-  bool ending_ = false, abandoned_ = false;
-  Roll::Await awaited_ = Roll::Await::nothing;
-  Clock::time_point awaited_since_{};
-  std::optional<Asked> asked_;
-  std::uint64_t number_ = 0, exchanges_ = 0, notes_ = 0;
-  Phases phases_;
-  std::exception_ptr error_;
-
-  std::vector<std::byte> letter_;  // these three are the averaging thread's
-  std::vector<Mail> held_;         // requests that came at a rest, at most one a peer
-  std::vector<Clock::time_point> questioned_;
-  Clock::time_point inquired_{};
-  PairNote note_;
-
+  mutable Mutex mutex_;
+  Condition changed_;
+  AveragerState shared_ SOTTO_GUARDED_BY(mutex_);
+  Own own_;
+  std::span<float> shown_;  // where read() put the model
   int exceptions_ = std::uncaught_exceptions();
   std::thread thread_;  // last: it uses all of the above
 };

@@ -22,8 +22,8 @@ void Averager::run() {
     while (turn()) {
     }
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
+    const Lock lock(mutex_);
+    shared_.error = std::current_exception();
     changed_.notify_all();
   }
 }
@@ -31,17 +31,18 @@ void Averager::run() {
 // Until a message comes, or it is time to look after the others. False: this is the end.
 bool Averager::turn() {
   ask();
+  bool frozen = false;
   {
-    std::unique_lock lock(mutex_);
-    if (abandoned_ || (ending_ && !asked_)) return false;
-    if (!frozen()) {
-      lock.unlock();
-      for (Mail& mail : held_) {
-        naming(mail.sender, [&] { answer(mail); });
-        mailbox_->recycle(std::move(mail));
-      }
-      held_.clear();
+    const Lock lock(mutex_);
+    if (shared_.state == State::ended || (shared_.state == State::ending && !shared_.asked)) return false;
+    frozen = shared_.frozen();
+  }
+  if (!frozen) {
+    for (Mail& mail : own_.held) {
+      naming(mail.sender, [&] { answer(mail); });
+      mailbox_->recycle(std::move(mail));
     }
+    own_.held.clear();
   }
   inquire();
   const auto most = std::min(mailbox_->deadline() / (2 * questions), glance);
@@ -57,76 +58,85 @@ bool Averager::turn() {
 void Averager::ask() {
   int peer = 0;
   {
-    const std::lock_guard lock(mutex_);
-    if (plan_.peers.empty() || asked_ || quiet_ || ending_ || (plan_.every > 0 && !due_)) return;
-    due_ = false;
+    const Lock lock(mutex_);
+    if (plan_.peers.empty() || shared_.asked || shared_.state != State::at_work) return;
+    if (plan_.every > 0 && !shared_.due) return;
+    shared_.due = false;
     peer = next_peer();
     if (peer < 0) {
-      alone_ = true;
+      shared_.alone = true;
       changed_.notify_all();
       return;
     }
-    const auto number = static_cast<std::uint32_t>(number_++);
+    const auto number = static_cast<std::uint32_t>(shared_.requests++);
     offer(PairNote::Kind::request, number);
-    asked_ = Asked{peer, number, Clock::now()};
+    shared_.asked = {peer, number, Clock::now()};
   }
-  if (mailbox_->send(peer, letter_)) return;
-  const std::lock_guard lock(mutex_);
-  asked_.reset();
+  if (mailbox_->send(peer, own_.letter)) return;
+  const Lock lock(mutex_);
+  shared_.asked.reset();
   changed_.notify_all();
 }
 
-// That has not left; below 0: all have.
+// The next one that has not left; below 0: all have.
 int Averager::next_peer() {
-  for (std::size_t i = 0; i < plan_.peers.size(); ++i, ++number_) {
-    const int peer = plan_.peers[number_ % plan_.peers.size()];
+  for (std::size_t i = 0; i < plan_.peers.size(); ++i, ++shared_.requests) {
+    const int peer = plan_.peers[shared_.requests % plan_.peers.size()];
     if (!mailbox_->has_left(peer)) return peer;
   }
   return -1;
 }
 
-// REQUIRES the lock.
 void Averager::offer(PairNote::Kind kind, std::uint32_t number) {
   const Timer timer;
-  key_.step = static_cast<std::uint32_t>(roll_.steps());
-  write_letter(kind, number, letter_);
-  model_.offer(key_, letter_);
-  phases_.encode += timer.seconds();
+  Key key = key_;
+  key.step = static_cast<std::uint32_t>(shared_.roll.steps());
+  write_letter(kind, number, own_.letter);
+  own_.model.offer(shared_.x, key, own_.letter);
+  shared_.phases.encode += timer.seconds();
+}
+
+void Averager::move() {
+  const Timer timer;
+  own_.model.move(shared_.x);
+  ++shared_.exchanges;
+  shared_.phases.decode += timer.seconds();
 }
 
 void Averager::take(Mail mail) {
   const int sender = mail.sender;
   if (sender == key_.rank) {
-    const std::lock_guard lock(mutex_);
-    woken_ = false;
+    const Lock lock(mutex_);
+    shared_.woken = false;
     return;
   }
   naming(sender, [&] {
-    const auto model = read_note(mail.data, ranks_, note_);
-    if (note_.generation != key_.generation) throw WireError("it is of another group of ranks");
-    hear(sender);
-    if (note_.kind == PairNote::Kind::request) take_request(std::move(mail));
-    if (note_.kind == PairNote::Kind::answer) take_answer(sender, model);
-    if (note_.kind == PairNote::Kind::question) tell(sender, PairNote::Kind::news);
+    const auto model = read_note(mail.data, ranks_, own_.note);
+    if (own_.note.generation != key_.generation) throw WireError("it is of another group of ranks");
+    hear(sender, own_.note);
+    if (own_.note.kind == PairNote::Kind::question) tell(sender, PairNote::Kind::news);
+    if (own_.note.kind == PairNote::Kind::answer) take_answer(sender, own_.note, model);
+    if (own_.note.kind == PairNote::Kind::request) take_request(std::move(mail));
   });
   if (!mail.data.empty()) mailbox_->recycle(std::move(mail));
 }
 
 // What the note says of ranks.
-void Averager::hear(int sender) {
+void Averager::hear(int sender, const PairNote& note) {
   bool wish = false;
   {
-    const std::lock_guard lock(mutex_);
-    roll_.hear(sender, note_, Clock::now());
-    // Who takes no step now can end behind the next one.
-    wish = resting_ && roll_.somebody_ends() && roll_.end() == 0;
-    if (wish) roll_.end_behind(roll_.steps() + 1);
+    const Lock lock(mutex_);
+    Roll& roll = shared_.roll;
+    roll.hear(sender, note, Clock::now());
+    // A rank that takes no step now can end after the next one.
+    wish = shared_.state == State::resting && roll.somebody_ends() && roll.end() == 0;
+    if (wish) roll.end_behind(roll.steps() + 1);
     changed_.notify_all();
   }
   if (wish) tell_all();
 }
 
-// What it throws of a message says whose.
+// A WireError of `f` says whose message it is about.
 void Averager::naming(int sender, const std::function<void()>& f) const {
   try {
     f();
@@ -137,51 +147,47 @@ void Averager::naming(int sender, const std::function<void()>& f) const {
 
 void Averager::take_request(Mail mail) {
   if (!plan_.peers.empty()) throw WireError("it asks for a model, and this rank is one of those that ask");
-  if (std::ranges::find(held_, mail.sender, &Mail::sender) != held_.end()) {
+  if (std::ranges::find(own_.held, mail.sender, &Mail::sender) != own_.held.end()) {
     throw WireError("it asks again before it was answered");
   }
   bool later = false;
   {
-    const std::lock_guard lock(mutex_);
-    later = frozen();
+    const Lock lock(mutex_);
+    later = shared_.frozen();
   }
-  if (later) return held_.push_back(std::move(mail));
+  if (later) return own_.held.push_back(std::move(mail));
   answer(mail);
   mailbox_->recycle(std::move(mail));
 }
 
 void Averager::answer(const Mail& mail) {
-  open(mail.sender, read_note(mail.data, ranks_, note_));
+  const auto model = read_note(mail.data, ranks_, own_.note);
+  open(mail.sender, own_.note, model);
   {
-    const std::lock_guard lock(mutex_);
-    offer(PairNote::Kind::answer, note_.number);
-    const Timer timer;
-    model_.move();
-    ++exchanges_;
-    phases_.decode += timer.seconds();
+    const Lock lock(mutex_);
+    offer(PairNote::Kind::answer, own_.note.number);
+    move();
   }
-  mailbox_->send(mail.sender, letter_);
+  mailbox_->send(mail.sender, own_.letter);
 }
 
-void Averager::take_answer(int sender, std::span<const std::byte> model) {
-  const std::lock_guard lock(mutex_);
-  if (!asked_ || asked_->peer != sender || asked_->number != note_.number) {
-    throw WireError(fmt::format("it answers request {}, which this rank does not wait for", note_.number));
+void Averager::take_answer(int sender, const PairNote& note, std::span<const std::byte> model) {
+  const Lock lock(mutex_);
+  const auto& asked = shared_.asked;
+  if (!asked || asked->peer != sender || asked->number != note.number) {
+    throw WireError(fmt::format("it answers request {}, which this rank does not wait for", note.number));
   }
-  open(sender, model);
-  phases_.network += std::chrono::duration<double>(Clock::now() - asked_->since).count();
-  const Timer timer;
-  model_.move();
-  ++exchanges_;
-  phases_.decode += timer.seconds();
-  asked_.reset();
+  open(sender, note, model);
+  shared_.phases.network += std::chrono::duration<double>(Clock::now() - asked->since).count();
+  move();
+  shared_.asked.reset();
   changed_.notify_all();
 }
 
-void Averager::open(int sender, std::span<const std::byte> model) {
-  model_.open(model, {.generation = key_.generation,
-                      .origin = static_cast<std::uint16_t>(sender),
-                      .step = static_cast<std::uint32_t>(note_.steps[static_cast<std::size_t>(sender)])});
+void Averager::open(int sender, const PairNote& note, std::span<const std::byte> model) {
+  own_.model.open(model, {.generation = key_.generation,
+                          .origin = static_cast<std::uint16_t>(sender),
+                          .step = static_cast<std::uint32_t>(note.steps[static_cast<std::size_t>(sender)])});
 }
 
 // Counts come with every message. Once a step, who was heard of longest ago is asked, if that was before the last step.
@@ -189,17 +195,18 @@ void Averager::open(int sender, std::span<const std::byte> model) {
 void Averager::inquire() {
   int silent = -1;
   {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(counts_, false)) return;
+    const Lock lock(mutex_);
+    if (!std::exchange(shared_.counts, false)) return;
     for (int peer = 0; peer < ranks_; ++peer) {
-      const auto heard = roll_.heard(peer);
-      if (peer == key_.rank || heard > inquired_ || questioned_[static_cast<std::size_t>(peer)] > heard) continue;
-      if (!mailbox_->has_left(peer) && (silent < 0 || heard < roll_.heard(silent))) silent = peer;
+      const auto heard = shared_.roll.heard(peer);
+      if (peer == key_.rank || heard > own_.inquired || own_.questioned[static_cast<std::size_t>(peer)] > heard)
+        continue;
+      if (!mailbox_->has_left(peer) && (silent < 0 || heard < shared_.roll.heard(silent))) silent = peer;
     }
   }
-  inquired_ = Clock::now();
+  own_.inquired = Clock::now();
   if (silent < 0) return;
-  questioned_[static_cast<std::size_t>(silent)] = inquired_;
+  own_.questioned[static_cast<std::size_t>(silent)] = own_.inquired;
   tell(silent, PairNote::Kind::question);
 }
 
@@ -212,25 +219,27 @@ void Averager::watch(Clock::time_point taken) {
 }
 
 bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
-  const std::lock_guard lock(mutex_);
-  const bool asked = asked_ && asked_->peer == peer;
+  const Lock lock(mutex_);
+  Roll& roll = shared_.roll;
+  const bool asked = shared_.asked && shared_.asked->peer == peer;
   if (mailbox_->has_left(peer)) {
-    roll_.leave(peer);
-    if (asked) asked_.reset();
+    roll.leave(peer);
+    if (asked) shared_.asked.reset();
     changed_.notify_all();
     return false;
   }
-  if (!asked && !roll_.lacks(peer, awaited_)) return false;
-  const auto last = asked ? std::max(asked_->since, roll_.heard(peer)) : std::max(awaited_since_, roll_.moved(peer));
+  if (!asked && !roll.lacks(peer, shared_.awaited)) return false;
+  const auto last =
+      asked ? std::max(shared_.asked->since, roll.heard(peer)) : std::max(shared_.awaited_since, roll.moved(peer));
   if (taken - last > mailbox_->deadline()) {
     throw CommError(fmt::format("rank {}: rank {} {} for {:g} s; it has made {} steps, this rank {}", key_.rank, peer,
                                 asked ? "was asked for its model and said nothing" : "made no step that is waited for",
-                                std::chrono::duration<double>(mailbox_->deadline()).count(), roll_.steps_of(peer),
-                                roll_.steps()));
+                                std::chrono::duration<double>(mailbox_->deadline()).count(), roll.steps_of(peer),
+                                roll.steps()));
   }
   const auto now = Clock::now();
-  auto& questioned = questioned_[static_cast<std::size_t>(peer)];
-  if (questioned > roll_.heard(peer)) return false;  // it has that question yet
+  auto& questioned = own_.questioned[static_cast<std::size_t>(peer)];
+  if (questioned > roll.heard(peer)) return false;  // it has that question yet
   if (now - std::max(last, questioned) <= mailbox_->deadline() / questions) return false;
   questioned = now;
   return true;

@@ -9,10 +9,10 @@
 
 namespace sotto {
 
-PairedModel::PairedModel(std::string_view where, std::string_view codec, std::span<const BucketPlan> buckets,
+PairedModel::PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
                          const std::shared_ptr<Workers>& workers) {
   for (const BucketPlan& bucket : buckets) {
-    const std::shared_ptr<Codec> own = make_gossip_codec(where, codec, bucket.layout, workers);
+    const std::shared_ptr<Codec> own = make_gossip_codec(codec, bucket.layout, workers);
     parts_.push_back({bucket, own, Encoder(own), {}, {}});
   }
 }
@@ -23,15 +23,15 @@ std::size_t PairedModel::max_bytes() const {
   return bytes;
 }
 
-Bucket PairedModel::bucket(std::size_t index) {
+Bucket PairedModel::bucket(std::span<float> x, std::size_t index) const {
   const BucketPlan& plan = parts_[index].plan;
-  return {std::span(x_).subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
+  return {x.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
 }
 
-void PairedModel::offer(const Key& key, std::vector<std::byte>& letter) {
+void PairedModel::offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter) {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     const Range whole = parts_[b].whole();
-    parts_[b].encoder.encode_alone(bucket(b), key, {&whole, 1}, {&parts_[b].own, 1});
+    parts_[b].encoder.encode_alone(bucket(x, b), key, {&whole, 1}, {&parts_[b].own, 1});
     const auto bytes = parts_[b].own.bytes();
     letter.insert(letter.end(), bytes.begin(), bytes.end());
   }
@@ -49,10 +49,10 @@ void PairedModel::open(std::span<const std::byte> offer, const Expected& expecte
   if (!offer.empty()) throw WireError(fmt::format("{} bytes behind the model", offer.size()));
 }
 
-void PairedModel::move() {
+void PairedModel::move(std::span<float> x) {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     const Part& part = parts_[b];
-    Bucket to = bucket(b);
+    Bucket to = bucket(x, b);
     part.codec->add_decoded(part.theirs, part.whole(), 0.5F, to);
     part.codec->add_decoded(part.own.view(), part.whole(), -0.5F, to);
   }

@@ -7,29 +7,29 @@
 #include <vector>
 
 #include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/recipe.h"
 #include "sotto/codec/codec.h"
 #include "sotto/core/layout.h"
 
 namespace sotto {
 
-// A model that goes half of the way to others', one at a time: x = x + (C(y) - C(x)) / 2, with C(x) as it was when it
-// was offered. So does the other one, so that the sum of both stays the same, whatever C rounds off and whatever is
-// added to x between offering and moving. An offer is a message of each bucket, one behind the other.
+// How a model x goes half of the way to others', one at a time: x = x + (C(y) - C(x)) / 2, with C(x) as it was when it
+// was offered. The other model does the same, so that the sum of both stays as it is, whatever C rounds off and
+// whatever is added to x between offering and moving. An offer is a message of each bucket, one after the other.
 class PairedModel {
  public:
-  // ConfigError, which begins with `where`, for a sentence that is not for models.
-  PairedModel(std::string_view where, std::string_view codec, std::span<const BucketPlan> buckets,
+  // ConfigError for a codec that is not for models.
+  PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
               const std::shared_ptr<Workers>& workers = nullptr);
 
   std::size_t max_bytes() const;  // of an offer
-  std::vector<float>& x() { return x_; }
-  // Encodes x as it is now, behind what `letter` holds.
-  void offer(const Key& key, std::vector<std::byte>& letter);
-  // Looks through the other one's offer, which must stay where it is until this model has moved. WireError.
+  // Appends x, encoded as it is now, to what `letter` holds.
+  void offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter);
+  // Looks through the other one's offer, which must stay where it is until move(). WireError.
   void open(std::span<const std::byte> offer, const Expected& expected);
-  // Towards the offer that was opened last. REQUIRES that this one's offer was the last, and that the other one goes to
-  // it as well.
-  void move();
+  // Moves x towards the offer that was opened last. REQUIRES that the last offer() was of x, and that the other model
+  // moves towards it as well.
+  void move(std::span<float> x);
   void visit_state(StateVisitor& visitor);
 
  private:
@@ -42,10 +42,9 @@ class PairedModel {
 
     Range whole() const { return {0, plan.layout.size()}; }
   };
-  Bucket bucket(std::size_t index);
+  Bucket bucket(std::span<float> x, std::size_t index) const;
 
   std::vector<Part> parts_;
-  std::vector<float> x_;
 };
 
 }  // namespace sotto

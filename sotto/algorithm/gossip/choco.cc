@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/codec/contract.h"
+#include "sotto/codec/select/sampled_topk.h"
+#include "sotto/codec/select/threshold.h"
+#include "sotto/codec/select/topk.h"
+#include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
@@ -28,32 +33,33 @@ struct ChocoOptions {
   }
 };
 
-// With `topk` in place of selections that choose about as many elements, by a sample or an estimate. The contraction
-// that those declare is that of the worst vector, of which a single element is sent: gamma would hardly mix anything.
-std::string as_usual(std::string_view codec) {
-  const Sentence sentence = parse_sentence("--codec", codec);
-  std::string usual;
-  for (const Call& call : sentence.calls) {
-    const auto value_of = [&](std::string_view key) -> std::string {
-      const auto found = std::ranges::find(call.arguments, key, &Argument::key);
-      return found == call.arguments.end() ? "" : found->value;
-    };
-    if (!usual.empty()) usual += " | ";
-    const bool sampled = call.name == "sampled_topk";
-    if (!sampled && (call.name != "threshold" || value_of("kind") != "adaptive")) {
-      usual += text_of(sentence, call);
-      continue;
-    }
-    usual += fmt::format("topk(ratio={}, dense={}", value_of(sampled ? "ratio" : "value"), value_of("dense"));
-    const std::string scope = value_of("scope");
-    usual += scope.empty() ? ")" : ", scope=" + scope + ")";
+// A selection that chooses about as many elements as `topk` does, by a sample or an estimate: what topk is called with;
+// nothing of other stages.
+std::optional<TopKOptions> usual_options(const StageSpec& stage) {
+  TopKOptions usual;
+  if (stage.entry->name == "sampled_topk") {
+    const auto& options = stage.options.as<SampledTopKOptions>();
+    usual.ratio = options.ratio;
+    usual.scope = options.scope;
+    usual.dense = options.dense;
+    return usual;
   }
+  if (stage.entry->name != "threshold") return std::nullopt;
+  const auto& options = stage.options.as<ThresholdOptions>();
+  if (options.kind != "adaptive") return std::nullopt;
+  usual.ratio = options.value;
+  usual.scope = options.scope;
+  usual.dense = options.dense;
   return usual;
 }
 
-// What is usual of a sentence, the least of all buckets.
-double usual_contraction(std::string_view sentence, std::span<const BucketPlan> buckets) {
-  const auto codec = make_codec("--codec", as_usual(read_method("--codec", sentence).codec));
+// The contraction of a codec, the least of all buckets, with `topk` in place of such selections. The contraction that
+// these declare is that of the worst vector, of which a single element is sent: gamma would hardly mix anything.
+double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets) {
+  for (StageSpec& stage : stages) {
+    if (const auto usual = usual_options(stage)) stage = stage_table().choose("topk", *usual);
+  }
+  const auto codec = make_codec(stages);
   double delta = 1;
   for (const BucketPlan& bucket : buckets) delta = std::min(delta, contraction_of(codec->contract(bucket.layout)));
   return delta;
@@ -64,7 +70,8 @@ class Choco final : public Algorithm {
  public:
   Choco(double gamma, std::string remark, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
         std::vector<Gossiper> gossipers, Communicator& communicator)
-      : gamma_(static_cast<float>(gamma)),
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}),
+        gamma_(static_cast<float>(gamma)),
         remark_(std::move(remark)),
         options_(options),
         buckets_(buckets.begin(), buckets.end()),
@@ -76,14 +83,11 @@ class Choco final : public Algorithm {
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
 
-  std::string_view name() const override { return "choco"; }
   std::string_view aggregator() const override { return "gossip"; }
   std::string remark() const override { return remark_; }
-  Rhythm rhythm() const override { return {0, topology().period()}; }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total, lap;
+    const Timer total;
     report_ = {};
     worker_ = &worker;
     lr_ = input.lr;
@@ -92,16 +96,12 @@ class Choco final : public Algorithm {
     if (x_.empty()) know(worker.parameters());
     worker.optimiser().begin_step(input.step);
     if (input.stop) stop_delay_.stop(note_, input.step);
-    report_.loss = thread_.compute(worker, input.step);
-    report_.compute = lap.lap();
-    thread_.wait();
-    report_.wait = lap.lap();
-    report_.queue = thread_.queue();
+    thread_.run(worker, input.step, report_);
     note_ = mixed_;
     divide(x_, note_.weight, worker.parameters());
-    report_.compute += lap.lap();
     report_.stop = input.step >= note_.least;
     report_.seconds = total.seconds();
+    report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 
@@ -185,22 +185,15 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
   ChocoOptions own;
   read_options(sentence, call, own);
   std::vector<Gossiper> gossipers = make_gossipers(options, buckets, communicator, Contract::Input::delta);
-  const Topology& topology = gossipers.front().topology();
-  if (!topology.is_static()) {
-    fail_at(sentence, call, call.position,
-            fmt::format("neighbours know each other's models, and `{}` changes them from round to round; take "
-                        "--topology ring, torus, complete or static_exponential",
-                        topology.sentence()));
-  }
   if (std::ranges::any_of(gossipers, [](const Gossiper& g) { return contraction_of(g.contract()) == 0; })) {
     throw ConfigError(
-        fmt::format("--codec {}: what it leaves out of a difference may be as large as that; choco wants "
+        fmt::format("{}: what it leaves out of a difference may be as large as that; choco wants "
                     "a contraction, as topk, sign or qsgd(bits=4)",
-                    options.codec));
+                    named(options.recipe().option, options.recipe().said)));
   }
   std::string remark;
   if (own.gamma == 0) {
-    const double delta = usual_contraction(options.codec, buckets);
+    const double delta = usual_contraction(options.recipe().stages, buckets);
     own.gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
     remark = fmt::format("choco: gamma {:.3g}, as the codec is, usually, a contraction of {:.3g}", own.gamma, delta);
   }
@@ -208,5 +201,13 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
 }
 
 std::string help_choco() { return help_options(ChocoOptions{}); }
+
+std::string problem_of_choco(const Topology& topology, const Mixing& /*mixing*/) {
+  if (topology.is_static()) return "";
+  return fmt::format(
+      "neighbours know each other's models, and `{}` changes them from round to round; take --topology ring, torus, "
+      "complete or static_exponential",
+      topology.sentence());
+}
 
 }  // namespace sotto

@@ -17,5 +17,7 @@ namespace sotto {
 std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                       std::span<const BucketPlan> buckets, Communicator& communicator);
 std::string help_choco();
+// Why it cannot be had on this topology; empty: it can.
+std::string problem_of_choco(const Topology& topology, const Mixing& mixing);
 
 }  // namespace sotto

@@ -10,7 +10,6 @@
 #include "sotto/algorithm/gossip/gossip.h"
 #include "sotto/algorithm/gossip/model_gossiper.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
 #include "sotto/topology/mixing_matrix.h"
@@ -25,17 +24,13 @@ struct DPsgdOptions {
 class DPsgd final : public Algorithm {
  public:
   DPsgd(const AlgorithmOptions& options, ModelGossiper gossiper, Communicator& communicator)
-      : options_(options),
+      : Algorithm({.rhythm = {0, gossiper.topology().period()}, .starts_early = options.overlap}),
+        options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
         stop_delay_([this] { return gossiper_.topology().spread(); }) {}
 
-  std::string_view name() const override { return "d_psgd"; }
   std::string_view aggregator() const override { return "gossip"; }
-  std::string remark() const override { return ""; }
-  Rhythm rhythm() const override { return {0, gossiper_.topology().period()}; }
-  bool starts_early() const override { return options_.overlap; }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -83,16 +78,18 @@ std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& cal
                                        std::span<const BucketPlan> buckets, Communicator& communicator) {
   DPsgdOptions unused;
   read_options(sentence, call, unused);
-  ModelGossiper gossiper(options, buckets, communicator);
-  if (!doubly_stochastic(gossiper.topology(), gossiper.mixing())) {
-    fail_at(sentence, call, call.position,
-            fmt::format("wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies "
-                        "--mixing metropolis is, and push_sum takes any",
-                        gossiper.mixing().sentence(), gossiper.topology().sentence()));
-  }
-  return std::make_unique<DPsgd>(options, std::move(gossiper), communicator);
+  return std::make_unique<DPsgd>(options, ModelGossiper(options, buckets, communicator), communicator);
 }
 
 std::string help_d_psgd() { return help_options(DPsgdOptions{}); }
+
+std::string problem_of_d_psgd(const Topology& topology, const Mixing& mixing) {
+  if (doubly_stochastic(topology, mixing)) return "";
+  return fmt::format(
+      "wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies --mixing metropolis is, "
+      "and "
+      "push_sum takes any",
+      mixing.sentence(), topology.sentence());
+}
 
 }  // namespace sotto

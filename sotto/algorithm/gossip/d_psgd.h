@@ -12,5 +12,7 @@ namespace sotto {
 std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 std::string help_d_psgd();
+// Why it cannot be had on this topology; empty: it can.
+std::string problem_of_d_psgd(const Topology& topology, const Mixing& mixing);
 
 }  // namespace sotto

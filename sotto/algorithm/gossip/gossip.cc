@@ -16,13 +16,13 @@ namespace sotto {
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input) {
   const auto topology =
-      std::make_shared<const Topology>(make_topology("--topology", options.topology, communicator.size()));
-  const std::shared_ptr<const Mixing> mixing = make_mixing("--mixing", options.mixing, *topology);
+      std::make_shared<const Topology>(make_topology("topology", options.topology, communicator.size()));
+  const std::shared_ptr<const Mixing> mixing = make_mixing("mixing", options.mixing, *topology);
   const auto workers = std::make_shared<Workers>(options.codec_threads);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    gossipers.emplace_back("--codec", options.codec, topology, mixing, buckets[b].layout, communicator.rank(), workers,
-                           input, static_cast<std::uint16_t>(b));
+    gossipers.emplace_back(options.recipe(), topology, mixing, buckets[b].layout, communicator.rank(), workers, input,
+                           static_cast<std::uint16_t>(b));
   }
   return gossipers;
 }

@@ -51,22 +51,17 @@ class NodeWorker final : public Worker {
 
 class Nodes final : public Algorithm {
  public:
-  Nodes(const AlgorithmOptions& options, Communicator& communicator,
-        const std::function<std::unique_ptr<Algorithm>(Communicator&)>& make)
-      : averages_(options.averages_in_node),
-        all_(communicator.clone()),
+  Nodes(const AlgorithmOptions& options, std::unique_ptr<Communicator> all, std::unique_ptr<Subgroup> column,
+        std::unique_ptr<Algorithm> inner)
+      : Algorithm(inner->traits()),
+        averages_(options.averages_in_node),
+        all_(std::move(all)),
         node_(*all_, ranks_from(all_->rank() / options.node_size * options.node_size, options.node_size, 1)),
-        // Those of the same place in each node; only the first ones exchange anything. The others have an algorithm,
-        // too, which says what all must know of it.
-        column_(communicator,
-                ranks_from(all_->rank() % options.node_size, all_->size() / options.node_size, options.node_size)),
-        inner_(make(column_)) {}
+        column_(std::move(column)),
+        inner_(std::move(inner)) {}
 
-  std::string_view name() const override { return inner_->name(); }
   std::string_view aggregator() const override { return inner_->aggregator(); }
   std::string remark() const override { return inner_->remark(); }
-  Rhythm rhythm() const override { return inner_->rhythm(); }
-  bool starts_early() const override { return inner_->starts_early(); }
   void enter(std::uint64_t step) override { inner_->enter(step); }
 
   StepReport step(Worker& worker, const StepInput& input) override {
@@ -114,7 +109,10 @@ class Nodes final : public Algorithm {
 
   bool averages_;
   std::unique_ptr<Communicator> all_;
-  Subgroup node_, column_;
+  Subgroup node_;
+  // The ranks that have the same place in their nodes. Only the first ones exchange anything; the others have an
+  // algorithm, too, which says what all must know of it.
+  std::unique_ptr<Subgroup> column_;
   std::unique_ptr<Algorithm> inner_;
 };
 
@@ -122,7 +120,11 @@ class Nodes final : public Algorithm {
 
 std::unique_ptr<Algorithm> make_nodes(const AlgorithmOptions& options, Communicator& communicator,
                                       const std::function<std::unique_ptr<Algorithm>(Communicator&)>& make) {
-  return std::make_unique<Nodes>(options, communicator, make);
+  auto all = communicator.clone();
+  auto column = std::make_unique<Subgroup>(
+      communicator, ranks_from(all->rank() % options.node_size, all->size() / options.node_size, options.node_size));
+  auto inner = make(*column);
+  return std::make_unique<Nodes>(options, std::move(all), std::move(column), std::move(inner));
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #include "sotto/algorithm/gossip/push_sum.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/bucket_thread.h"
@@ -30,11 +31,13 @@ struct PushSumOptions {
 // taken at z, which stays as it is meanwhile.
 class PushSum final : public Algorithm {
  public:
-  PushSum(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
-      : options_(options),
+  PushSum(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, std::vector<Gossiper> gossipers,
+          Communicator& communicator)
+      : Algorithm({.rhythm = {0, gossipers.front().topology().period()}}),
+        options_(options),
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
-        gossipers_(make_gossipers(options, buckets, communicator)),
+        gossipers_(std::move(gossipers)),
         peers_(options, communicator.size()),
         stop_delay_([this] { return peers_.spread() + 1; }),
         model_(buckets_.front().range.end),
@@ -42,14 +45,10 @@ class PushSum final : public Algorithm {
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },
             [this](std::size_t bucket) { mix(bucket); }) {}
 
-  std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
-  std::string remark() const override { return ""; }
-  Rhythm rhythm() const override { return {0, topology().period()}; }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
-    Timer total, lap;
+    const Timer total;
     report_ = {};
     worker_ = &worker;
     lr_ = input.lr;
@@ -62,17 +61,13 @@ class PushSum final : public Algorithm {
       for (Gossiper& gossiper : gossipers_) gossiper.follow(topology);
     }
     if (input.stop) stop_delay_.stop(model_.note(), input.step);
-    report_.loss = thread_.compute(worker, input.step);
-    report_.compute = lap.lap();
-    thread_.wait();
-    report_.wait = lap.lap();
-    report_.queue = thread_.queue();
+    thread_.run(worker, input.step, report_);
     model_.note() = mixed_;
     ++rounds_;
     model_.show(worker);
-    report_.compute += lap.lap();
     report_.stop = input.step >= model_.note().least;
     report_.seconds = total.seconds();
+    report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 
@@ -87,8 +82,6 @@ class PushSum final : public Algorithm {
   }
 
  private:
-  const Topology& topology() const { return gossipers_.front().topology(); }
-
   std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }
 
   // This rank's own step.
@@ -128,7 +121,7 @@ std::unique_ptr<Algorithm> make_push_sum(const Sentence& sentence, const Call& c
   read_options(sentence, call, own);
   if (own.overlap) return make_push_sum_overlap(own.synch_freq, options, buckets, communicator);
   if (own.synch_freq != 1) fail_at(sentence, call, call.position, "synch_freq is of overlap=true");
-  return std::make_unique<PushSum>(options, buckets, communicator);
+  return std::make_unique<PushSum>(options, buckets, make_gossipers(options, buckets, communicator), communicator);
 }
 
 std::string help_push_sum() { return help_options(PushSumOptions{}); }

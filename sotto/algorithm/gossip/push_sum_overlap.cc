@@ -20,23 +20,20 @@ namespace {
 
 class PushSumOverlap final : public Algorithm {
  public:
-  PushSumOverlap(std::int64_t synch_freq, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
+  PushSumOverlap(std::uint64_t synch_freq, const AlgorithmOptions& options, ModelGossiper gossiper,
                  Communicator& communicator)
-      : synch_freq_(static_cast<std::uint64_t>(synch_freq)),
+      : Algorithm({.rhythm = {0, synch_freq * gossiper.topology().period()}}),
+        synch_freq_(synch_freq),
         options_(options),
         communicator_(communicator),
-        gossiper_(options, buckets, communicator),
+        gossiper_(std::move(gossiper)),
         peers_(options, communicator.size()),
         stop_delay_([this] { return (peers_.spread() + 1) * synch_freq_; }),
         model_(gossiper_.size()),
         arriving_(gossiper_.size()) {}
 
-  std::string_view name() const override { return "push_sum"; }
   std::string_view aggregator() const override { return "gossip"; }
-  std::string remark() const override { return ""; }
-  Rhythm rhythm() const override { return {0, synch_freq_ * gossiper_.topology().period()}; }
   bool exchanges(std::uint64_t step) const override { return step % synch_freq_ == 0; }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
@@ -144,7 +141,8 @@ class PushSumOverlap final : public Algorithm {
 
 std::unique_ptr<Algorithm> make_push_sum_overlap(std::int64_t synch_freq, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator) {
-  return std::make_unique<PushSumOverlap>(synch_freq, options, buckets, communicator);
+  return std::make_unique<PushSumOverlap>(static_cast<std::uint64_t>(synch_freq), options,
+                                          ModelGossiper(options, buckets, communicator), communicator);
 }
 
 }  // namespace sotto

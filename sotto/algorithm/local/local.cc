@@ -62,11 +62,10 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(opt
 // Whether a memory may have to send more than half of a difference later. That comes with the next ones, and a large
 // momentum on top of it goes too far.
 bool sends_late(const AlgorithmOptions& options, std::span<const BucketPlan> buckets) {
-  for (const Phase& phase : options.all_phases()) {
-    const Method method = read_method("--codec", phase.method);
-    if (method.by_itself) return true;  // power, which has a memory of its own
-    if (method.memory.empty()) continue;
-    const auto codec = make_codec("--codec", method.codec);
+  for (const Phase& phase : options.phases) {
+    if (phase.recipe.by_itself()) return true;  // power, which has a memory of its own
+    if (!phase.recipe.memory) continue;
+    const auto codec = make_codec(phase.recipe.stages);
     for (const BucketPlan& bucket : buckets) {
       if (contraction_of(codec->contract(bucket.layout)) < 0.5) return true;
     }

@@ -48,16 +48,17 @@ class EachVector final : public StateVisitor {
 
 LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                        Communicator& communicator)
-    : plan_(plan),
+    : Algorithm({.rhythm = {plan.after, plan.h}}),
+      plan_(plan),
       options_(options),
       buckets_(buckets.begin(), buckets.end()),
       communicator_(communicator),
       turns_(turns_of(plan, buckets.size())),
-      aggregator_("--codec", phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
+      aggregator_(phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
                   communicator.size(), std::make_shared<Workers>(options.codec_threads)),
       outer_(plan.outer, size_of(buckets)),
       shards_(plan.shards),
-      posted_at_(buckets.size()) {
+      queue_(buckets.size()) {
   if (plan_.overlap > 0) {
     on_its_way_.resize(size_of(buckets));
     deltas_ = on_its_way_;
@@ -87,8 +88,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   finish(worker, input, report);
   report.wait += lap.lap();
   report.phases = std::exchange(done_, {});
-  const Queue queue = std::exchange(done_queue_, {});
-  report.queue = queue.buckets == 0 ? 0 : queue.seconds / static_cast<double>(queue.buckets);
+  report.queue = std::exchange(done_queue_, {}).mean();
   if (report.stop) asked_ = false;
   report.seconds = total.seconds();
   return report;
@@ -151,14 +151,13 @@ void LocalSteps::offer(Worker& worker, std::size_t bucket) {
 }
 
 void LocalSteps::post(std::size_t bucket) {
-  posted_at_[bucket] = Clock::now();
+  queue_.ready(bucket);
   thread_.post([this, bucket] { exchange(bucket); });
 }
 
 void LocalSteps::exchange(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
-  queue_.seconds += std::chrono::duration<double>(Clock::now() - posted_at_[index]).count();
-  ++queue_.buckets;
+  queue_.begin(index);
   Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
   aggregator_.average(bucket, shard_of(index).key, communicator_, phases_);
 }
@@ -200,9 +199,7 @@ void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& repo
 void LocalSteps::wait() {
   thread_.wait();
   done_ += std::exchange(phases_, {});
-  const Queue queue = std::exchange(queue_, {});
-  done_queue_.seconds += queue.seconds;
-  done_queue_.buckets += queue.buckets;
+  done_queue_ += queue_.take();
   note();
 }
 

@@ -9,6 +9,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/outer_step.h"
 #include "sotto/algorithm/local/turns.h"
+#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
 
 namespace sotto {
@@ -36,10 +37,8 @@ class LocalSteps final : public Algorithm {
   LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator);
 
-  std::string_view name() const override { return plan_.name; }
   std::string_view aggregator() const override { return aggregator_name_; }
   std::string remark() const override { return remark_; }
-  Rhythm rhythm() const override { return {turns_.after(), turns_.h()}; }
   bool exchanges(std::uint64_t step) const override { return turns_.any_due(step); }
   void enter(std::uint64_t step) override;
   StepReport step(Worker& worker, const StepInput& input) override;
@@ -58,12 +57,6 @@ class LocalSteps final : public Algorithm {
   };
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
-
-  // How long buckets waited for the exchange of those before them.
-  struct Queue {
-    double seconds = 0;
-    std::size_t buckets = 0;
-  };
 
   void prepare(Worker& worker, const StepInput& input);
   void collect(std::uint64_t step, StepReport& report);
@@ -91,10 +84,10 @@ class LocalSteps final : public Algorithm {
   bool asked_ = false;  // this rank was asked to stop, and has not told the others
   Phases phases_;       // as shards; of what was waited for: done_
   Phases done_;
-  std::vector<Clock::time_point> posted_at_;  // each bucket
-  Queue queue_, done_queue_;                  // as phases
-  std::string aggregator_name_, remark_;      // of the aggregator, which may be at work
-  CommThread thread_;                         // last: it ends before what its work uses
+  QueueMeter queue_;
+  QueueMeter::Waited done_queue_;         // as done_
+  std::string aggregator_name_, remark_;  // of the aggregator, which may be at work
+  CommThread thread_;                     // last: it ends before what its work uses
 };
 
 }  // namespace sotto

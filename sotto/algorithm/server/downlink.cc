@@ -13,8 +13,6 @@
 namespace sotto {
 namespace {
 
-constexpr const char* where = "--algorithm parameter_server: down";
-
 // Why a codec cannot be used on differences; empty: it can.
 std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
   for (const BucketPlan& bucket : buckets) {
@@ -32,8 +30,8 @@ std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
 
 }  // namespace
 
-Downlink::Downlink(std::string_view codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets)
-    : codec_(make_codec(where, codec, std::move(workers))) {
+Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets)
+    : codec_(make_codec(codec, std::move(workers))) {
   whole_ = std::ranges::all_of(
       buckets, [&](const BucketPlan& bucket) { return codec_->contract(bucket.layout).kind == Contract::Kind::exact; });
 }
@@ -79,25 +77,24 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
   }
 }
 
-std::string downlink_codec(const std::string& asked, const std::string& uplink, std::span<const BucketPlan> buckets) {
+StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets) {
   if (asked.empty()) {
-    const auto codec = make_codec("--codec", uplink);
-    return objection(*codec, buckets).empty() ? codec->sentence() : make_codec(where, "f32")->sentence();
+    const auto codec = make_codec(uplink);
+    return objection(*codec, buckets).empty() ? codec->stages() : make_codec({})->stages();
   }
   // Parentheses around it let it hold a `|`.
   const bool wrapped = asked.front() == '(' && asked.back() == ')';
   const std::string inner = wrapped ? asked.substr(1, asked.size() - 2) : asked;
-  const Method method = read_method(where, inner);
-  if (method.by_itself || !method.memory.empty()) {
-    throw ConfigError(fmt::format(
-        "{}={}: what a difference leaves out is in the next one, so no memory and no aggregator can stand in it", where,
-        asked));
+  const auto refuse = [&](std::string_view why) {
+    throw ConfigError(fmt::format("{}: down={}: {}", named("algorithm", "parameter_server"), asked, why));
+  };
+  const Recipe recipe = read_recipe(parse_sentence("algorithm", inner));
+  if (recipe.by_itself() || recipe.memory) {
+    refuse("what a difference leaves out is in the next one, so no memory and no aggregator can stand in it");
   }
-  const auto codec = make_codec(where, method.codec);
-  if (const std::string why = objection(*codec, buckets); !why.empty()) {
-    throw ConfigError(fmt::format("{}={}: {}", where, asked, why));
-  }
-  return codec->sentence();
+  const auto codec = make_codec(recipe.stages);
+  if (const std::string why = objection(*codec, buckets); !why.empty()) refuse(why);
+  return codec->stages();
 }
 
 }  // namespace sotto

@@ -15,7 +15,7 @@ namespace sotto {
 // the server's own error feedback.
 class Downlink {
  public:
-  Downlink(std::string_view codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets);
+  Downlink(const StageSpecs& codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets);
 
   bool whole() const { return whole_; }  // sends models themselves
   std::size_t max_bytes(const Shard& shard) const;
@@ -35,8 +35,8 @@ class Downlink {
   Message message_;
 };
 
-// The sentence of what models are sent back with: `asked`, or that of the workers' codec where nothing was asked and it
-// is a contraction of differences, or f32. ConfigError when it cannot be used.
-std::string downlink_codec(const std::string& asked, const std::string& uplink, std::span<const BucketPlan> buckets);
+// The codec of models on their way back: `asked`, or the workers' where nothing was asked and it is a contraction of
+// differences, or f32. ConfigError when it cannot be used.
+StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

@@ -69,7 +69,7 @@ ServerPlan plan_of(const ServerOptions& own, const Sentence& sentence, const Cal
 
 class ParameterServer final : public Algorithm {
  public:
-  ParameterServer(const ServerPlan& plan, const std::string& down, const AlgorithmOptions& options,
+  ParameterServer(const ServerPlan& plan, const StageSpecs& down, const AlgorithmOptions& options,
                   std::span<const BucketPlan> buckets, Communicator& communicator)
       : plan_(plan),
         options_(options),
@@ -81,12 +81,11 @@ class ParameterServer final : public Algorithm {
     // Its codecs are its own, as the server's thread works beside this rank's worker.
     const auto threads = std::make_shared<Workers>(options.codec_threads);
     server_ = std::make_unique<Server>(
-        plan, rank, shards_[static_cast<std::size_t>(rank)],
-        make_codec("--codec", uplink_method(options.codec, buckets).codec, threads), Downlink(down, threads, buckets),
-        options.seed, options.generation,
+        plan, rank, shards_[static_cast<std::size_t>(rank)], make_codec(options.recipe().stages, threads),
+        Downlink(down, threads, buckets), options.seed, options.generation,
         [this](int to, std::span<const std::byte> bytes) { worker_.replies().send(to, bytes); });
     thread_ = std::make_unique<ServerThread>(*server_, worker_.requests(), [this] { worker_.replies().cancel(); });
-    remark_ = fmt::format("parameter_server: models go back as {}{}", down,
+    remark_ = fmt::format("parameter_server: models go back as {}{}", text_of(down),
                           Downlink(down, threads, buckets).whole() ? "" : ", of the difference to what workers have");
   }
 
@@ -96,10 +95,8 @@ class ParameterServer final : public Algorithm {
     if (rests_ && std::uncaught_exceptions() == exceptions_) worker_.leave();
   }
 
-  std::string_view name() const override { return "parameter_server"; }
   std::string_view aggregator() const override { return "server"; }
   std::string remark() const override { return remark_; }
-  void enter(std::uint64_t /*step*/) override {}
 
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total;
@@ -217,7 +214,8 @@ std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const
             fmt::format("servers={} of {} buckets: each owns whole ones; take fewer, or a smaller --buckets",
                         plan.servers, buckets.size()));
   }
-  const std::string down = downlink_codec(own.down, uplink_method(options.codec, buckets).codec, buckets);
+  check_uplink(options.recipe(), buckets);
+  const StageSpecs down = downlink_codec(own.down, options.recipe().stages, buckets);
   return std::make_unique<ParameterServer>(plan, down, options, buckets, communicator);
 }
 

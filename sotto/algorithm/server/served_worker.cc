@@ -14,7 +14,7 @@ namespace sotto {
 
 using Kind = ServerNote::Kind;
 
-ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const std::string& down,
+ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const StageSpecs& down,
                            std::span<const BucketPlan> buckets, std::span<const Shard> shards,
                            Communicator& communicator)
     : plan_(plan),
@@ -23,15 +23,14 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
       shards_(shards),
       buckets_(buckets.begin(), buckets.end()),
       owner_(buckets.size()),
-      uplink_(uplink_method(options.codec, buckets), std::make_shared<Workers>(options.codec_threads), buckets,
+      uplink_(options.recipe(), std::make_shared<Workers>(options.codec_threads), buckets,
               static_cast<int>(plan.workers())),
       downlink_(down, std::make_shared<Workers>(options.codec_threads), buckets),
       versions_(shards.size()),
       heard_(shards.size()),
-      ready_at_(buckets.size()),
-      calls_{.ready = [this](std::size_t bucket) {
-        if (options_.overlap) post(bucket);
-      }} {
+      thread_(
+          buckets.size(), options.overlap, [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
+          [this](std::size_t bucket) { send(bucket); }) {
   for (int server = 0; server < plan.servers; ++server) {
     if (plan.trains(communicator.rank()) || server == 0 || server == communicator.rank()) servers_.push_back(server);
   }
@@ -48,13 +47,10 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
 StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   report_ = {};
   worker_ = &worker;
-  posted_ = 0;
   key_ = key_of(options_, communicator_, input);
-  Timer lap;
-  report_.loss = compute_beside(thread_, worker, input.step, calls_);
-  while (posted_ < buckets_.size()) post(posted_);
-  report_.compute = lap.lap();
-  thread_.wait();
+  const Timer total;
+  thread_.run(worker, input.step, report_);
+  report_.compute = total.seconds() - report_.wait;
   const Timer hearing;
   for (const int server : servers_) {
     tell(server, {.kind = Kind::gradient,
@@ -75,10 +71,10 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
     versions_[static_cast<std::size_t>(server)] = note.version;
     decode += timer.seconds();
   });
-  report_.phases.network += hearing.seconds() - decode;
+  const double heard = hearing.seconds();
+  report_.phases.network += heard - decode;
   report_.phases.decode += decode;
-  report_.wait = lap.lap();
-  report_.queue /= static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+  report_.wait += heard;
   report_.stop = stops(input.step);
   return report_;
 }
@@ -122,17 +118,8 @@ void ServedWorker::visit_state(StateVisitor& visitor) {
   for (std::size_t s = 0; s < versions_.size(); ++s) visitor.visit(fmt::format("version/{}", s), versions_[s]);
 }
 
-// REQUIRES: buckets come in index order.
-void ServedWorker::post(std::size_t index) {
-  offer_in_place(*worker_, buckets_[index]);
-  ready_at_[index] = Clock::now();
-  thread_.post([this, index] { send(index); });
-  posted_ = index + 1;
-}
-
 void ServedWorker::send(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
-  report_.queue += std::chrono::duration<double>(Clock::now() - ready_at_[index]).count();
   const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                       static_cast<std::uint16_t>(index)};
   uplink_.send(bucket, key_, owner_[index], *requests_, report_.phases);

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/algorithm/bucket_thread.h"
 #include "sotto/algorithm/server/downlink.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/server_plan.h"
 #include "sotto/algorithm/server/shard.h"
 #include "sotto/algorithm/server/uplink.h"
-#include "sotto/comm/comm_thread.h"
 #include "sotto/comm/mailbox.h"
 
 namespace sotto {
@@ -21,7 +21,7 @@ namespace sotto {
 class ServedWorker {
  public:
   // Collective. `down` is the codec of models.
-  ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const std::string& down,
+  ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const StageSpecs& down,
                std::span<const BucketPlan> buckets, std::span<const Shard> shards, Communicator& communicator);
 
   // Gradient, to the servers and back. `phases`, compute and loss of the report are filled in.
@@ -41,7 +41,6 @@ class ServedWorker {
   void visit_state(StateVisitor& visitor);
 
  private:
-  void post(std::size_t bucket);
   void send(std::size_t bucket);
   void tell(int server, ServerNote note);
   // From servers that have not answered yet, each once; ServerNote::Kind::waiting are passed over. WireError names the
@@ -63,13 +62,10 @@ class ServedWorker {
   std::vector<std::uint64_t> versions_;  // of each server's model here
   std::vector<bool> heard_;              // of each server
   std::uint64_t stop_ = ServerNote::never;
-  std::vector<Clock::time_point> ready_at_;  // of each bucket, in this step
-  BucketCalls calls_;
   Worker* worker_ = nullptr;
   Key key_;
-  StepReport report_;  // phases and queue are written by the communication thread until wait()
-  std::size_t posted_ = 0;
-  CommThread thread_;  // last: it ends before what its work uses
+  StepReport report_;    // its phases are written by the communication thread until wait()
+  BucketThread thread_;  // last: it ends before what its work uses
 };
 
 }  // namespace sotto

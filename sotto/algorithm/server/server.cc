@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sotto/core/error.h"
@@ -65,7 +66,7 @@ void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimi
   const auto now = Clock::now();
   for (Client& client : clients_) {
     client.next = step;
-    client.rests = false;
+    client.state = State::at_work;
     client.since = now;
     if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.whole()) client.known = model_;
   }
@@ -99,7 +100,7 @@ Server::Client& Server::client(int rank) {
 }
 
 void Server::take_message(Client& from, std::span<const std::byte> bytes) {
-  require(from.trains && !from.waits && !from.rests, "a message before the last one was answered");
+  require(from.trains && from.state == State::at_work, "a message before the last one was answered");
   const MessageView first = MessageView::parse(bytes);
   const auto parts = shard_.parts();
   const auto part = std::ranges::find(parts, first.header().bucket, &Shard::Part::index);
@@ -119,7 +120,7 @@ void Server::take_message(Client& from, std::span<const std::byte> bytes) {
 }
 
 void Server::take_note(Client& from, const ServerNote& note) {
-  require(note.step == from.next && !from.waits && !from.rests, "a note of another step");
+  require(note.step == from.next && from.state == State::at_work, "a note of another step");
   from.since = Clock::now();
   if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
     // The first step that some rank is not told the end of yet: everybody hears of it in time.
@@ -131,10 +132,10 @@ void Server::take_note(Client& from, const ServerNote& note) {
     require(std::isfinite(note.rate) && note.version <= version_, "a gradient of a model that never was");
     for (Message& message : from.messages) message.here = false;
     from.note = note;
-    from.waits = true;
+    from.state = State::waits;
     take_gradient(from);
   } else if (note.kind == Kind::rest) {
-    from.rests = true;
+    from.state = State::rests;
     if (plan_.mode == Mode::sync) update_when_enough();
     rest_when_all();
   } else {
@@ -145,49 +146,46 @@ void Server::take_note(Client& from, const ServerNote& note) {
 }
 
 void Server::take_gradient(Client& from) {
-  if (plan_.mode == Mode::sync) {
-    if (from.note.version < version_) return take_late(from);
-    return update_when_enough();
-  }
-  choose([&](const Client& client) { return &client == &from; });
-  update();
-  if (plan_.mode == Mode::stale) release();
-  answer();
+  if (plan_.mode == Mode::sync) return from.note.version < version_ ? take_late(from) : update_when_enough();
+  const Clients one = choose([&](const Client& client) { return &client == &from; });
+  update(one);
+  answer(plan_.mode == Mode::stale ? released() : one);
 }
 
 // It is of a model that is no more: what it would change was computed for another one.
 void Server::take_late(Client& from) {
   if (plan_.carry) add_to(carried_, from);
-  choose([&](const Client& client) { return &client == &from; });
-  answer();
+  answer(choose([&](const Client& client) { return &client == &from; }));
 }
 
 // One fewer for each worker at rest. Asking for as many as are at work would hang where they wait at several servers:
 // each has answered some of them. But of those in the update that is the oldest last one of any server, all that are
-// not at rest still wait there: what they wait for elsewhere came behind an update that is older.
+// not at rest still wait there: what they wait for elsewhere came after an update that is older.
 void Server::update_when_enough() {
-  const auto at_rest = std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.rests; });
-  choose([](const Client& client) { return client.waits; });
-  if (chosen_.empty() || chosen_.size() + static_cast<std::size_t>(at_rest) < plan_.gradients) return;
-  update();
-  answer();
+  const auto at_rest =
+      std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.state == State::rests; });
+  const Clients waiting = choose([](const Client& client) { return client.state == State::waits; });
+  if (waiting.empty() || waiting.size() + static_cast<std::size_t>(at_rest) < plan_.gradients) return;
+  update(waiting);
+  answer(waiting);
 }
 
-// Those that are not too far ahead of the slowest go on.
-void Server::release() {
-  const auto done = [](const Client& client) { return client.next + (client.waits ? 1 : 0); };
+// Those that wait and are not too far ahead of the slowest.
+Server::Clients Server::released() {
+  const auto done = [](const Client& client) { return client.next + (client.state == State::waits ? 1 : 0); };
   std::uint64_t least = ServerNote::never;
   for (const Client& client : clients_) {
     if (client.trains) least = std::min(least, done(client));
   }
-  choose([&](const Client& client) { return client.waits && done(client) - least <= plan_.bound; });
+  return choose(
+      [&](const Client& client) { return client.state == State::waits && done(client) - least <= plan_.bound; });
 }
 
-void Server::update() {
+void Server::update(Clients with) {
   const Timer timer;
   std::ranges::fill(mean_, 0.0F);
-  const Client* farthest = chosen_.front();
-  for (const Client* from : chosen_) {
+  const Client* farthest = with.front();
+  for (const Client* from : with) {
     add_to(mean_, *from);
     if (from->note.step > farthest->note.step) farthest = from;
   }
@@ -213,33 +211,40 @@ void Server::add_to(std::vector<float>& sum, const Client& from) {
   }
 }
 
-void Server::answer() {
+// Its own rank comes last.
+void Server::answer(Clients all) {
   const Timer timer;
-  std::ranges::stable_partition(chosen_, [this](const Client* client) { return client->rank != rank_; });
+  std::ranges::stable_partition(all, [this](const Client* client) { return client->rank != rank_; });
   bool encoded = false;
-  for (Client* to : chosen_) {
+  for (Client* to : all) {
     if (!encoded || !plan_.in_step()) {
-      bytes_.resize(ServerNote::bytes);
+      letter_.resize(ServerNote::bytes);
       const Key key{seed_, static_cast<std::uint16_t>(rank_), generation_, static_cast<std::uint32_t>(to->next), 0};
-      downlink_.encode(shard_, model_, plan_.in_step() ? known_ : to->known, key, bytes_);
+      downlink_.encode(shard_, model_, plan_.in_step() ? known_ : to->known, key, letter_);
       encoded = true;
     }
-    post(*to, Kind::model);
+    post(*to, Kind::model, letter_);
     ++to->next;
-    to->waits = false;
+    to->state = State::at_work;
     to->since = Clock::now();
   }
   phases_.encode += timer.seconds();
 }
 
-// Behind the note goes what stands there in bytes_, of a model.
-void Server::post(Client& to, Kind kind) {
-  if (kind != Kind::model) bytes_.resize(ServerNote::bytes);
-  write_note({.kind = kind, .generation = generation_, .step = to.next, .version = version_, .stop = stop_}, bytes_);
-  post_(to.rank, bytes_);
+void Server::post(const Client& to, Kind kind) {
+  std::array<std::byte, ServerNote::bytes> note{};
+  post(to, kind, note);
 }
 
-bool Server::at_rest() const { return std::ranges::all_of(clients_, &Client::rests); }
+// Writes the note into the first bytes of the letter.
+void Server::post(const Client& to, Kind kind, std::span<std::byte> letter) {
+  write_note({.kind = kind, .generation = generation_, .step = to.next, .version = version_, .stop = stop_}, letter);
+  post_(to.rank, letter);
+}
+
+bool Server::at_rest() const {
+  return std::ranges::all_of(clients_, [](const Client& client) { return client.state == State::rests; });
+}
 
 void Server::rest_when_all() {
   if (!at_rest()) return;
@@ -253,14 +258,14 @@ void Server::rest_when_all() {
 
 void Server::remind() {
   for (Client& client : clients_) {
-    if (client.rests) post(client, Kind::waiting);
+    if (client.state == State::rests) post(client, Kind::waiting);
   }
 }
 
 std::pair<int, Clock::time_point> Server::slowest() const {
   std::pair<int, Clock::time_point> slowest{-1, Clock::time_point::max()};
   for (const Client& client : clients_) {
-    const bool owes = client.trains && !client.waits && !client.rests;
+    const bool owes = client.trains && client.state == State::at_work;
     if (owes && client.since < slowest.second) slowest = {client.rank, client.since};
   }
   return slowest;
@@ -281,11 +286,12 @@ double Server::loss() const {
 }
 
 template <class Which>
-void Server::choose(Which&& which) {
+Server::Clients Server::choose(Which&& which) {
   chosen_.clear();
   for (Client& client : clients_) {
     if (which(client)) chosen_.push_back(&client);
   }
+  return chosen_;
 }
 
 void Server::visit_state(StateVisitor& visitor) {

@@ -53,16 +53,23 @@ class Server {
   };
   // A worker; or this rank, where it only serves, and at the first server all that do.
   struct Client {
+    enum class State : std::uint8_t {
+      at_work,  // it owes a gradient, if it trains
+      waits,    // its gradient is here, and not answered
+      rests,
+    };
     int rank = 0;
     bool trains = true;
-    std::uint64_t next = 0;  // the step that is answered next
-    bool waits = false;      // its gradient is here, and not answered
-    bool rests = false;
+    State state = State::at_work;
+    std::uint64_t next = 0;         // the step that is answered next
     ServerNote note;                // of its last gradient
     std::vector<Message> messages;  // by part
     std::vector<float> known;       // of this worker alone
     Clock::time_point since{};
   };
+
+  using State = Client::State;
+  using Clients = std::span<Client*>;  // some of them, by rank
 
   Client& client(int rank);
   void take_message(Client& from, std::span<const std::byte> bytes);
@@ -70,14 +77,16 @@ class Server {
   void take_gradient(Client& from);
   void take_late(Client& from);
   void update_when_enough();
-  void release();
-  void update();  // with the gradients of chosen_
+  Clients released();
+  void update(Clients with);
   void add_to(std::vector<float>& sum, const Client& from);
-  void answer();  // chosen_
-  void post(Client& to, ServerNote::Kind kind);
+  void answer(Clients all);
+  void post(const Client& to, ServerNote::Kind kind);
+  void post(const Client& to, ServerNote::Kind kind, std::span<std::byte> letter);
   void rest_when_all();
+  // Valid until the next call.
   template <class Which>
-  void choose(Which&& which);
+  Clients choose(Which&& which);
 
   ServerPlan plan_;
   int rank_;
@@ -89,15 +98,15 @@ class Server {
   Post post_;
   Optimiser* optimiser_ = nullptr;
   std::vector<Client> clients_;  // by rank
-  std::vector<Client*> chosen_;  // of them, by rank
   std::vector<float> model_, mean_;
   std::vector<float> known_;    // in step: of all workers
   std::vector<float> carried_;  // shares of what came too late
   std::uint64_t begun_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t stop_ = ServerNote::never;
-  std::vector<std::byte> bytes_;
   Phases phases_;
+  std::vector<Client*> chosen_;    // memory of choose()
+  std::vector<std::byte> letter_;  // memory of answer()
 };
 
 }  // namespace sotto

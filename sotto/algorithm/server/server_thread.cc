@@ -19,8 +19,8 @@ ServerThread::ServerThread(Server& server, Mailbox& requests, std::function<void
 
 ServerThread::~ServerThread() {
   {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
+    const Lock lock(mutex_);
+    shared_.state = State::ending;
   }
   requests_.cancel();
   changed_.notify_all();
@@ -28,60 +28,60 @@ ServerThread::~ServerThread() {
 }
 
 void ServerThread::work(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   throw_error();
-  if (working_) return;
+  if (shared_.state == State::working) return;
   server_.begin(step, parameters, optimiser);
-  least_step_ = step;
-  working_ = true;
+  shared_.least_step = step;
+  shared_.state = State::working;
   changed_.notify_all();
 }
 
 double ServerThread::wait_for_step(std::uint64_t step) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return error_ || least_step_ > step; });
+  Lock lock(mutex_);
+  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.least_step > step; });
   throw_error();
-  return loss_;
+  return shared_.loss;
 }
 
 void ServerThread::wait_for_rest() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return error_ || !working_; });
+  Lock lock(mutex_);
+  changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return shared_.error || shared_.state != State::working; });
   throw_error();
 }
 
 void ServerThread::check() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   throw_error();
 }
 
 Phases ServerThread::take_phases() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(phases_, {});
+  const Lock lock(mutex_);
+  return std::exchange(shared_.phases, {});
 }
 
 void ServerThread::throw_error() const {
-  if (error_) std::rethrow_exception(error_);
+  if (shared_.error) std::rethrow_exception(shared_.error);
 }
 
 void ServerThread::run() {
   const PlainFloats floats;
   try {
     while (true) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return working_ || ending_; });
-      if (ending_) return;
+      Lock lock(mutex_);
+      changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return shared_.state != State::resting; });
+      if (shared_.state == State::ending) return;
       lock.unlock();
       serve();
       lock.lock();
-      if (ending_) return;
-      working_ = false;
+      if (shared_.state == State::ending) return;
+      shared_.state = State::resting;
       changed_.notify_all();
     }
   } catch (...) {
     {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
+      const Lock lock(mutex_);
+      shared_.error = std::current_exception();
     }
     changed_.notify_all();
   }
@@ -117,8 +117,8 @@ void ServerThread::serve() {
     auto until = reminded + quarter;
     if (rank >= 0) until = std::min(until, (overdue ? seen + grace : since + 3 * quarter));
     taken = serve_next(std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now));
-    const std::lock_guard lock(mutex_);
-    if (ending_) return;
+    const Lock lock(mutex_);
+    if (shared_.state == State::ending) return;
   }
 }
 
@@ -130,27 +130,28 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
   const auto arrived = mail->arrived;
   server_.take(mail->sender, mail->data);
   requests_.recycle(std::move(*mail));
-  const std::lock_guard lock(mutex_);
-  least_step_ = server_.least_step();
-  loss_ = server_.loss();
+  const Lock lock(mutex_);
+  shared_.least_step = server_.least_step();
+  shared_.loss = server_.loss();
   const Phases done = std::exchange(server_.phases(), {});
-  phases_.encode += done.encode;
-  phases_.decode += done.decode;
+  shared_.phases.encode += done.encode;
+  shared_.phases.decode += done.decode;
   changed_.notify_all();
   return arrived;
 }
 
 // Nobody reads what comes: but this rank's own worker may wait for room.
 void ServerThread::discard() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
+  Lock lock(mutex_);
+  while (shared_.state != State::ending) {
     lock.unlock();
     try {
       while (auto mail = requests_.poll(std::chrono::milliseconds(20))) requests_.recycle(std::move(*mail));
     } catch (const CommError&) {  // NOLINT(bugprone-empty-catch): that is why it failed
     }
     lock.lock();
-    changed_.wait_for(lock, std::chrono::milliseconds(20), [this] { return ending_; });
+    changed_.wait_for(lock, std::chrono::milliseconds(20),
+                      [this]() SOTTO_REQUIRES(mutex_) { return shared_.state == State::ending; });
   }
 }
 

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "sotto/algorithm/server/server.h"
 #include "sotto/comm/mailbox.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 
@@ -31,23 +30,29 @@ class ServerThread {
   Phases take_phases();
 
  private:
+  // What its thread and the others share.
+  struct Shared {
+    enum class State : std::uint8_t { resting, working, ending };
+    State state = State::resting;
+    std::exception_ptr error;      // then it is of no use any more
+    std::uint64_t least_step = 0;  // as of the server
+    double loss = 0;               // likewise
+    Phases phases;
+  };
+  using State = Shared::State;
+
   void run();
   void serve();
   Clock::time_point serve_next(std::chrono::milliseconds most);
   void discard();
-  void throw_error() const;  // REQUIRES the lock
+  void throw_error() const SOTTO_REQUIRES(mutex_);
 
-  Server& server_;
+  Server& server_;  // the thread's; at rest the others'
   Mailbox& requests_;
   std::function<void()> on_failure_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool working_ = false;
-  bool ending_ = false;
-  std::exception_ptr error_;
-  std::uint64_t least_step_ = 0;  // as of the server, for others to see
-  double loss_ = 0;
-  Phases phases_;
+  Mutex mutex_;
+  Condition changed_;
+  Shared shared_ SOTTO_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -8,9 +8,10 @@
 
 namespace sotto {
 
-Uplink::Uplink(const Method& method, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks)
-    : memory_(make_memory("--codec", method.memory, {buckets, ranks})),
-      codec_(make_codec("--codec", method.codec, std::move(workers))) {}
+Uplink::Uplink(const Recipe& recipe, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks)
+    : memory_(make_memory(recipe.memory, {buckets, ranks})), codec_(make_codec(recipe.stages, std::move(workers))) {
+  check_uplink(recipe, buckets);
+}
 
 void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Phases& phases) {
   Timer timer;
@@ -29,22 +30,22 @@ void Uplink::visit_state(StateVisitor& visitor) {
   codec_->visit_state(visitor);
 }
 
-Method uplink_method(const std::string& sentence, std::span<const BucketPlan> buckets) {
-  Method method = read_method("--codec", sentence);
-  const auto refuse = [&](std::string_view why) { throw ConfigError(fmt::format("--codec {}: {}", sentence, why)); };
-  if (method.by_itself) {
+void check_uplink(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+  const auto refuse = [&](std::string_view why) {
+    throw ConfigError(fmt::format("{}: {}", named(recipe.option, recipe.said), why));
+  };
+  if (recipe.by_itself()) {
     refuse(fmt::format("`{}` is made by all ranks together, and a server decodes the messages of each one by one",
-                       method.aggregator));
+                       recipe.aggregator.text()));
   }
-  if (method.aggregator != "auto") {
+  if (recipe.aggregator) {
     refuse(fmt::format("it is published with the aggregator `{}`, and a server makes means; write its parts instead",
-                       method.aggregator));
+                       recipe.aggregator.text()));
   }
-  const auto codec = make_codec("--codec", method.codec);
+  const auto codec = make_codec(recipe.stages);
   for (const BucketPlan& bucket : buckets) {
     if (codec->agreed_count(bucket.layout) > 0) refuse("ranks agree on its scales first, and workers do not meet");
   }
-  return method;
 }
 
 }  // namespace sotto

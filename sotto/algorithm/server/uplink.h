@@ -16,7 +16,7 @@ namespace sotto {
 // server makes of it.
 class Uplink {
  public:
-  Uplink(const Method& method, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks);
+  Uplink(const Recipe& recipe, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks);
 
   void send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Phases& phases);
   std::size_t max_bytes(const Layout& layout) const { return codec_->max_bytes(layout, {0, layout.size()}); }
@@ -28,7 +28,7 @@ class Uplink {
   Message message_;
 };
 
-// A method that each rank can use by itself, and whose messages a server can decode one by one: ConfigError.
-Method uplink_method(const std::string& sentence, std::span<const BucketPlan> buckets);
+// ConfigError for a recipe that a rank cannot use by itself, or whose messages a server cannot decode one by one.
+void check_uplink(const Recipe& recipe, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

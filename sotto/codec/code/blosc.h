@@ -26,7 +26,6 @@ class Blosc final : public Code {
   using Options = BloscOptions;
   explicit Blosc(const BloscOptions& options) : options_(options) {}
 
-  std::string sentence() const override { return record_options("blosc", options_); }
   bool of_symbols() const override { return true; }
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;

@@ -21,7 +21,6 @@ class Elias final : public SymbolCode {
  public:
   using Options = EliasOptions;
   explicit Elias(const EliasOptions& options) : options_(options) {}
-  std::string sentence() const override { return record_options("elias", options_); }
 
  private:
   bool wants_counts() const override { return false; }

@@ -21,7 +21,6 @@ class Huffman final : public SymbolCode {
   using Options = HuffmanOptions;
   static constexpr unsigned longest = 12;  // code word
   explicit Huffman(const HuffmanOptions& options) : options_(options) {}
-  std::string sentence() const override { return record_options("huffman", options_); }
 
  private:
   struct Word {

@@ -20,7 +20,6 @@ class Lz4 final : public Code {
   using Options = Lz4Options;
   explicit Lz4(const Lz4Options& options);
 
-  std::string sentence() const override { return record_options("lz4", options_); }
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
 

@@ -24,7 +24,6 @@ class Rans final : public SymbolCode {
  public:
   using Options = RansOptions;
   explicit Rans(const RansOptions& options) : options_(options) {}
-  std::string sentence() const override { return record_options("rans", options_); }
 
  private:
   bool adaptive() const { return options_.model == "adaptive"; }

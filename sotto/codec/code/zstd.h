@@ -20,7 +20,6 @@ class Zstd final : public Code {
   explicit Zstd(const ZstdOptions& options);
   ~Zstd() override;
 
-  std::string sentence() const override { return record_options("zstd", options_); }
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
 

@@ -32,7 +32,6 @@ class Adaptive final : public Quantise {
   explicit Adaptive(const AdaptiveOptions& options)
       : options_(options), blocks_{static_cast<std::size_t>(options.bucket)} {}
 
-  std::string sentence() const override { return record_options("adaptive", options_); }
   unsigned width() const override { return 0; }
   std::size_t side_bytes(std::size_t values) const override {
     return values == 0 ? 0 : sizeof(std::uint32_t) + blocks_.side_bytes(values);

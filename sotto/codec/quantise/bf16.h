@@ -10,7 +10,6 @@ class BF16 final : public Cast {
   using Options = NoOptions;
   explicit BF16(const NoOptions&) {}
 
-  std::string sentence() const override { return "bf16"; }
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   Contract contract(std::size_t largest) const override;
 

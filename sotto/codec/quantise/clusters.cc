@@ -166,7 +166,8 @@ void ClusterQuantiser::visit_state(StateVisitor& visitor) {
     std::vector<float> sizes(found.clusters.sizes.begin(), found.clusters.sizes.end());
     visitor.visit(fmt::format("clusters_sizes_{}", i), sizes);
     if (!are_clusters(found.clusters.centres, sizes)) {
-      throw FileError(fmt::format("clusters_{}: not {} clusters as `{}` finds them", i, clusters(), sentence()));
+      throw FileError(fmt::format("clusters_{}: not {} clusters as `{}` finds them", i, clusters(),
+                                  record_options("clusters", options_)));
     }
     found.clusters.sizes.assign(sizes.begin(), sizes.end());
     visited[place] = std::move(found);

@@ -18,7 +18,6 @@ class ClusterQuantiser final : public Quantise {
   using Options = ClustersOptions;
   explicit ClusterQuantiser(const ClustersOptions& options);
 
-  std::string sentence() const override { return record_options("clusters", options_); }
   unsigned width() const override { return width_; }
   unsigned width_of(std::size_t values) const override { return goes_raw(values) ? 32 : width_; }
   std::size_t side_bytes(std::size_t values) const override;

@@ -12,7 +12,6 @@ class F16 final : public Quantise, private LinearForm {
   using Options = NoOptions;
   explicit F16(const NoOptions&) {}
 
-  std::string sentence() const override { return "f16"; }
   unsigned width() const override { return 16; }
   std::size_t side_bytes(std::size_t values) const override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -10,7 +10,6 @@ class F32 final : public Cast {
   using Options = NoOptions;
   explicit F32(const NoOptions&) {}
 
-  std::string sentence() const override { return "f32"; }
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   Contract contract(std::size_t largest) const override;
 

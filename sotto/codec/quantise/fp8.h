@@ -24,7 +24,6 @@ class Fp8 final : public Quantise {
   explicit Fp8(const Fp8Options& options)
       : options_(options), e4m3_(options.format == "e4m3"), block_(static_cast<std::size_t>(options.block)) {}
 
-  std::string sentence() const override { return record_options("fp8", options_); }
   unsigned width() const override { return 8; }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block_) * sizeof(float); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -39,11 +39,6 @@ std::span<std::uint16_t> read_classes(const SketchBlock& its, std::span<const st
 
 }  // namespace
 
-std::string MinMaxSketch::sentence() const {
-  const std::string own = record_options("minmax_sketch", options_);
-  return bins_ ? bins_->sentence() + " | " + own : own;
-}
-
 std::size_t MinMaxSketch::side_bytes(std::size_t values) const {
   return bins_->side_bytes(values) + SketchBlocks::side_bytes(values, groups());
 }

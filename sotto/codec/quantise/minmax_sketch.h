@@ -35,7 +35,6 @@ class MinMaxSketch final : public Quantise {
         shape_{static_cast<std::size_t>(options.groups), static_cast<unsigned>(options.rows), options.columns} {}
   static constexpr std::size_t block = SketchBlock::size;
 
-  std::string sentence() const override;
   unsigned width() const override { return 0; }
   bool whole() const override { return true; }
   std::size_t side_bytes(std::size_t values) const override;

@@ -16,7 +16,6 @@ class Natural final : public Quantise {
   using Options = NoOptions;
   explicit Natural(const NoOptions&) {}
 
-  std::string sentence() const override { return "natural"; }
   unsigned width() const override { return 8; }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block) * sizeof(float); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -23,7 +23,6 @@ class Qsgd final : public Quantise {
   using Options = QsgdOptions;
   explicit Qsgd(const QsgdOptions& options);
 
-  std::string sentence() const override { return record_options("qsgd", options_); }
   unsigned width() const override { return levels_.width(); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

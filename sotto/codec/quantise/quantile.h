@@ -27,7 +27,6 @@ class Quantile final : public Quantise, public Bins {
   using Options = QuantileOptions;
   explicit Quantile(const QuantileOptions& options);
 
-  std::string sentence() const override { return record_options("quantile", options_); }
   unsigned width() const override { return width_; }
   std::size_t side_bytes(std::size_t values) const override;
   void reserve(std::optional<std::uint64_t> /*place*/, std::size_t values) override { sample_.reserve(values); }

@@ -19,7 +19,6 @@ class Sign final : public Quantise {
   using Options = SignOptions;
   explicit Sign(const SignOptions& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
 
-  std::string sentence() const override { return record_options("sign", options_); }
   unsigned width() const override { return 1; }
   std::size_t side_bytes(std::size_t values) const override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -11,7 +11,6 @@ class Signs final : public Quantise {
   using Options = NoOptions;
   explicit Signs(const NoOptions&) {}
 
-  std::string sentence() const override { return "signs"; }
   unsigned width() const override { return 1; }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,

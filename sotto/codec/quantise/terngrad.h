@@ -16,16 +16,14 @@ struct TernGradOptions {
     v.option("clip", clip,
              "values of a segment beyond so many times their root mean square are cut, which is a bias; 0: none",
              Bounds::at_least(0));
-    if (reading || shared || pack != "bits") {
+    if (!v.records() || shared || pack != "bits") {
       v.option("shared", shared,
                "the ranks agree on the largest of their scales first, so that sums are multiples of it");
       v.option("pack", pack, "bits + 1 bits a value, or five values of bits=1 a byte", {"bits", "trits"});
     }
-    if (reading || bits != 1) v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
+    if (!v.records() || bits != 1)
+      v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
   }
-  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
-  // are.
-  bool reading = true;
   // What no single option can be blamed for; empty when there is nothing.
   std::string problem() const { return pack == "trits" && bits != 1 ? "pack=trits is for -1, 0 and 1: bits=1" : ""; }
 };
@@ -44,11 +42,8 @@ class TernGrad final : public Quantise {
   explicit TernGrad(const TernGradOptions& options)
       : options_(options),
         trits_(options.pack == "trits"),
-        levels_{.blocks = {largest_piece}, .bits = static_cast<unsigned>(options.bits)} {
-    options_.reading = false;
-  }
+        levels_{.blocks = {largest_piece}, .bits = static_cast<unsigned>(options.bits)} {}
 
-  std::string sentence() const override { return record_options("terngrad", options_); }
   unsigned width() const override { return trits_ ? 0 : levels_.width(); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   std::size_t packed_bytes(std::size_t values) const override {

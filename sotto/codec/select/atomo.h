@@ -37,7 +37,6 @@ class Atomo final : public Select {
   using Options = AtomoOptions;
   explicit Atomo(const AtomoOptions& options);
 
-  std::string sentence() const override { return record_options("atomo", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { level_.reserve(atoms); }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,

@@ -45,7 +45,6 @@ class Block final : public Select {
       : options_(options),
         share_{options.ratio, options.scope == "bucket", options.unbiased, static_cast<std::size_t>(options.size)} {}
 
-  std::string sentence() const override { return record_options("block", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
     return share_.limits(atoms, each);
   }

@@ -32,7 +32,6 @@ class RandomK final : public Select {
       : options_(options),
         share_{.ratio = options.ratio, .pools = options.scope == "bucket", .unbiased = options.unbiased} {}
 
-  std::string sentence() const override { return record_options("randomk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override {
     return share_.limits(atoms, each);
   }

@@ -17,13 +17,9 @@ struct SampledTopKOptions : DenseOption {
     v.option("sample", sample, "share of them that is looked at for the threshold, or more where 2/ratio is more",
              Bounds::share());
     visit_dense(v);
-    if (!named()) return;
+    if (v.records() && scope == "segment") return;
     v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
   }
-  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
-  // are.
-  bool reading = true;
-  bool named() const { return reading || scope != "segment"; }
 };
 
 // The elements that reach a threshold which a sample of the segment, or bucket, suggests (Deep Gradient Compression,
@@ -33,9 +29,8 @@ struct SampledTopKOptions : DenseOption {
 class SampledTopK final : public Select {
  public:
   using Options = SampledTopKOptions;
-  explicit SampledTopK(const SampledTopKOptions& options) : options_(options) { options_.reading = false; }
+  explicit SampledTopK(const SampledTopKOptions& options) : options_(options) {}
 
-  std::string sentence() const override { return record_options("sampled_topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   bool pools() const override { return options_.scope == "bucket"; }

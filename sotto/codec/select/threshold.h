@@ -37,7 +37,6 @@ class Threshold final : public Select {
   using Options = ThresholdOptions;
   explicit Threshold(const ThresholdOptions& options) : options_(options) {}
 
-  std::string sentence() const override { return record_options("threshold", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override {
     if (drops()) candidates_.reserve(atoms);

@@ -17,14 +17,10 @@ struct TopKOptions : DenseOption {
              "the share is of each segment, of the whole bucket, or of each chunk of the transform before it",
              {"segment", "bucket", "chunk"});
     visit_dense(v);
-    if (!named()) return;
+    if (v.records() && count == 0) return;
     v.option("count", count, "a number of elements in place of a share, as in topk(count=3); 0: the share",
              Bounds{0, 4294967295});
   }
-  // What came later stands in a sentence where it is not the default, so that the messages of older ones stay as they
-  // are.
-  bool reading = true;
-  bool named() const { return reading || count > 0; }
   std::string problem() const {
     return count > 0 && ratio != TopKOptions{}.ratio ? "count and ratio both say how many to send: give one"
                                                      : DenseOption::problem();
@@ -36,9 +32,8 @@ struct TopKOptions : DenseOption {
 class TopK final : public Select {
  public:
   using Options = TopKOptions;
-  explicit TopK(const TopKOptions& options) : options_(options) { options_.reading = false; }
+  explicit TopK(const TopKOptions& options) : options_(options) {}
 
-  std::string sentence() const override { return record_options("topk", options_); }
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   bool pools() const override { return options_.scope == "bucket"; }

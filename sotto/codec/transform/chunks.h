@@ -38,7 +38,6 @@ void for_chunks(std::size_t n, std::size_t chunk, Run run) {
 // What transforms of chunks have in common: they are orthonormal, and parts are cut between chunks.
 class ChunkTransform : public Transform {
  public:
-  std::string sentence() const final { return record_options(name_, options_); }
   // An atom a coefficient, and a coefficient in the place of each element.
   Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
     return {.count = piece.range.size(), .first = piece.first, .chunk = chunk()};
@@ -53,11 +52,10 @@ class ChunkTransform : public Transform {
   }
 
  protected:
-  ChunkTransform(std::string_view name, const ChunkOptions& options) : name_(name), options_(options) {}
+  explicit ChunkTransform(const ChunkOptions& options) : options_(options) {}
   std::size_t chunk() const { return static_cast<std::size_t>(options_.chunk); }
 
  private:
-  std::string_view name_;
   ChunkOptions options_;
 };
 

@@ -13,7 +13,7 @@ namespace sotto {
 class CountMin final : public Sketch {
  public:
   using Options = SketchOptions;
-  explicit CountMin(const SketchOptions& options) : Sketch("count_min", options, 2) {}
+  explicit CountMin(const SketchOptions& options) : Sketch(options, 2) {}
 
  protected:
   void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,

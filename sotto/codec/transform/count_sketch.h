@@ -13,7 +13,7 @@ namespace sotto {
 class CountSketch final : public Sketch {
  public:
   using Options = SketchOptions;
-  explicit CountSketch(const SketchOptions& options) : Sketch("count_sketch", options, 1) {}
+  explicit CountSketch(const SketchOptions& options) : Sketch(options, 1) {}
 
  protected:
   void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,

@@ -16,7 +16,7 @@ std::size_t place(std::size_t j, std::size_t size) { return j % 2 == 0 ? j / 2 :
 }  // namespace
 
 Dct::Dct(const DctOptions& options)
-    : ChunkTransform("dct", options),
+    : ChunkTransform(options),
       spectrum_(chunk()),
       cosines_(chunk() / 2 + 1),
       sines_(chunk() / 2 + 1),

@@ -28,7 +28,6 @@ class Dct2 final : public Transform {
   using Options = Dct2Options;
   explicit Dct2(const Dct2Options& options) : options_(options) {}
 
-  std::string sentence() const override { return record_options("dct2", options_); }
   Atoms atoms(const Layout& layout, const Piece& piece) const override;
   bool has_chunks() const override { return true; }
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,

@@ -18,7 +18,7 @@ float weight(std::size_t k, std::size_t size) {
 
 }  // namespace
 
-Fft::Fft(const FftOptions& options) : ChunkTransform("fft", options), spectrum_(chunk()) {}
+Fft::Fft(const FftOptions& options) : ChunkTransform(options), spectrum_(chunk()) {}
 
 Atoms Fft::atoms(const Layout&, const Piece& piece) const {
   std::size_t count = 0;

@@ -14,7 +14,7 @@ constexpr std::size_t lanes = kernels::fourier_lanes;
 
 }  // namespace
 
-Hadamard::Hadamard(const HadamardOptions& options) : ChunkTransform("hadamard", options), lanes_(chunk() * lanes) {}
+Hadamard::Hadamard(const HadamardOptions& options) : ChunkTransform(options), lanes_(chunk() * lanes) {}
 
 void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::span<const float> values,
                        std::span<float> /*energies: the rows*/, std::span<float> rows) {

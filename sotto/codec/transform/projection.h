@@ -38,7 +38,6 @@ class Projection final : public Transform {
   using Options = ProjectionOptions;
   explicit Projection(const ProjectionOptions& options);
 
-  std::string sentence() const override { return record_options("projection", options_); }
   Atoms atoms(const Layout& layout, const Piece& piece) const override;  // a coefficient each, or an element
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;

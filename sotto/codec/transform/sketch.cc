@@ -40,9 +40,8 @@ std::string SketchOptions::problem() const {
   return "";
 }
 
-Sketch::Sketch(std::string_view name, const SketchOptions& options, std::size_t sheets)
-    : name_(name),
-      options_(options),
+Sketch::Sketch(const SketchOptions& options, std::size_t sheets)
+    : options_(options),
       sheets_(sheets),
       columns_(Amount::parse("columns", options.columns)),
       keep_(Amount::parse("keep", options.keep)) {}

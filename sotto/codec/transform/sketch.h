@@ -37,7 +37,6 @@ struct SketchOptions {
 // different chunks meet as often as anywhere, with probability 1 / columns.
 class Sketch : public Transform {
  public:
-  std::string sentence() const final { return record_options(name_, options_); }
   Atoms atoms(const Layout& layout, const Piece& piece) const final;  // a cell each, or an element
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) final;
@@ -49,7 +48,7 @@ class Sketch : public Transform {
 
  protected:
   // `sheets` sketches stand one behind the other.
-  Sketch(std::string_view name, const SketchOptions& options, std::size_t sheets);
+  Sketch(const SketchOptions& options, std::size_t sheets);
 
   std::size_t rows() const { return static_cast<std::size_t>(options_.rows); }
   // Of a few elements in one window of a row; places are those of kernels/sketch.h. The same window of the next sheet
@@ -70,7 +69,6 @@ class Sketch : public Transform {
                           std::span<std::uint32_t> places) const;
   void estimate(const Shape& shape, std::size_t number, std::span<const float> cells, std::span<float> out) const;
 
-  std::string_view name_;
   SketchOptions options_;
   std::size_t sheets_;
   Amount columns_, keep_;

@@ -46,7 +46,6 @@ class Svd final : public Transform {
   using Options = SvdOptions;
   explicit Svd(const SvdOptions& options);
 
-  std::string sentence() const override { return record_options("svd", options_); }
   bool factors() const override { return true; }
   Atoms atoms(const Layout& layout, const Piece& piece) const override;
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,

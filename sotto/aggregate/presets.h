@@ -1,8 +1,9 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
+
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -19,7 +20,7 @@ struct Preset {
   std::string_view pitfalls;
 };
 
-std::span<const Preset> preset_table();
+const Table<Preset>& preset_table();
 
 // What it means, in full: "ef | topk(0.01)".
 std::string sentence_of(const Preset& preset);

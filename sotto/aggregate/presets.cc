@@ -1,11 +1,11 @@
-#include "sotto/codec/presets.h"
+#include "sotto/aggregate/presets.h"
 
 #include <array>
 
 namespace sotto {
 namespace {
 
-constexpr std::array table{
+constexpr std::array entries{
     Preset{"none", "", "f32", "auto", "auto", "", "no compression: the baseline", ""},
     Preset{"qsgd", "", "qsgd(bits=4)", "auto", "auto", "Alistarh et al., NeurIPS 2017",
            "stochastic rounding to 15 levels and a sign, unbiased",
@@ -98,10 +98,11 @@ constexpr std::array table{
            "nothing is lost, and little is saved: gradients are noise",
            "most of a float's mantissa cannot be compressed; on anything faster than 100 Mbit/s dense is quicker"},
 };
+constexpr Table<Preset> table("preset", entries);
 
 }  // namespace
 
-std::span<const Preset> preset_table() { return table; }
+const Table<Preset>& preset_table() { return table; }
 
 std::string sentence_of(const Preset& preset) {
   std::string sentence(preset.memory);

@@ -1,0 +1,259 @@
+#include "sotto/aggregate/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sotto/aggregate/auto_codec.h"
+#include "sotto/aggregate/hierarchical.h"
+#include "sotto/aggregate/presets.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+bool is_memory(const Call& call) { return memory_table().find(call.name) != nullptr; }
+
+// An aggregator that stands in a sentence.
+bool is_method(const Call& call) {
+  const AggregatorEntry* entry = aggregator_table().find(call.name);
+  return entry != nullptr && entry->method != nullptr;
+}
+
+const Preset* preset_of(const Sentence& sentence) {
+  if (sentence.calls.size() != 1) return nullptr;
+  const Call& call = sentence.calls.front();
+  return text_of(sentence, call) == call.name ? preset_table().find(call.name) : nullptr;
+}
+
+// What must be written in place of a preset: "momentum | sampled_topk(0.1%), with the optimiser `dgc`".
+std::string in_full(const Preset& preset) {
+  std::string text = sentence_of(preset);
+  if (preset.aggregator != "auto") text += fmt::format(", with the aggregator `{}`", preset.aggregator);
+  if (preset.optimiser != "auto") {
+    text += fmt::format("{} the optimiser `{}`", preset.aggregator == "auto" ? ", with" : " and", preset.optimiser);
+  }
+  return text;
+}
+
+// A preset is a whole sentence, unless a stage has its name.
+void check_no_preset(const Sentence& sentence, const Call& call) {
+  const Preset* preset = preset_table().find(call.name);
+  if (preset == nullptr || stage_table().find(call.name) != nullptr) return;
+  fail_at(sentence, call, call.position,
+          fmt::format("the preset `{}` stands alone{}; write what it stands for: {}", call.name,
+                      call.arguments.empty() ? "" : " and takes no options", in_full(*preset)));
+}
+
+// A first word may be of four kinds; the error lists them all.
+void check_first(const Sentence& sentence) {
+  const Call& call = sentence.calls.front();
+  if (is_memory(call) || is_method(call) || stage_table().find(call.name) != nullptr) return;
+  check_no_preset(sentence, call);
+  std::vector<std::string_view> known = memory_table().names();
+  const auto add = [&](std::string_view name) {
+    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  };
+  for (const AggregatorEntry& entry : aggregator_table()) {
+    if (entry.method != nullptr) add(entry.name);
+  }
+  for (const std::string_view name : stage_table().names()) add(name);
+  if (sentence.calls.size() == 1) {
+    for (const std::string_view name : preset_table().names()) add(name);
+  }
+  fail_at(sentence, call, call.position, unknown_name("codec, memory or preset", call.name, known));
+}
+
+// No memory, aggregator or preset from number `first` on.
+void check_rest(const Sentence& sentence, std::size_t first) {
+  for (std::size_t i = first; i < sentence.calls.size(); ++i) {
+    const Call& call = sentence.calls[i];
+    if (is_memory(call)) {
+      fail_at(sentence, call, call.position,
+              fmt::format("memory `{}` must stand first, and there can be only one", call.name));
+    }
+    if (is_method(call)) {
+      fail_at(sentence, call, call.position,
+              fmt::format("`{}` takes the place of the stages: only a memory may stand before it", call.name));
+    }
+    check_no_preset(sentence, call);
+  }
+}
+
+// What follows an aggregator that stands in place of a codec.
+void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe) {
+  if (!make_codec(recipe.stages)->linear_type()) {
+    const Call& next = *(&call + 1);
+    fail_at(sentence, next, next.position,
+            fmt::format("what follows `{}` is summed on the way: it must be linear", call.name));
+  }
+  if (!recipe.aggregator.entry->method->forms && recipe.stages.size() > 1) {
+    fail_at(sentence, call, call.position,
+            fmt::format("what follows `{}` is a cast of what it sums: f32, f16 or bf16", call.name));
+  }
+}
+
+// Of what is no name of a preset.
+Recipe read_whole(const Sentence& sentence) {
+  check_first(sentence);
+  Recipe recipe{.option = sentence.option, .said = sentence.text};
+  const auto& calls = sentence.calls;
+  std::size_t next = 0;
+  if (is_memory(calls.front())) recipe.memory = memory_table().read(sentence, calls[next++]);
+  const Call* method = next < calls.size() && is_method(calls[next]) ? &calls[next++] : nullptr;
+  check_rest(sentence, next);
+  if (method != nullptr) recipe.aggregator = aggregator_table().read(sentence, *method);
+  recipe.stages = read_stages(sentence, next);
+  if (method == nullptr) return recipe;
+  check_tail(sentence, *method, recipe);
+  if (!recipe.memory && !recipe.aggregator.entry->method->memory.empty()) {
+    recipe.memory = memory_table().choose(recipe.aggregator.entry->method->memory);
+  }
+  return recipe;
+}
+
+// What was asked for beside the sentence.
+void take_aggregator(Recipe& recipe, const Sentence& asked) {
+  const auto fail = [&](const std::string& why) { throw ConfigError(named(asked.option, asked.text) + ": " + why); };
+  if (recipe.by_itself()) {
+    if (recipe.aggregator.entry->name == auto_codec_name) {
+      recipe.aggregator.options = AutoCodecOptions{.carrier = read_aggregator(asked)};
+      return;
+    }
+    if (asked.text == recipe.aggregator.text()) return;
+    fail(fmt::format("`{}` of the sentence is an aggregator itself; leave one of them out", recipe.aggregator.text()));
+  }
+  const AggregatorSpec spec = read_aggregator(asked);
+  if (recipe.aggregator && recipe.aggregator.text() != spec.text()) {
+    fail(
+        fmt::format("the preset `{}` is tied to the aggregator `{}`; leave it out, or write the sentence of the "
+                    "preset in full",
+                    recipe.preset, recipe.aggregator.text()));
+  }
+  recipe.aggregator = spec;
+}
+
+// The parts of an aggregator, with a memory that is for no buckets yet, so that nothing has their size.
+AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, std::shared_ptr<Workers> workers) {
+  AggregatorParts parts;
+  parts.memory = make_memory(recipe.memory, {});
+  parts.memory_spec = recipe.memory;
+  parts.codec = make_codec(recipe.stages, workers);
+  parts.workers = std::move(workers);
+  parts.buckets = std::move(buckets);
+  const std::string reason = why_not(recipe.aggregator, parts);
+  if (reason.empty()) return parts;
+  if (recipe.by_itself()) fail_at(recipe.aggregator.place, reason);
+  const Place& asked = recipe.aggregator.place;
+  throw ConfigError(named(recipe.option) + " with " +
+                    named(asked.option.empty() ? "aggregator" : asked.option, recipe.aggregator.entry->name) + ": " +
+                    reason);
+}
+
+}  // namespace
+
+std::string Recipe::text() const {
+  std::string text = memory.text();
+  const auto append = [&](const std::string& part) { text += (text.empty() ? "" : " | ") + part; };
+  if (by_itself()) append(aggregator.text());
+  const std::string codec = stages.empty() ? "f32" : text_of(stages);
+  if (!by_itself() || codec != "f32") append(codec);
+  return text;
+}
+
+AggregatorSpec read_aggregator(const Sentence& sentence) {
+  const Call& call = sentence.calls.front();
+  if (text_of(sentence, call) == "auto") return {};
+  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an aggregator is a single call");
+  const AggregatorEntry* entry = aggregator_table().find(call.name);
+  if (entry == nullptr) {
+    throw ConfigError(named(sentence.option, call.name) + ": " + unknown_aggregator(call.name, /*simple=*/false));
+  }
+  if (entry->method != nullptr) {
+    throw ConfigError(named(sentence.option, call.name) + ": it is a method of its own; write it in the sentence of " +
+                      named("codec"));
+  }
+  return aggregator_table().read(sentence, call);
+}
+
+Recipe read_recipe(const Sentence& method, const Sentence* aggregator) {
+  const Preset* preset = preset_of(method);
+  Recipe recipe = read_whole(preset == nullptr ? method : parse_sentence(method.option, sentence_of(*preset)));
+  if (preset != nullptr) {
+    recipe.said = preset->name;
+    recipe.preset = preset->name;
+    recipe.optimiser = preset->optimiser;
+    if (preset->aggregator != "auto") recipe.aggregator = aggregator_table().choose(preset->aggregator);
+  }
+  if (aggregator != nullptr && read_aggregator(*aggregator)) take_aggregator(recipe, *aggregator);
+  return recipe;
+}
+
+Recipe read_recipe(std::string_view method, std::string_view aggregator) {
+  const Sentence asked = parse_sentence("aggregator", aggregator);
+  return read_recipe(parse_sentence("codec", method), &asked);
+}
+
+std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
+
+std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+  if (!recipe.memory) return "";
+  const auto codec = make_codec(recipe.stages);
+  double worst = 0;
+  for (const BucketPlan& plan : buckets) {
+    const Contract contract = codec->contract(plan.layout);
+    if (contract.kind == Contract::Kind::unbiased) worst = std::max(worst, contract.omega);
+  }
+  if (worst < 1) return "";
+  return fmt::format(
+      "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
+      "use a contraction (unbiased=false where there is one), a larger share or more bits, or no memory",
+      named(recipe.option, recipe.said), worst, recipe.memory.entry->name);
+}
+
+std::string momentum_of(const Recipe& recipe) {
+  if (recipe.memory && recipe.memory.entry->momentum) return recipe.memory.said();
+  return recipe.by_itself() && recipe.aggregator.entry->method->momentum ? recipe.aggregator.said() : "";
+}
+
+std::string held_by(const Recipe& recipe) {
+  if (recipe.memory) return std::string(recipe.memory.entry->name);
+  if (!recipe.by_itself() || !recipe.aggregator.entry->method->holds) return "";
+  return std::string(recipe.aggregator.entry->name) + " of " + text_of(recipe.stages);
+}
+
+Recipe without_codec(const Recipe& recipe) {
+  Recipe dense{.option = recipe.option, .memory = recipe.memory};
+  dense.said = recipe.memory ? recipe.memory.said() + " | f32" : "none";
+  dense.aggregator = dense_aggregator(recipe.aggregator);
+  return dense;
+}
+
+std::string choose_optimiser(const Recipe& recipe, std::string_view asked) {
+  if (asked == "auto" || recipe.optimiser == "auto") return std::string(asked == "auto" ? recipe.optimiser : asked);
+  const auto name = [](std::string_view text) { return parse_sentence("optimiser", text).calls.front().name; };
+  if (name(asked) == name(recipe.optimiser)) return std::string(asked);
+  throw ConfigError(fmt::format(
+      "{}: the preset `{}` is tied to the optimiser `{}`; leave it out, or write the sentence of the preset in full",
+      named("optimiser", asked), recipe.preset, recipe.optimiser));
+}
+
+std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets,
+                                            const Communicator& communicator, std::shared_ptr<Workers> workers) {
+  return make_aggregator(recipe, std::move(buckets), communicator.rank(), communicator.size(), std::move(workers));
+}
+
+std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets, int rank, int ranks,
+                                            std::shared_ptr<Workers> workers) {
+  AggregatorParts parts = parts_of(recipe, std::move(buckets), std::move(workers));
+  parts.memory = make_memory(recipe.memory, {parts.buckets, ranks});
+  parts.rank = rank;
+  parts.ranks = ranks;
+  return make_aggregator(recipe.aggregator, std::move(parts));
+}
+
+void check_aggregator(const Recipe& recipe, std::span<const BucketPlan> buckets) {
+  parts_of(recipe, {buckets.begin(), buckets.end()}, nullptr);
+}
+
+}  // namespace sotto

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sotto/comm/communicator.h"
+#include "sotto/comm/stop.h"
+#include "sotto/comm/world.h"
+
+namespace sotto {
+
+// How a transport connects the ranks of a job. Each transport ignores the options that its traits rule out.
+struct TransportOptions {
+  std::string interface = {};  // network interface ("eth0"); empty: by address
+  std::string address = {};    // address or host name to bind; empty: the address that routes to the store
+  std::chrono::milliseconds deadline{60000};          // of each operation
+  std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
+  Stop stop = {};                                     // asked while they come and connect
+};
+
+// A way for the processes of a job to exchange messages, which users choose by name. Ranks that are threads of one
+// process (threads.h) and emulated links (shaped.h) are not in the table: nobody chooses them as a transport.
+struct Transport {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view needs;  // what it wants of the machine, in words that follow "which wants"; empty: nothing
+
+  // Who chooses the network, as a whole clause; empty: TransportOptions::interface and ::address do.
+  std::string_view own_networks;
+  // How the ranks find each other, as a whole clause; empty: they meet in a store at World::host and World::port.
+  std::string_view own_meeting;
+
+  // ConfigError when the ranks of this world cannot use it: the transport was not built, or lacks what it needs. Ranks
+  // that the launcher has yet to start are asked about as a world with the starter "single".
+  void (*require)(const World& world);
+  std::unique_ptr<Communicator> (*connect)(const World& world, const TransportOptions& options);
+  // For `sotto doctor`: the library, or what a trial found, over that interface where it is not empty. Returns nothing
+  // where the transport was not built; throws the Error that a training would end with.
+  std::string (*check)(const std::string& interface);
+};
+
+std::span<const Transport> transports();  // the default first
+
+// For help: "gloo; mpi, which wants mpirun or srun as the starter; or ..."
+std::string transport_choices();
+// For help: a line for each.
+std::string transport_list();
+
+}  // namespace sotto

@@ -1,0 +1,41 @@
+#include "sotto/core/option_name.h"
+
+namespace sotto {
+namespace {
+
+constexpr char begin_mark = '\x02', between = '\x1f', end_mark = '\x03';
+
+std::string plain(std::string_view option, std::string_view value) {
+  std::string text(option);
+  return value.empty() ? text : text + " " + std::string(value);
+}
+
+}  // namespace
+
+std::string named(std::string_view option) { return named(option, ""); }
+
+std::string named(std::string_view option, std::string_view value) {
+  std::string mark(1, begin_mark);
+  mark += option;
+  mark += between;
+  for (const char c : value) mark += c == begin_mark || c == between || c == end_mark ? '?' : c;
+  mark += end_mark;
+  return mark;
+}
+
+std::string spelled(std::string_view text, const Spelling& spelling) {
+  std::string out;
+  while (true) {
+    const std::size_t begin = text.find(begin_mark);
+    const std::size_t middle = begin == text.npos ? begin : text.find(between, begin);
+    const std::size_t end = middle == text.npos ? middle : text.find(end_mark, middle);
+    out += text.substr(0, end == text.npos ? end : begin);
+    if (end == text.npos) return out;
+    out += spelling(text.substr(begin + 1, middle - begin - 1), text.substr(middle + 1, end - middle - 1));
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string spelled(std::string_view text) { return spelled(text, plain); }
+
+}  // namespace sotto

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+// Errors name options of the user's by identity, and each front end spells them: `lr` is --lr on the command line and
+// an argument in Python. In a text, an option is a mark between two control characters, which no user's text holds.
+
+// The mark of an option: named("lr").
+std::string named(std::string_view option);
+// The same with the value that the user gave: named("codec", "topk(2)").
+std::string named(std::string_view option, std::string_view value);
+
+// How a front end writes an option; `value` is empty where the text gives none.
+using Spelling = std::function<std::string(std::string_view option, std::string_view value)>;
+// The text with every mark spelled. Without a front end: "codec topk(2)".
+std::string spelled(std::string_view text, const Spelling& spelling);
+std::string spelled(std::string_view text);
+
+}  // namespace sotto

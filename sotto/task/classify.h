@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "sotto/task/table.h"
+
+namespace sotto {
+
+// Labelled images and a network that says of which class each is; the loss is cross entropy.
+inline constexpr std::array classify_metrics{
+    Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of an example, in nats", .rises = false},
+    Metric{.name = "accuracy",
+           .label = "Prec@1",
+           .summary = "share of the examples whose class is found",
+           .is_share = true},
+    Metric{.name = "top5",
+           .label = "Prec@5",
+           .summary = "share whose class is among the five likeliest",
+           .is_share = true},
+};
+
+std::string classify_models();
+ModelDefaults classify_defaults(std::string_view model);
+std::unique_ptr<Task> make_classify(const TaskSetup& setup);
+
+}  // namespace sotto

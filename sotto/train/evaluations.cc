@@ -1,0 +1,126 @@
+#include "sotto/train/evaluations.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/options.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view file_name = "evaluations.csv";
+constexpr std::size_t fixed_columns = 5;
+
+// `rest` without its first line, which is returned; nothing where no whole line is left: a crash can cut one off.
+std::optional<std::string> take_line(std::string_view& rest) {
+  const std::size_t end = rest.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string line(rest.substr(0, end));
+  rest.remove_prefix(end + 1);
+  return line;
+}
+
+template <class T>
+T whole(const std::string& cell) {
+  T value{};
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size()) {
+    throw FileError(fmt::format("`{}` is no number", cell.substr(0, 40)));
+  }
+  return value;
+}
+
+std::string text_of(const EvaluationRow& row) {
+  std::string line = fmt::format("{},{:.4f},{:.3f},{},{}", row.step, row.epoch, row.seconds, row.bytes_sent,
+                                 row.split == Split::train ? "train" : "test");
+  for (const double value : row.metrics.values) line += "," + format_double(value);
+  return line + "\n";
+}
+
+}  // namespace
+
+Evaluations::Evaluations(std::span<const Metric> kinds, const Metric& goal, const std::optional<Target>& target)
+    : kinds_(kinds), goal_(goal), target_(target) {}
+
+std::string Evaluations::header() const {
+  std::string line = "step,epoch,seconds,bytes_sent,split";
+  for (const Metric& metric : kinds_) line += fmt::format(",{}", metric.name);
+  return line;
+}
+
+EvaluationRow Evaluations::parse(const std::string& line) const {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',') {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  if (cells.size() != fixed_columns + kinds_.size()) throw FileError(fmt::format("it has {} columns", cells.size()));
+  if (cells[4] != "train" && cells[4] != "test")
+    throw FileError(fmt::format("`{}` is no split", cells[4].substr(0, 40)));
+  EvaluationRow row{.step = whole<std::uint64_t>(cells[0]),
+                    .epoch = whole<double>(cells[1]),
+                    .seconds = whole<double>(cells[2]),
+                    .bytes_sent = whole<std::uint64_t>(cells[3]),
+                    .split = cells[4] == "train" ? Split::train : Split::test,
+                    .metrics = {kinds_, {}}};
+  for (std::size_t i = fixed_columns; i < cells.size(); ++i) row.metrics.values.push_back(whole<double>(cells[i]));
+  return row;
+}
+
+std::string Evaluations::prepare(const std::filesystem::path& train_dir, std::uint64_t step) const {
+  const std::filesystem::path path = train_dir / file_name;
+  std::string kept;
+  if (step > 0 && path_exists(path)) {
+    const std::string text = read_text(path);
+    std::string_view rest = text;
+    if (take_line(rest).value_or("") != header()) {
+      throw FileError(fmt::format("{}: its columns are not `{}`; move it away, and the run goes on without its rows",
+                                  path.string(), header()));
+    }
+    std::size_t number = 1;
+    while (const auto line = take_line(rest)) {
+      ++number;
+      try {
+        if (parse(*line).step <= step) kept += *line + "\n";
+      } catch (const FileError& error) {
+        throw FileError(fmt::format("{}:{}: {}; mend it, or move the file away", path.string(), number, error.what()));
+      }
+    }
+  }
+  write_file_atomic(path, header() + "\n" + kept);
+  return kept;
+}
+
+void Evaluations::take_up(const std::string& rows) {
+  std::string_view rest = rows;
+  while (const auto line = take_line(rest)) add(parse(*line));
+}
+
+void Evaluations::add(const EvaluationRow& row) {
+  if (row.split != Split::test) return;
+  last_ = row.step;
+  const auto goal_of = [this](const EvaluationRow& of) { return of.metrics.value(goal_.name); };
+  if (row.metrics.finite() && (!best_ || goal_.better(goal_of(row), goal_of(*best_)))) best_ = row;
+  if (target_ && !reached_ && target_->reached_by(row.metrics)) reached_ = row;
+}
+
+// A file that was taken away meanwhile is begun anew.
+void Evaluations::append(const std::filesystem::path& train_dir, std::span<const EvaluationRow> rows) const {
+  const std::filesystem::path path = train_dir / file_name;
+  std::string text = path_exists(path) ? "" : header() + "\n";
+  for (const EvaluationRow& row : rows) text += text_of(row);
+  std::ofstream file(path, std::ios::app | std::ios::binary);
+  file << text << std::flush;
+  if (!file) throw FileError(path.string() + ": cannot be written");
+}
+
+}  // namespace sotto

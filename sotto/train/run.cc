@@ -1,0 +1,258 @@
+#include "sotto/train/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sotto/aggregate/aggregate.h"
+#include "sotto/aggregate/aggregator.h"
+#include "sotto/core/file.h"
+#include "sotto/optim/averaged.h"
+#include "sotto/train/batch_norm.h"
+#include "sotto/train/buckets.h"
+#include "sotto/train/connect.h"
+#include "sotto/train/identity.h"
+
+namespace sotto {
+namespace {
+
+bool has_own_speed(const TrainOptions& options, int ranks) {
+  const AlgorithmEntry& entry = algorithm_entry("algorithm", options.algorithm);
+  return entry.own_speed || (entry.replicated && !all_in_step("algorithm", options.algorithm, ranks));
+}
+
+}  // namespace
+
+Run::Run(const TrainOptions& options, const World& world)
+    : options_(options),
+      entry_(task_entry("task", options.task)),
+      idle_(idle_ranks("algorithm", options.algorithm, world.size)),
+      task_(make_task(options, {std::max(0, world.rank - idle_), world.size - idle_})),
+      optimiser_(chosen_optimiser(options)),
+      replica_(*task_, make_step(), plan_buckets(task_->layout(), options), accumulate(), seed(), world.rank),
+      plan_(plan_run(options, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
+      calendar_(options, task_->positions_per_epoch(), plan_.steps),
+      schedule_(make_schedule("schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
+      method_(method()),
+      replicated_(algorithm_entry("algorithm", options.algorithm).replicated),
+      own_speed_(has_own_speed(options, world.size)),
+      averages_batch_norm_(averages_batch_norm(options, *task_, world.size)),
+      capture_(options.capture),
+      progress_(world.starter),
+      links_(options.link.empty() ? Links{} : parse_links("link", options.link, world.size)),
+      communicator_(connect_ranks(options, world, links_)),
+      algorithm_(agreed_algorithm()),
+      together_(algorithm_->traits().counts_together),
+      interruption_(options.checkpoint_minutes, world.rank),
+      evaluations_(entry_.metrics, task_->goal(), read_target("until", options.until, entry_.metrics)) {}
+
+TrainResult Run::run() {
+  RunFolder folder(options_, *communicator_);
+  folder_ = &folder;
+  begin(folder);
+  Recorder recorder(folder.path(), communicator_->rank());
+  recorder_ = &recorder;
+
+  TrainResult result;
+  result.train_dir = folder.path().string();
+  const std::uint64_t first = first_steps_[own_rank()];
+  std::uint64_t step = first;  // this rank's next one
+  meeting_ = calendar_.next_meeting(done_);
+  counted_ = traffic();
+  since_start_.lap();
+  for (bool stop = evaluations_.reached().has_value(); done_ < plan_.steps && !stop; ++step) stop = train_step(step);
+  end(result);
+  if (step > first) {
+    summarise(result, folder.start_step());
+  } else {
+    say("nothing was left to do: summary.json stays as it was");
+  }
+  if (result.signal == 0) require_sense(tested_, task_->loss_of_guessing(), done_);
+  return result;
+}
+
+// Prepares the folder, or goes on from its newest checkpoint.
+void Run::begin(RunFolder& folder) {
+  if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
+  if (options_.resume) resume(folder);
+  done_ = folder.start_step();
+  first_steps_ = rank_steps();
+  evaluations_.take_up(folder.begin(first_steps_, evaluations_));
+  if (evaluations_.reached()) say(reached_text());
+  if (communicator_->rank() == 0 && !links_.file.empty()) {
+    write_file_atomic(folder.path() / "link.toml", links_.file);
+  }
+  const Links::Rank link = links_.rank(communicator_->rank());
+  replica_.slow_down({link.compute, link.delay});
+  if (!plan_.remark.empty()) say(spelled(plan_.remark));
+  if (plan_.only_dense()) {
+    say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
+                    plan_.phases.back().first_step, plan_.steps));
+  }
+  const std::string doubt = doubt_about(plan_.phases.back().recipe, replica_.buckets());
+  if (!doubt.empty()) say("warning: " + spelled(doubt));
+}
+
+// After the last step of this start, the same for all ranks.
+void Run::end(TrainResult& result) {
+  algorithm_->rest();
+  if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
+  interruption_.attempt([this] { capture_.finish(); });
+  const int urgency = interruption_.agreed_urgency(*communicator_);
+  save(Kept::always);
+  const auto end_if_failed = [this](int agreed) {
+    if (agreed < StopSignal::failed_rank) return;
+    const int rank = agreed - StopSignal::failed_rank;
+    say(fmt::format("step {}  stopped because of an error of rank {}, with a checkpoint", done_, rank));
+    interruption_.end_in_error(rank, done_);
+  };
+  end_if_failed(urgency);
+  if (done_ < plan_.steps && (urgency > 0 || !evaluations_.reached())) {
+    result.signal = std::max(1, StopSignal::of_urgency(urgency));
+  }
+  if (!is_tested_) {
+    evaluate();
+    if (best_step() == done_) folder_->remove_superseded(done_);
+    end_if_failed(interruption_.agreed_urgency(*communicator_));
+  }
+  result.steps = done_;
+  result.tested = tested_.metrics;
+}
+
+std::unique_ptr<Optimiser> Run::make_step() {
+  const std::size_t parameters = task_->layout().size();
+  auto optimiser = make_optimiser("optimiser", optimiser_.sentence, parameters);
+  if (options_.average_iterates == 0) return optimiser;
+  return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
+}
+
+// Before ranks of different algorithms send each other anything.
+std::unique_ptr<Algorithm> Run::agreed_algorithm() {
+  require_same_start(options_, links_, *task_, *communicator_);
+  return make_algorithm("algorithm", options_.algorithm,
+                        {.phases = plan_.phases,
+                         .topology = options_.topology,
+                         .mixing = options_.mixing,
+                         .node_size = static_cast<int>(options_.node_size),
+                         .overlap = options_.overlap,
+                         .seed = seed(),
+                         .codec_threads = static_cast<int>(options_.codec_threads),
+                         .topologies = plan_.topologies},
+                        replica_.buckets(), *communicator_);
+}
+
+// A bad one is told before the ranks meet.
+std::string Run::method() const {
+  check_phases(plan_.phases, replica_.buckets());
+  return text_of(plan_.phases);
+}
+
+// The steps that each rank has made. REQUIRES rest().
+std::vector<std::uint64_t> Run::rank_steps() const {
+  if (together_) return algorithm_->own_speed()->rank_steps();
+  return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), done_);
+}
+
+// A step of the run is one of each rank. Of ranks that count together it is as many steps as there are ranks, whoever
+// made them: this is the one that they have come to.
+std::uint64_t Run::step_of_meeting() const {
+  const std::vector<std::uint64_t> steps = rank_steps();
+  return calendar_.step_of_meeting(
+      meeting_, std::reduce(steps.begin(), steps.end()) / static_cast<std::uint64_t>(communicator_->size()));
+}
+
+// This rank's step of that number. Returns whether training ends here.
+bool Run::train_step(std::uint64_t step) {
+  const OwnSpeed* own_speed = algorithm_->own_speed();
+  const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
+  StepRow row;
+  row.step = step;
+  row.epoch = calendar_.epochs_at(together_ ? rate_step : step);
+  row.lr = optimiser_.lr * schedule_->factor(rate_step);
+  const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
+  if (captured) {
+    interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });
+  }
+  row.report = algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
+  is_saved_ = is_tested_ = false;
+  if (!together_) done_ = step + 1;
+  const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
+                         calendar_.due(before, done_).any();
+  if (completes) {  // others are about to use the communicator, and rows tell what a step needed
+    algorithm_->complete(row.report);
+    algorithm_->rest();
+  }
+  if (row.report.meets) {
+    done_ = step_of_meeting();
+    meeting_ = calendar_.next_meeting(done_);
+  }
+  if (averages_batch_norm_) average_batch_norm(row.report);
+  row.data_seconds = replica_.data_seconds();
+  const Traffic now = traffic();
+  row.bytes_sent = now.bytes_sent - counted_.bytes_sent;
+  row.bytes_received = now.bytes_received - counted_.bytes_received;
+  counted_ = now;
+  sent_by_steps_ += row.bytes_sent;
+  interruption_.attempt([&] {
+    recorder_->add(row);
+    if (captured && !interruption_.failed()) capture_.write(step, task_->layout());
+  });
+  say_of_rows();
+  announce_phase(step);
+  if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
+
+  bool ends = done_ == plan_.steps;
+  if (ends && options_.final_average) agree();
+  const Calendar::Due due = calendar_.due(before, done_);
+  if (due.comparison) check_replicas();
+  show(row, std::max(done_, together_ ? rate_step : 0));
+  if (due.evaluation && evaluate() && !ends) {
+    ends = true;
+    say(reached_text());
+    if (options_.final_average) agree();
+  }
+  if (due.checkpoint) save(Kept::always);
+  if (due.evaluation && !ends) save_beside();
+  const bool pauses = row.report.stop || row.report.meets;
+  if (pauses && !ends) ends = !goes_on();
+  if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
+  return ends;
+}
+
+// All ranks have stopped together; if nobody wants to end they go on, and make a checkpoint first when it is late.
+bool Run::goes_on() {
+  if (interruption_.agreed_urgency(*communicator_) != 0) return false;
+  if (interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
+  algorithm_->go_on();
+  return true;
+}
+
+// After an evaluation, where training goes on.
+void Run::save_beside() {
+  if (options_.keep_best && best_step() == done_) save(Kept::as_best);
+  if (!algorithm_->traits().can_go_on && interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
+}
+
+void Run::agree() {
+  algorithm_->rest();
+  algorithm_->agree(replica_);
+}
+
+// REQUIRES a replicated algorithm, and complete().
+void Run::average_batch_norm(StepReport& report) {
+  const Timer timer;
+  aggregate(task_->buffers(), Op::avg, *communicator_);
+  const double seconds = timer.seconds();
+  report.phases.network += seconds;
+  report.wait += seconds;
+  report.seconds += seconds;
+}
+
+void Run::check_replicas() {
+  algorithm_->rest();
+  require_same_parameters(task_->parameters(), fmt::format("has other parameters than rank 0 after step {}", done_),
+                          *communicator_);
+}
+
+}  // namespace sotto

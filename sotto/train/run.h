@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/links.h"
+#include "sotto/comm/world.h"
+#include "sotto/core/timer.h"
+#include "sotto/optim/schedule.h"
+#include "sotto/task/table.h"
+#include "sotto/train/calendar.h"
+#include "sotto/train/capture.h"
+#include "sotto/train/evaluations.h"
+#include "sotto/train/interruption.h"
+#include "sotto/train/optimiser.h"
+#include "sotto/train/plan.h"
+#include "sotto/train/progress.h"
+#include "sotto/train/recorder.h"
+#include "sotto/train/replica.h"
+#include "sotto/train/run_folder.h"
+#include "sotto/train/run_totals.h"
+#include "sotto/train/stop_signal.h"
+#include "sotto/train/test_result.h"
+#include "sotto/train/trainer.h"
+
+namespace sotto {
+
+// One rank's part of a run, from the meeting of the ranks to the summary. run() gives the order.
+class Run {
+ public:
+  // Meets the other ranks, after everything that one rank can refuse by itself.
+  Run(const TrainOptions& options, const World& world);
+  TrainResult run();
+
+ private:
+  // In run.cc, the order of a run and of its steps:
+  std::unique_ptr<Optimiser> make_step();
+  std::unique_ptr<Algorithm> agreed_algorithm();
+  std::string method() const;
+  void begin(RunFolder& folder);
+  void end(TrainResult& result);
+  bool train_step(std::uint64_t step);
+  bool goes_on();
+  void save_beside();
+  void agree();
+  void average_batch_norm(StepReport& report);
+  void check_replicas();
+  std::vector<std::uint64_t> rank_steps() const;
+  std::uint64_t step_of_meeting() const;
+
+  // In run_records.cc, what it leaves in its folder and says on the way:
+  checkpoint::Metadata identity() const;
+  void resume(RunFolder& folder);
+  void save(Kept kept);
+  std::optional<std::uint64_t> best_step() const;
+  bool evaluate();
+  void record(const RunTotals& spent);
+  void summarise(const TrainResult& result, std::uint64_t first_step);
+  RunTotals totals() const;
+  Traffic traffic() const;
+  std::string reached_text() const;
+  void announce_phase(std::uint64_t step);
+  void show(const StepRow& row, std::uint64_t done);
+  void say_of_rows();
+  void say(const std::string& line);
+
+  std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
+  std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
+
+  Timer total_;
+  StopSignal signals_;
+  TrainOptions options_;
+  const TaskEntry& entry_;
+  int idle_;  // so many ranks, the first ones, train nothing
+  std::unique_ptr<Task> task_;
+  ChosenOptimiser optimiser_;
+  Replica replica_;
+  RunPlan plan_;
+  Calendar calendar_;
+  std::unique_ptr<Schedule> schedule_;
+  std::string method_;
+  bool replicated_;
+  bool own_speed_;  // ranks go at their own speed: what they send belongs to no step
+  bool averages_batch_norm_;
+  Capture capture_;
+  Progress progress_;
+  Links links_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Algorithm> algorithm_;
+  bool together_;  // AlgorithmTraits::counts_together
+  Interruption interruption_;
+  Evaluations evaluations_;
+
+  std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run, and those after which ranks meet next
+  std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
+  RunFolder* folder_ = nullptr;
+  Recorder* recorder_ = nullptr;
+  RunTotals before_;  // what earlier starts spent
+  Timer since_start_;
+  double evaluating_ = 0;            // seconds of evaluations since the start
+  std::uint64_t sent_by_steps_ = 0;  // bytes since the start
+  Traffic counted_;                  // that is in rows, or in none of them
+  std::string remark_;               // what was chosen, once it was said
+  TestResult tested_;
+  bool is_saved_ = false, is_tested_ = false;  // the model as it is
+  std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that stays
+};
+
+}  // namespace sotto

@@ -1,0 +1,171 @@
+// What a run leaves in its folder, and what it says on the way.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sotto/train/batch_norm.h"
+#include "sotto/train/identity.h"
+#include "sotto/train/run.h"
+#include "sotto/train/summary.h"
+
+namespace sotto {
+
+checkpoint::Metadata Run::identity() const {
+  return run_identity(options_, method_, optimiser_, task_->layout(), communicator_->size());
+}
+
+// Goes on from the newest checkpoint that is whole.
+void Run::resume(RunFolder& folder) {
+  for (const std::string& line : folder.choose_checkpoint(identity())) say("left aside: " + line);
+  if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
+  algorithm_->enter(folder.start_step());
+  folder.load(replica_, *algorithm_, before_);
+  is_saved_ = true;
+  kept_ = folder.start_step();
+  say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
+}
+
+// One that is kept for good is written in the place of one that is not.
+void Run::save(Kept kept) {
+  if (is_saved_ && (kept != Kept::always || kept_ == done_)) return;
+  if (kept != Kept::always && kept_ == done_) return;
+  interruption_.attempt([this] { recorder_->flush(); });  // checkpointed steps' rows are on the disk before it is
+  say_of_rows();
+  algorithm_->rest();
+  algorithm_->enter(done_);
+  lend_batch_norm(*task_, idle_, *communicator_);
+  folder_->save(done_, kept, best_step(), replica_, *algorithm_, totals(), identity());
+  is_saved_ = true;
+  if (kept == Kept::always) kept_ = done_;
+  interruption_.saved();
+}
+
+std::optional<std::uint64_t> Run::best_step() const {
+  if (!evaluations_.best()) return std::nullopt;
+  return evaluations_.best()->step;
+}
+
+// On this rank.
+RunTotals Run::totals() const {
+  return {before_.seconds + since_start_.seconds() - evaluating_,
+          before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : sent_by_steps_)};
+}
+
+// Returns whether the target is reached. Collective.
+bool Run::evaluate() {
+  algorithm_->rest();
+  const RunTotals spent = totals();
+  const Timer timer;
+  lend_batch_norm(*task_, idle_, *communicator_);
+  tested_ = test_together(replica_, replicated_, *communicator_);
+  is_tested_ = true;
+  say(fmt::format("step {}  {}", done_, tested_.text()));
+  if (!evaluations_.has(done_)) record(spent);
+  evaluating_ += timer.seconds();
+  return evaluations_.reached().has_value();
+}
+
+void Run::record(const RunTotals& spent) {
+  Tally sums = task_->trained();
+  sums.push_back(static_cast<double>(spent.bytes_sent));
+  communicator_->all_reduce(std::span<double>(sums));
+  const auto bytes = static_cast<std::uint64_t>(sums.back());
+  sums.pop_back();
+  const EvaluationRow tested{done_, calendar_.epochs_at(done_), spent.seconds, bytes, Split::test, tested_.metrics};
+  EvaluationRow trained = tested;
+  trained.split = Split::train;
+  trained.metrics = task_->metrics(sums);
+  std::vector<EvaluationRow> rows{tested};
+  if (!trained.metrics.values.empty()) rows.insert(rows.begin(), trained);
+  std::ranges::fill(task_->trained(), 0.0);
+  evaluations_.add(tested);
+  if (communicator_->rank() == 0) {
+    interruption_.attempt([&] { evaluations_.append(folder_->path(), rows); });
+  }
+}
+
+std::string Run::reached_text() const {
+  return fmt::format("step {}  {} is reached", evaluations_.reached()->step, evaluations_.target()->text());
+}
+
+Traffic Run::traffic() const {
+  Traffic all = communicator_->traffic();
+  const Traffic own = algorithm_->traffic();
+  all.bytes_sent += own.bytes_sent;
+  all.bytes_received += own.bytes_received;
+  return all;
+}
+
+void Run::announce_phase(std::uint64_t step) {
+  const auto begins = std::ranges::find(plan_.phases, step, &Phase::first_step);
+  if (plan_.phases.size() == 1 || begins == plan_.phases.end()) return;
+  say(fmt::format("step {}  codec {}", step, begins->recipe.said));
+  remark_.clear();  // what it chooses is said again
+}
+
+void Run::show(const StepRow& row, std::uint64_t done) {
+  if (communicator_->rank() != 0 || !(progress_.due() || done == plan_.steps)) return;
+  const StepReport& r = row.report;
+  const double remaining = static_cast<double>(plan_.steps - done) * r.seconds;
+  progress_.show(fmt::format(
+      "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
+      "{:.1f})  "
+      "{:.1f} KB sent  {:.0f} s left",
+      done, plan_.steps, calendar_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
+      r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
+}
+
+void Run::say_of_rows() {
+  if (const std::string remark = recorder_->take_remark(); !remark.empty()) say("warning: " + remark);
+}
+
+void Run::say(const std::string& line) {
+  if (communicator_->rank() == 0) progress_.say(line);
+}
+
+void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
+  Recorder::Figures figures = recorder_->means();
+  const std::vector<std::uint64_t> steps = rank_steps();
+  if (own_speed_) {  // what is sent belongs to no step, and rows end before it does
+    const std::uint64_t made = steps[own_rank()] - first_steps_[own_rank()];
+    figures.bytes_sent = static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(made);
+  }
+  const OwnSpeed* apart = algorithm_->own_speed();
+  const std::array<std::uint64_t, 3> mine = {traffic().bytes_sent, static_cast<std::uint64_t>(figures.bytes_sent),
+                                             apart ? apart->exchange_count() : 0};
+  std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(communicator_->size()));
+  communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  if (communicator_->rank() != 0) return;
+
+  Summary summary;
+  summary.options = options_;
+  summary.method = method_;
+  summary.optimiser = optimiser_.sentence;
+  summary.lr = optimiser_.lr;
+  summary.aggregator = algorithm_->aggregator();
+  summary.remark = remark_;
+  summary.step = figures;
+  summary.median_step_ms = recorder_->median_step_ms();
+  summary.first_step = first_step;
+  summary.steps = result.steps;
+  if (algorithm_entry("algorithm", options_.algorithm).own_speed) summary.rank_steps = steps;
+  summary.signal = result.signal;
+  summary.tested = tested_;
+  summary.best = evaluations_.best();
+  if (summary.best) summary.best_checkpoint = folder_->name_of(summary.best->step);
+  summary.target = evaluations_.target();
+  summary.reached = evaluations_.reached();
+  for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+    summary.bytes_sent.push_back(all[i]);
+    summary.bytes_per_step.push_back(all[i + 1]);
+    if (apart) summary.exchanges.push_back(all[i + 2]);
+  }
+  summary.dense_bytes_per_step = communicator_->all_reduce_bytes(task_->layout().size(), DType::f32);
+  summary.parameters = task_->layout().numel();
+  summary.parameters_sha256 = folder_->parameters_sha256();
+  summary.seconds = total_.seconds();
+  write_summary(folder_->path() / "summary.json", summary);
+}
+
+}  // namespace sotto

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sotto/algorithm/ad_psgd/pair_note.h"
+#include "sotto/algorithm/ad_psgd/paired_model.h"
+#include "sotto/comm/communicator.h"
+#include "sotto/comm/mailbox.h"
+#include "sotto/core/error.h"
+
+namespace sotto::test {
+
+inline Layout layout() {
+  Layout layout;
+  layout.append("first", {16});
+  layout.append("second", {2, 8});
+  return layout;
+}
+
+// Two buckets, of one segment each.
+inline PairedModel model(const char* codec = "none") { return {read_recipe(codec), plan_buckets(layout(), 64)}; }
+inline std::vector<float> all(float value) { return std::vector<float>(layout().size(), value); }
+// A rank whose messages the test writes.
+class Played {
+ public:
+  explicit Played(Communicator& communicator)
+      : ranks_(communicator.size()), mailbox_(communicator.open_mailbox(PairNote::bytes(ranks_) + model_.max_bytes())) {
+    note.steps.resize(static_cast<std::size_t>(ranks_));
+  }
+  ~Played() { mailbox_->close(); }
+
+  // As `note` says, and with all elements of the model at `value`.
+  std::vector<std::byte> letter(PairNote::Kind kind, float value) {
+    note.kind = kind;
+    std::vector<std::byte> bytes(PairNote::bytes(ranks_));
+    write_note(note, bytes);
+    if (kind != PairNote::Kind::request && kind != PairNote::Kind::answer) return bytes;
+    auto x = all(value);
+    const auto rank = static_cast<std::uint16_t>(mailbox_->rank());
+    const auto steps = static_cast<std::uint32_t>(note.steps[rank]);
+    model_.offer(x, {1, rank, 0, steps}, bytes);
+    return bytes;
+  }
+  void send(int to, PairNote::Kind kind, float value = 0) { mailbox_->send(to, letter(kind, value)); }
+  void send(int to, std::span<const std::byte> bytes) { mailbox_->send(to, bytes); }
+  // The next of this kind: its note, and the first element of its model.
+  std::pair<PairNote, float> next(PairNote::Kind kind) {
+    PairNote got;
+    while (const auto mail = mailbox_->poll(std::chrono::seconds(20))) {
+      const auto bytes = read_note(mail->data, ranks_, got);
+      if (got.kind != kind) continue;
+      if (bytes.empty()) return {got, 0};
+      PairedModel theirs = model();
+      auto x = all(0);
+      std::vector<std::byte> unused;
+      theirs.offer(x, {}, unused);
+      const Header header = MessageView::parse(bytes).header();
+      theirs.open(bytes, {.generation = header.generation, .origin = header.origin, .step = header.step});
+      theirs.move(x);
+      return {got, 2 * x[0]};
+    }
+    throw CommError("nothing came");
+  }
+  PairNote note;
+
+ private:
+  PairedModel model_ = model();
+  int ranks_;
+  std::unique_ptr<Mailbox> mailbox_;
+};
+
+}  // namespace sotto::test

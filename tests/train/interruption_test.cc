@@ -1,0 +1,54 @@
+#include "sotto/train/interruption.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "sotto/comm/threads.h"
+#include "sotto/train/stop_signal.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+using test::message_of;
+
+// The rank that failed ends with its own error, the others with its number.
+TEST(Interruption, AnErrorOfOneRankEndsAll) {
+  std::array<std::string, 3> heard;
+  run_threads(3, std::chrono::seconds(20), [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    Interruption interruption(0, rank);
+    interruption.attempt([&] {
+      if (rank == 1) throw FileError("the disk is full");
+    });
+    interruption.attempt([&] {
+      if (rank == 1) throw FileError("a later one");
+    });
+    EXPECT_EQ(interruption.failed(), rank == 1);
+    EXPECT_EQ(interruption.wished(true), rank == 1);
+    const int urgency = interruption.agreed_urgency(communicator);
+    EXPECT_EQ(urgency, StopSignal::failed_rank + 1);
+    heard[static_cast<std::size_t>(rank)] =
+        message_of([&] { interruption.end_in_error(urgency - StopSignal::failed_rank, 7); });
+  });
+  EXPECT_EQ(heard[1], "the disk is full");
+  EXPECT_EQ(heard[0], "rank 1 ended the run after step 7 because of an error");
+  EXPECT_EQ(heard[2], heard[0]);
+}
+
+TEST(Interruption, TheClockOfRankZeroCounts) {
+  run_threads(2, std::chrono::seconds(20), [&](Communicator& communicator) {
+    Interruption often(1e-12, communicator.rank()), never(0, communicator.rank()), seldom(1e6, communicator.rank());
+    EXPECT_EQ(often.wished(true), communicator.rank() == 0);
+    EXPECT_FALSE(often.wished(false)) << "where ranks cannot go on, they do not stop for a checkpoint";
+    EXPECT_TRUE(often.agreed_late(communicator));
+    EXPECT_FALSE(never.agreed_late(communicator));
+    EXPECT_FALSE(seldom.agreed_late(communicator));
+    EXPECT_EQ(often.agreed_urgency(communicator), 0);
+  });
+}
+
+}  // namespace
+}  // namespace sotto

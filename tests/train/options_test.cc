@@ -1,0 +1,210 @@
+#include "sotto/train/options.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "sotto/core/error.h"
+#include "sotto/train/optimiser.h"
+#include "sotto/train/plan.h"
+#include "tests/support/message_of.h"
+#include "tests/train/temp_folder.h"
+
+namespace sotto {
+namespace {
+using test::message_of;
+using test::TempFolder;
+using test::write;
+
+TEST(TrainOptions, ComeBackFromToml) {
+  const TempFolder temp;
+  TrainOptions options;
+  options.codec = "ef | topk(0.01) | qsgd(4)";
+  options.lr = 0.1;
+  options.overlap = false;
+  options.data.data = "mnist";
+  options.data.data_dir = "/some where/\"quoted\"\\x";
+  options.max_steps = 60;
+  write(temp.path() / "c.toml", to_toml(options));
+  TrainOptions read;
+  from_toml((temp.path() / "c.toml").string(), read);
+  EXPECT_EQ(to_toml(read), to_toml(options));
+  EXPECT_EQ(read.lr, 0.1);
+  EXPECT_EQ(read.data.data_dir, options.data.data_dir);
+}
+
+TEST(TrainOptions, BadTomlIsRefusedWithFileAndKey) {
+  const TempFolder temp;
+  const std::string path = (temp.path() / "c.toml").string();
+  const auto refusal = [&](const std::string& text) {
+    write(path, text);
+    TrainOptions options;
+    return message_of([&] { from_toml(path, options); });
+  };
+  EXPECT_NE(refusal("batchsize = 3\n").find("did you mean `batch-size`"), std::string::npos);
+  EXPECT_NE(refusal("batch-size = 0\n").find("batch-size must be in"), std::string::npos);
+  EXPECT_NE(refusal("batch-size = \"many\"\n").find("batch-size must be a whole number"), std::string::npos);
+  EXPECT_NE(refusal("lr = \n").find("c.toml:1"), std::string::npos);
+  EXPECT_EQ(refusal("lr = 1\nepochs = 2\n"), "") << "a whole number is a number";
+}
+
+TEST(TrainOptions, ResolveKeepsWhatNobodySaid) {
+  TrainOptions options;
+  options.model = "LeNet";
+  options.data.data = "MNIST";
+  resolve(options);
+  EXPECT_EQ(options.model, "lenet");
+  EXPECT_EQ(options.data.data, "mnist");
+  EXPECT_EQ(options.lr, 0);
+  EXPECT_EQ(options.momentum, -1);
+  EXPECT_EQ(chosen_optimiser(options).lr, 0.05) << "the model's";
+  options.lr_shrinkage = 0.95;
+  resolve(options);
+  EXPECT_EQ(options.schedule, "step(every=50, factor=0.95)");
+}
+
+// What the flags make of --optimiser and a preset.
+std::string optimiser(const std::string& said, const std::function<void(TrainOptions&)>& set = {},
+                      const std::string& codec = "none") {
+  TrainOptions options;
+  options.optimiser = said;
+  options.codec = codec;
+  if (set) set(options);
+  resolve(options);
+  return chosen_optimiser(options).sentence;
+}
+
+TEST(TrainOptions, FlagsAreOptionsOfTheOptimiser) {
+  const auto momentum = [](TrainOptions& o) { o.momentum = 0.5; };
+  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0)") << "the model's momentum";
+  EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("sgd(0.25)"), "sgd(momentum=0.25, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("sgd", [](TrainOptions& o) { o.nesterov = true, o.weight_decay = 0.01; }),
+            "sgd(momentum=0.9, nesterov=true, weight-decay=0.01)");
+  EXPECT_EQ(optimiser("adamw(beta2=0.95)", [](TrainOptions& o) { o.weight_decay = 0.1; }),
+            "adamw(beta1=0.9, beta2=0.95, eps=1e-08, weight-decay=0.1)");
+  EXPECT_EQ(optimiser("auto", {}, "signum"), "signum(momentum=0.9, weight-decay=0)") << "the preset's own";
+  EXPECT_EQ(optimiser("auto", {}, "signsgd"), "signum(momentum=0, weight-decay=0)");
+  EXPECT_EQ(optimiser("onebit-adam(warmup=5)", {}, "onebit-adam").find("onebit-adam(warmup=5"), 0U);
+
+  EXPECT_EQ(optimiser("auto", {}, "dgc"), "dgc(weight-decay=0, decay-momentum=0.9)");
+  EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"), "sgd(momentum=0, nesterov=false, weight-decay=0)");
+
+  const auto decay = [](double value) { return [value](TrainOptions& o) { o.weight_decay = value; }; };
+  EXPECT_NE(optimiser("adamw").find("weight-decay=0.01"), std::string::npos) << "its own";
+  EXPECT_NE(optimiser("adamw", decay(0)).find("weight-decay=0)"), std::string::npos);
+  const auto dense = [](TrainOptions& o) { o.codec_start_after = 7; };
+  EXPECT_EQ(optimiser("auto", dense, "onebit-adam").find("onebit-adam(warmup=7"), 0U);
+  EXPECT_EQ(optimiser("sgd", dense), optimiser("sgd")) << "it has no such steps of its own";
+
+  const auto refusal = [&](const std::string& said, const auto& set, const std::string& codec = "none") {
+    TrainOptions options;
+    options.optimiser = said;
+    options.codec = codec;
+    set(options);
+    return message_of([&] { resolve(options); });
+  };
+  EXPECT_NE(refusal("adam", momentum).find("--momentum 0.5: the optimiser `adam` has no momentum; it has beta1"),
+            std::string::npos);
+  EXPECT_NE(refusal("sgd(momentum=0.9)", momentum).find("leave one of them out"), std::string::npos);
+  EXPECT_NE(refusal("sgd(0.9)", momentum).find("leave one of them out"), std::string::npos);
+  EXPECT_NE(refusal("onebit-adam(9)", dense).find("--codec-start-after 7: the optimiser `onebit-adam(9)` says it, too"),
+            std::string::npos);
+  EXPECT_NE(refusal("sgd", decay(-0.5)).find("--weight-decay -0.5: must be 0 or more, or -1"), std::string::npos);
+  EXPECT_NE(refusal("sgdd", momentum).find("did you mean `sgd`"), std::string::npos);
+  EXPECT_NE(refusal(
+                "sgd", [](TrainOptions&) {}, "signum")
+                .find("tied to the optimiser `signum`"),
+            std::string::npos);
+}
+
+TEST(TrainOptions, TheRateIsTheOptimisersOrTheModels) {
+  TrainOptions options;
+  options.optimiser = "adam";
+  EXPECT_EQ(chosen_optimiser(options).lr, 1e-3);
+  options.lr = 0.5;
+  EXPECT_EQ(chosen_optimiser(options).lr, 0.5);
+}
+
+TEST(TrainOptions, TheRateGrowsWithTheExamplesOfAStep) {
+  TrainOptions options;
+  options.lr = 0.1;
+  options.batch_size = 256;
+  options.ranks = 8;
+  options.lr_scale = true;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.8);
+  options.batch_size = 32;
+  options.accumulate = 4;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.4);
+  options.algorithm = "parameter_server(servers=2, dedicated=true)";
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.3) << "servers see no examples";
+  options = {};
+  options.lr_scale = true;
+  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.05 / 4) << "the model's";
+}
+
+TEST(TrainOptions, OfAnOptimiserAllLastsButTheDecay) {
+  EXPECT_EQ(lasting_options({"sgd(momentum=0.9, nesterov=false, weight-decay=0.1)"}),
+            "sgd(momentum=0.9, nesterov=false)");
+  EXPECT_EQ(lasting_options({"sign(weight-decay=0.1)"}), "sign");
+}
+
+std::string phases_of(const RunPlan& plan) {
+  std::string text;
+  for (const Phase& phase : plan.phases) text += std::to_string(phase.first_step) + " " + phase.recipe.said + "; ";
+  return text;
+}
+
+TEST(RunPlan, CountsStepsOfMicroSteps) {
+  TrainOptions options;
+  options.epochs = 5;
+  options.accumulate = 4;
+  RunPlan plan = plan_run(options, 18, 0);
+  EXPECT_EQ(plan.steps_per_epoch, 4U);
+  EXPECT_EQ(plan.steps, 22U);
+  EXPECT_EQ(plan.horizon, 22U);
+  options.max_steps = 7;
+  plan = plan_run(options, 18, 0);
+  EXPECT_EQ(plan.steps, 7U);
+  EXPECT_EQ(plan.horizon, 22U) << "a stop stretches nothing";
+  options.horizon = 100;
+  EXPECT_EQ(plan_run(options, 18, 0).horizon, 100U);
+  options.accumulate = 91;
+  EXPECT_NE(message_of([&] { plan_run(options, 18, 0); }).find("5 epochs have only 90 micro-steps"), std::string::npos);
+}
+
+TEST(RunPlan, BeginsDenseWhereSomebodySaysSo) {
+  TrainOptions options;
+  options.codec = "ef | topk(0.1)";
+  EXPECT_EQ(phases_of(plan_run(options, 10, 0)), "0 ef | topk(0.1); ");
+  EXPECT_EQ(phases_of(plan_run(options, 10, 6)), "0 ef | f32; 6 ef | topk(0.1); ") << "the optimiser";
+  options.codec_start_after = 9;
+  EXPECT_EQ(phases_of(plan_run(options, 10, 0)), "0 ef | f32; 9 ef | topk(0.1); ");
+  EXPECT_FALSE(plan_run(options, 10, 0).only_dense());
+  options.codec_start_after = 30;
+  EXPECT_TRUE(plan_run(options, 10, 0).only_dense());
+  options.codec_start_after = 0;
+  EXPECT_FALSE(plan_run(options, 10, 0).only_dense());
+  options.codec_warmup = "list(50%/20%)";
+  options.codec_start_after = 15;
+  const std::string found = phases_of(plan_run(options, 10, 0));
+  EXPECT_TRUE(found.starts_with("0 ef | f32; 15 ef | topk(ratio=0.2")) << found;
+  EXPECT_NE(found.find("; 20 ef | topk(ratio=0.1"), std::string::npos) << found;
+}
+
+TEST(TrainOptions, ContradictionsAreRefused) {
+  TrainOptions unknown;
+  unknown.model = "lenett";
+  EXPECT_NE(message_of([&] { resolve(unknown); }).find("did you mean `lenet`"), std::string::npos);
+  TrainOptions shrinkage;
+  shrinkage.lr_shrinkage = 0.5;
+  shrinkage.schedule = "cosine";
+  EXPECT_THROW(resolve(shrinkage), ConfigError);
+  TrainOptions resume;
+  resume.resume = true;
+  EXPECT_NE(message_of([&] { resolve(resume); }).find("--train-dir"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto

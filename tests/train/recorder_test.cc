@@ -1,0 +1,140 @@
+#include "sotto/train/recorder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "sotto/core/file.h"
+#include "tests/support/message_of.h"
+#include "tests/train/temp_folder.h"
+
+namespace sotto {
+namespace {
+namespace fs = std::filesystem;
+using test::message_of;
+using test::TempFolder;
+using test::write;
+
+StepRow row(std::uint64_t step) {
+  StepRow r;
+  r.step = step;
+  r.report.loss = 0.5;
+  r.report.seconds = 0.001 * static_cast<double>(step + 1);
+  r.bytes_sent = 10 * step;
+  return r;
+}
+
+TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), {});
+  {
+    Recorder recorder(temp.path(), 3);
+    for (std::uint64_t step = 0; step < 5; ++step) recorder.add(row(step));
+    EXPECT_NEAR(recorder.median_step_ms(), 3.0, 0.03);
+    EXPECT_DOUBLE_EQ(recorder.means().step_ms, 3.0);
+    EXPECT_DOUBLE_EQ(recorder.means().bytes_sent, 20.0);
+  }
+  const std::string all = read_text(temp.path() / "steps.csv");
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
+  EXPECT_NE(all.find("\n4,3,"), std::string::npos);
+  write(temp.path() / "steps.csv", all + "5,3,0.1");                         // a row that a crash cut off
+  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // of each rank
+  const std::string kept = read_text(temp.path() / "steps.csv");
+  EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4);
+  EXPECT_NE(kept.find("\n2,3,"), std::string::npos);
+  EXPECT_EQ(kept.find("\n3,3,"), std::string::npos);
+}
+
+TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), {});
+  Recorder recorder(temp.path(), 0);
+  recorder.add(row(0));
+  EXPECT_FALSE(recorder.means().hidden());  // there were none
+  StepRow exchanged = row(1);
+  exchanged.report.phases = {.encode = 0.001, .network = 0.006, .decode = 0.001};
+  exchanged.report.wait = 0.002;
+  exchanged.report.queue = 0.004;
+  recorder.add(exchanged);
+  EXPECT_DOUBLE_EQ(recorder.means().queue_ms, 2.0);
+  EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0.75);
+  exchanged.report.wait = 1;  // for a peer that is late, before the exchange
+  for (int i = 0; i < 4; ++i) recorder.add(exchanged);
+  EXPECT_DOUBLE_EQ(recorder.means().hidden().value_or(-1), 0);
+}
+
+// A dense warm-up is in what a step sends.
+TEST(Recorder, BytesOfAStepAreTheMean) {
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), {});
+  Recorder recorder(temp.path(), 0);
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    StepRow sent = row(step);
+    sent.bytes_sent = step < 60 ? 1000 : 2;
+    recorder.add(sent);
+  }
+  EXPECT_DOUBLE_EQ(recorder.means().bytes_sent, (60 * 1000 + 140 * 2) / 200.0);
+}
+
+TEST(Recorder, AFileThatIsTakenAwayIsBegunAnew) {
+  const TempFolder temp;
+  const fs::path file = temp.path() / "steps.csv";
+  Recorder::prepare(temp.path(), {});
+  Recorder first(temp.path(), 0), second(temp.path(), 1);
+  first.add(row(0));
+  first.flush();
+  EXPECT_EQ(first.take_remark(), "");
+  for (const bool moved : {false, true}) {
+    moved ? fs::rename(file, temp.path() / "old") : static_cast<void>(fs::remove(file));
+    for (Recorder* recorder : {&first, &second}) {
+      recorder->add(row(7));
+      recorder->flush();
+      EXPECT_NE(recorder->take_remark().find("steps.csv was taken away"), std::string::npos);
+      EXPECT_EQ(recorder->take_remark(), "");
+    }
+    const std::string text = read_text(file);
+    EXPECT_TRUE(text.starts_with("step,rank,")) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+    EXPECT_NE(text.find("\n7,0,"), std::string::npos);
+    EXPECT_NE(text.find("\n7,1,"), std::string::npos);
+  }
+}
+
+// Ten million rows in memory would be a gigabyte.
+TEST(Recorder, KeepsNoRows) {
+  EXPECT_LT(sizeof(Recorder), 32U << 10U);
+  const TempFolder temp;
+  Recorder::prepare(temp.path(), {});
+  Recorder recorder(temp.path(), 0);
+  const auto resident = [] {
+    std::ifstream status("/proc/self/statm");
+    std::size_t all = 0, pages = 0;
+    status >> all >> pages;
+    return pages * static_cast<std::size_t>(::getpagesize());
+  };
+  const auto add = [&](std::uint64_t count) {
+    for (std::uint64_t step = 0; step < count; ++step) {
+      recorder.add(row(step));
+      if (step % 100 == 0) recorder.flush();
+    }
+  };
+  add(1000);
+  const std::size_t before = resident();
+  add(50'000);
+  EXPECT_LE(resident(), before + (1U << 20U));  // 6 MB of rows
+}
+
+TEST(Recorder, AFullDiskIsAFileError) {
+  const TempFolder temp;
+  fs::create_symlink("/dev/full", temp.path() / "steps.csv");
+  Recorder recorder(temp.path(), 0);
+  recorder.add(row(0));
+  EXPECT_NE(message_of([&] { recorder.flush(); }).find("steps.csv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto
