@@ -158,13 +158,13 @@ Result train(const std::string& codec, const std::string& aggregator_name, int r
       std::vector<float> exact = gradient;
       communicator.all_reduce(std::span(exact));
       const std::uint64_t before = communicator.traffic().bytes_sent;
-      Phases phases;
+      Timings timings;
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         const Range range = buckets[b].range;
         Bucket bucket{std::span(gradient).subspan(range.begin, range.size()), &buckets[b].layout,
                       static_cast<std::uint16_t>(b)};
         aggregator->average(bucket, {7, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(step), rate},
-                            communicator, phases);
+                            communicator, timings);
       }
       bytes += static_cast<double>(communicator.traffic().bytes_sent - before);
       double off = 0, whole = 0;

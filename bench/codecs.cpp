@@ -23,7 +23,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/reduce.h"
 
 namespace {
@@ -207,18 +207,18 @@ std::string gain(double times, double bar) {
 }
 
 // Seconds of a copy that all threads share.
-double copy_seconds(Workers& workers, std::span<const float> from, std::span<float> to) {
+double copy_seconds(ThreadPool& pool, std::span<const float> from, std::span<float> to) {
   Timer timer;
-  const std::size_t share = from.size() / static_cast<std::size_t>(workers.threads()) + 1;
-  workers.run_stretches(from.size(), share, [&](std::size_t begin, std::size_t end) {
+  const std::size_t share = from.size() / static_cast<std::size_t>(pool.threads()) + 1;
+  pool.run_stretches(from.size(), share, [&](std::size_t begin, std::size_t end) {
     std::copy(from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end),
               to.begin() + static_cast<std::ptrdiff_t>(begin));
   });
   return timer.seconds();
 }
 
-double copy_gain(const Input& input, Workers& several, std::int64_t repeats) {
-  Workers one(1);
+double copy_gain(const Input& input, ThreadPool& several, std::int64_t repeats) {
+  ThreadPool one(1);
   std::vector<float> to(input.values.size());
   std::vector<double> gains;
   for (std::int64_t repeat = -1; repeat < repeats; ++repeat) {
@@ -233,17 +233,17 @@ double copy_gain(const Input& input, Workers& several, std::int64_t repeats) {
 
 void compare_threads_on(const Input& input, const Arguments& arguments) {
   constexpr double bar = 1.7;
-  const auto workers = std::make_shared<Workers>(static_cast<int>(arguments.threads));
+  const auto pool = std::make_shared<ThreadPool>(static_cast<int>(arguments.threads));
   const auto repeats = static_cast<int>(arguments.repeats);
   for (const Row& row : rows(arguments, input)) {
     const auto one = make_codec(read_stages(row.sentence));
-    const auto several = make_codec(read_stages(row.sentence), workers);
+    const auto several = make_codec(read_stages(row.sentence), pool);
     const std::array<Codec*, 2> both{one.get(), several.get()};
     const auto m = measure(both, input.layout, input.values, repeats);
     fmt::print("{:<9} | {:<43} | {:>7.2f} | {:>7.2f} | {:<20} | {:>7.2f} | {:>7.2f} | {:<20} | {:>5.2f}x\n", input.name,
                row.sentence, m[0].encode_gbps, m[1].encode_gbps, gain(m[1].encode_gbps / m[0].encode_gbps, bar),
                m[0].decode_gbps, m[1].decode_gbps, gain(m[1].decode_gbps / m[0].decode_gbps, bar),
-               copy_gain(input, *workers, arguments.repeats));
+               copy_gain(input, *pool, arguments.repeats));
     std::fflush(stdout);
   }
 }

@@ -218,9 +218,9 @@ int run(const Arguments& arguments) {
     const double lasted = lap.lap();
     if (step < arguments.warm) continue;
     seconds.push_back(lasted);
-    encode.push_back(report.phases.encode);
-    network.push_back(report.phases.network);
-    decode.push_back(report.phases.decode);
+    encode.push_back(report.timings.encode);
+    network.push_back(report.timings.network);
+    decode.push_back(report.timings.decode);
     wait.push_back(report.wait);
   }
   const double own = total.seconds() - first;

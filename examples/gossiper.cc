@@ -15,7 +15,7 @@ int main() {
     const sotto::Layout layout({{"mine", 0, {1000}}}, mine.size());
     sotto::Gossiper gossiper(sotto::read_recipe("none"), topology, std::move(mixing), layout, ranks.rank());
     sotto::GossipNote note;
-    sotto::Phases seconds;
+    sotto::Timings seconds;
     sotto::Key key{.rank = static_cast<std::uint16_t>(ranks.rank())};
     for (key.step = 0; key.step < 3; ++key.step) gossiper.mix(mine, note, key, ranks, seconds);
     if (ranks.rank() == 0) std::printf("rank 0 has %g after 3 rounds\n", mine[0] / note.weight);

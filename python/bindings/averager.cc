@@ -35,7 +35,7 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
     : parameters_(std::move(parameters)),
       options_(std::move(options)),
       communicator_(std::move(communicator)),
-      workers_(std::make_shared<Workers>(options_.codec_threads)),
+      pool_(std::make_shared<ThreadPool>(options_.codec_threads)),
       lanes_(options_.lanes.size()),
       places_(parameters_.size()) {
   std::exception_ptr refusal;
@@ -91,7 +91,7 @@ void Averager::order_buckets() {
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
-  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, workers_, step);
+  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, pool_, step);
 }
 
 std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) const {
@@ -275,14 +275,14 @@ void Averager::average(const Turn& turn) {
   // Lanes number their buckets alike, so each draws with a seed of its own.
   const Key key{options_.seed + turn.lane * 0x9E3779B97F4A7C15ULL, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(step_)};
-  lane.aggregator->average(bucket, key, *communicator_, phases_);
+  lane.aggregator->average(bucket, key, *communicator_, timings_);
   overflowed_ = !fits(turn);
 }
 
 AveragerStats Averager::stats() const {
   const Traffic now = communicator_->traffic();
   return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received,
-          steps_ * dense_bytes_, phases_};
+          steps_ * dense_bytes_, timings_};
 }
 
 std::string Averager::methods() const {

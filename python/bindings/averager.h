@@ -48,7 +48,7 @@ struct AveragerStats {
   std::uint64_t steps = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
   std::uint64_t dense_bytes = 0;  // that a ring all-reduce of the gradients in their own type would have sent
-  Phases phases;
+  Timings timings;
 };
 
 // Averages the gradients of somebody else's model, parameter by parameter as they come. What is exchanged are buckets
@@ -132,7 +132,7 @@ class Averager {
   std::vector<Parameter> parameters_;
   AveragerOptions options_;
   std::shared_ptr<Communicator> communicator_;
-  std::shared_ptr<Workers> workers_;  // of all codecs
+  std::shared_ptr<ThreadPool> pool_;  // of all codecs
   std::vector<LaneState> lanes_;
   std::vector<Place> places_;  // by parameter
   std::vector<Turn> turns_;
@@ -145,7 +145,7 @@ class Averager {
   std::uint64_t dense_bytes_ = 0;  // a step
   std::uint64_t steps_ = 0;
   Traffic before_;  // what setting up took
-  Phases phases_;
+  Timings timings_;
 };
 
 }  // namespace sotto::python

@@ -54,9 +54,9 @@ py::dict to_python(const AveragerStats& stats, const std::string& methods) {
   dict["bytes_sent"] = stats.bytes_sent;
   dict["bytes_received"] = stats.bytes_received;
   dict["dense_bytes"] = stats.dense_bytes;
-  dict["encode_seconds"] = stats.phases.encode;
-  dict["wire_seconds"] = stats.phases.network;
-  dict["decode_seconds"] = stats.phases.decode;
+  dict["encode_seconds"] = stats.timings.encode;
+  dict["wire_seconds"] = stats.timings.network;
+  dict["decode_seconds"] = stats.timings.decode;
   dict["methods"] = methods;
   return dict;
 }

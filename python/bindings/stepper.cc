@@ -205,7 +205,7 @@ class Stepper::Impl final : public Worker {
     const auto ranks = static_cast<std::uint64_t>(communicator_->size());
     const std::uint64_t dense = model_.layout().numel() * sizeof(float) * 2 * (ranks - 1) / ranks;
     return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received, steps_ * dense,
-            phases_};
+            timings_};
   }
 
   std::string methods() {
@@ -281,7 +281,7 @@ class Stepper::Impl final : public Worker {
   void step_of_algorithm() {
     const PlainFloats floats;
     try {
-      phases_ += algorithm_->step(*this, input_).phases;
+      timings_ += algorithm_->step(*this, input_).timings;
     } catch (const std::exception& error) {
       fail(error);
     }
@@ -392,7 +392,7 @@ class Stepper::Impl final : public Worker {
   Followed followed_;
   std::unique_ptr<Algorithm> algorithm_;
   StepInput input_;
-  Phases phases_;
+  Timings timings_;
   Traffic before_;    // what setting up took
   Traffic replaced_;  // beside the communicator, of algorithms that load() replaced
   std::uint64_t step_ = 0, steps_ = 0;

@@ -128,10 +128,10 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
     if (how.op == "avg") part.values.div_(how.denominator);
     return part.values.to(tensor.scalar_type());
   }
-  Phases phases;
+  Timings timings;
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
     Bucket bucket = part.bucket(b);
-    part.aggregator->average(bucket, key, communicator, phases);
+    part.aggregator->average(bucket, key, communicator, timings);
   }
   const auto values = floats_of(part.values);
   if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), values);

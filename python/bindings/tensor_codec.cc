@@ -52,7 +52,7 @@ StageSpecs codec_of(const std::string& sentence) {
 }  // namespace
 
 TensorCodec::TensorCodec(const std::string& sentence, int threads)
-    : codec_(make_codec(codec_of(sentence), std::make_shared<Workers>(threads))), sentence_(codec_->sentence()) {}
+    : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))), sentence_(codec_->sentence()) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
   const Lock lock(mutex_);

@@ -29,7 +29,7 @@ std::string order_of(const at::Tensor& values) {
 TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator)
     : options_(std::move(options)),
       communicator_(std::move(communicator)),
-      workers_(std::make_shared<Workers>(options_.codec_threads)) {
+      pool_(std::make_shared<ThreadPool>(options_.codec_threads)) {
   Terms terms;
   std::exception_ptr refusal;
   try {
@@ -64,7 +64,7 @@ Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
     const auto graph = std::make_shared<const Topology>(make_graph());
     layout_ = std::move(layout);
     gossiper_.emplace(read_recipe(options_.codec), graph, make_mixing("mixing", options_.mixing, *graph), layout_,
-                      communicator_->rank(), workers_);
+                      communicator_->rank(), pool_);
   }
   return *gossiper_;
 }
@@ -92,7 +92,7 @@ double TensorGossiper::checked_mix(const at::Tensor& tensor, double weight) {
   mark.add(fmt::format("{}: {}", round_, order_of(values)));
   communicator_->agree_on(mark.value(), "it mixes another tensor, or is in another round");
   GossipNote note{.weight = weight};
-  Phases unused;
+  Timings unused;
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(round_)};
   gossiper.mix({values.data_ptr<float>(), static_cast<std::size_t>(values.numel())}, note, key, *communicator_, unused);

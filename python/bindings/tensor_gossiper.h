@@ -44,7 +44,7 @@ class TensorGossiper {
 
   TensorGossiperOptions options_;
   std::shared_ptr<Communicator> communicator_;
-  std::shared_ptr<Workers> workers_;
+  std::shared_ptr<ThreadPool> pool_;
   std::uint64_t round_ = 0;
   Layout layout_;
   std::optional<Gossiper> gossiper_;  // of that layout

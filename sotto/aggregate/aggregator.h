@@ -15,10 +15,10 @@
 namespace sotto {
 
 // Seconds that a rank spent on each part of its exchanges. Waiting for a slower peer counts as network.
-struct Phases {
+struct Timings {
   double encode = 0, network = 0, decode = 0;
 
-  Phases& operator+=(const Phases& other) {
+  Timings& operator+=(const Timings& other) {
     encode += other.encode;
     network += other.network;
     decode += other.decode;
@@ -37,7 +37,7 @@ class Aggregator {
   // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's
   // memory and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange.
   // NumericError when a value is not finite.
-  virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) = 0;
+  virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Moves what it holds back outside its memory, if anything, into the memory: before a successor, or other ranks, take
   // over what the memory holds and nothing else.
@@ -49,7 +49,7 @@ struct AggregatorParts {
   std::shared_ptr<Memory> memory;
   MemorySpec memory_spec;  // what that was made of, for whoever wants another one of the kind
   std::shared_ptr<Codec> codec;
-  std::shared_ptr<Workers> workers;  // of the codecs, which are used one at a time; null: the caller alone
+  std::shared_ptr<ThreadPool> pool;  // of the codecs, which are used one at a time; null: the caller alone
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
 };

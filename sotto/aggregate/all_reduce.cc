@@ -27,17 +27,17 @@ class AllReduce final : public Aggregator {
 
   std::string_view name() const override { return "all_reduce"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     Timer timer;
     require_finite(bucket, key);
     Bucket prepared = parts_.memory->prepare(bucket, key);
-    phases.encode += timer.lap();
-    mean_.average(prepared, bucket, key, communicator, phases);
+    timings.encode += timer.lap();
+    mean_.average(prepared, bucket, key, communicator, timings);
     if (!parts_.memory->remembers()) return;
     timer.lap();
     if (!parts_.codec->additive()) {  // all ranks together hold back what the mean has not
       parts_.memory->settle(prepared, SentValues(bucket.values, *parts_.codec, key));
-      phases.decode += timer.lap();
+      timings.decode += timer.lap();
       return;
     }
     // The sum took the place of this rank's own form, so that is made again: a cast is cheaper than a copy kept in
@@ -46,7 +46,7 @@ class AllReduce final : public Aggregator {
     own.values = own_.room(prepared.values.size());
     mean_.own(prepared, own, key, communicator.size());
     parts_.memory->settle(prepared, SentValues(own.values, *parts_.codec, key));
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

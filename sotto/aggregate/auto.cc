@@ -53,16 +53,16 @@ class AutoAggregator final : public Aggregator {
     return "aggregator: " + chosen + others;
   }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     const std::uint64_t before = communicator.traffic().bytes_sent;
-    inner_->average(bucket, key, communicator, phases);
+    inner_->average(bucket, key, communicator, timings);
     if (!first_) return;
     Timer timer;
     first_->add(bucket, key, communicator.traffic().bytes_sent - before);
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     if (!first_->complete()) return;
     choose(first_->forecast(communicator));
-    phases.network += timer.lap();
+    timings.network += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

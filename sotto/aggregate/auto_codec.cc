@@ -45,10 +45,10 @@ std::string AutoCodec::remark() const {
   return all;
 }
 
-void AutoCodec::average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) {
+void AutoCodec::average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) {
   if (!chosen() && step_ != key.step) begin_step(communicator);
   step_ = key.step;
-  current().average(bucket, key, communicator, phases);
+  current().average(bucket, key, communicator, timings);
 }
 
 void AutoCodec::visit_state(StateVisitor& visitor) {
@@ -122,7 +122,7 @@ std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorPa
 std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts) {
   std::vector<AutoCodec::Candidate> made;
   for (const Candidate& candidate : candidates) {
-    parts.codec = make_codec(stages_of(candidate), parts.workers);
+    parts.codec = make_codec(stages_of(candidate), parts.pool);
     made.push_back({candidate.name, make_aggregator(options.carrier, parts)});
   }
   return std::make_unique<AutoCodec>(std::move(made), parts.ranks, seconds_now);

@@ -32,7 +32,7 @@ class AutoCodec final : public Aggregator {
 
   std::string_view name() const override { return current().name(); }
   std::string remark() const override;
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override;
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override;
   void visit_state(StateVisitor& visitor) override;
 
  private:

@@ -59,12 +59,12 @@ std::string Chooser::refusal(const Codec& codec, std::span<const BucketPlan> buc
   return "";
 }
 
-Chooser::Chooser(const Codec& codec, const std::shared_ptr<Workers>& workers) {
+Chooser::Chooser(const Codec& codec, const std::shared_ptr<ThreadPool>& pool) {
   Taken taken = take_apart(codec);
   selection_ = std::move(taken.made);
-  selecting_ = make_codec(taken.selection, workers);
+  selecting_ = make_codec(taken.selection, pool);
   taken.rest.insert(taken.rest.begin(), what_is_there());
-  carrier_ = make_codec(taken.rest, workers);
+  carrier_ = make_codec(taken.rest, pool);
 }
 
 std::vector<Range> Chooser::choosable(const Layout& layout) const {

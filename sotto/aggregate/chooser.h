@@ -19,7 +19,7 @@ class Chooser {
   static std::string refusal(const Codec& codec, std::span<const BucketPlan> buckets);
 
   // REQUIRES no refusal().
-  Chooser(const Codec& codec, const std::shared_ptr<Workers>& workers);
+  Chooser(const Codec& codec, const std::shared_ptr<ThreadPool>& pool);
 
   const std::shared_ptr<Codec>& carrier() const { return carrier_; }
   // Stretches of a bucket among whose elements it chooses; all others go whole, in every step.

@@ -11,16 +11,16 @@ std::span<float> Encoder::proposed(const Bucket& bucket) {
 }
 
 void Encoder::encode(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out,
-                     Communicator& communicator, Phases& phases) {
+                     Communicator& communicator, Timings& timings) {
   Timer timer;
   const auto agreed = proposed(bucket);
   if (!agreed.empty()) {
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     communicator.all_reduce(agreed, ReduceOp::max);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
   }
   codec_->encode(bucket, key, agreed, parts, out);
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
 }
 
 void Encoder::encode_alone(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out) {

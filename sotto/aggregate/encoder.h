@@ -14,7 +14,7 @@ class Encoder {
   explicit Encoder(std::shared_ptr<Codec> codec) : codec_(std::move(codec)) {}
   // One message per part of what every rank has of a bucket. Collective where the codec asks for such numbers.
   void encode(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out,
-              Communicator& communicator, Phases& phases);
+              Communicator& communicator, Timings& timings);
   // Of a bucket that no other rank encodes.
   void encode_alone(const Bucket& bucket, const Key& key, std::span<const Range> parts, std::span<Message> out);
 

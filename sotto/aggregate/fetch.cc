@@ -25,7 +25,7 @@ class Fetch final : public Aggregator {
   Fetch(const FetchOptions& options, AggregatorParts parts)
       : options_(options),
         parts_(std::move(parts)),
-        largest_(make_codec({stage_table().choose("topk", largest_of(options.ratio))}, parts_.workers)) {
+        largest_(make_codec({stage_table().choose("topk", largest_of(options.ratio))}, parts_.pool)) {
     std::size_t size = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       begins_.push_back(size);
@@ -37,16 +37,16 @@ class Fetch final : public Aggregator {
 
   std::string_view name() const override { return "fetch"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     const std::size_t count = parts_.codec->linear_count(*bucket.layout);
     const Key fixed{.seed = key.seed, .generation = key.generation};  // sketches of all steps are added
     const auto sketch = sketch_.room(count);
     Timer timer;
     require_finite(bucket, key);
     parts_.codec->to_linear(bucket, 1.0F / static_cast<float>(parts_.ranks), fixed, std::as_writable_bytes(sketch));
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     communicator.all_reduce(std::as_writable_bytes(sketch), DType::f32, ReduceOp::sum);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
     if (!kernels::all_finite(sketch)) {
       throw NumericError("rank " + std::to_string(key.rank) + ": the sum of all sketches is not finite at step " +
                          std::to_string(key.step));
@@ -57,12 +57,12 @@ class Fetch final : public Aggregator {
     kernels::add(sketch, u);
     kernels::add(u, e);
     take_largest(bucket, fixed, e);
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
     parts_.codec->to_linear(bucket, 1, fixed, std::as_writable_bytes(sketch));
     kernels::axpy(-1, sketch, e);
     const bool masks = options_.masking && options_.ratio < 1;
     for (std::size_t i = 0; masks && i < count; ++i) u[i] = sketch[i] == 0 ? u[i] : 0;
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

@@ -25,12 +25,12 @@ class Gather final : public Aggregator {
 
   std::string_view name() const override { return over_ == Over::ranks ? "gather" : "gather_held"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     const Range whole{0, bucket.values.size()};
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket, key);
-    phases.encode += timer.lap();
-    encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, phases);
+    timings.encode += timer.lap();
+    encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, timings);
     timer.lap();
 
     const int ranks = communicator.size();
@@ -40,11 +40,11 @@ class Gather final : public Aggregator {
       round_.receive((communicator.rank() + ranks - i) % ranks, rooms_.at(bucket.index));
     }
     round_.exchange(communicator);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
 
     decode_all(bucket, key, communicator);
     if (parts_.memory->remembers()) parts_.memory->settle(prepared, SentMessage(*parts_.codec, own_.view(), whole));
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

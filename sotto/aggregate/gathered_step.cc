@@ -17,7 +17,7 @@ bool sparse_can_be_had(const AggregatorParts& parts) {
 
 GatheredStep::GatheredStep(const AggregatorParts& parts)
     : parts_(parts),
-      codec_(make_codec(parts.codec->stages(), parts.workers)),
+      codec_(make_codec(parts.codec->stages(), parts.pool)),
       encoder_(codec_),
       seen_(parts.buckets.size()) {}
 

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout, std::shared_ptr<Workers> workers,
+std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout, std::shared_ptr<ThreadPool> pool,
                                          Contract::Input input) {
   const auto refuse = [&](const std::string& why) {
     throw ConfigError(named(recipe.option, recipe.said) + ": " + why);
@@ -21,7 +21,7 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
                : "what is left out is in the next difference, so no memory and no aggregator can stand in it; leave "
                  "them out");
   }
-  auto codec = make_codec(recipe.stages, std::move(workers));
+  auto codec = make_codec(recipe.stages, std::move(pool));
   if (codec->contract(layout).input < input) {
     refuse(input == Contract::Input::model
                ? "models are exchanged, of which only none, f16 and bf16 leave enough; choco, which exchanges "
@@ -32,9 +32,9 @@ std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& lay
 }
 
 Gossiper::Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology, std::shared_ptr<const Mixing> mixing,
-                   Layout layout, int rank, std::shared_ptr<Workers> workers, Contract::Input input,
+                   Layout layout, int rank, std::shared_ptr<ThreadPool> pool, Contract::Input input,
                    std::uint16_t bucket)
-    : codec_(make_gossip_codec(codec, layout, std::move(workers), input)),
+    : codec_(make_gossip_codec(codec, layout, std::move(pool), input)),
       encoder_(codec_),
       topology_(std::move(topology)),
       mixing_(std::move(mixing)),
@@ -44,11 +44,11 @@ Gossiper::Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology
       room_(codec_->max_bytes(layout_, {0, layout_.size()})) {}
 
 void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
-                   Phases& phases) {
-  begin(values, note, key, phases);
+                   Timings& timings) {
+  begin(values, note, key, timings);
   try {
-    exchange(communicator, phases);
-    finish(values, note, phases);
+    exchange(communicator, timings);
+    finish(values, note, timings);
   } catch (const Error&) {
     take_back(values, note);
     throw;
@@ -79,7 +79,7 @@ double Gossiper::prepare(const GossipNote& note, const Key& key) {
   return shares.kept;
 }
 
-void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases) {
+void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, Timings& timings) {
   Timer timer;
   const double kept = prepare(note, key);
   if (graph().out(rank_).empty()) return;
@@ -88,11 +88,11 @@ void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, 
   encoder_.encode_alone(held, key, {&whole, 1}, {&own_, 1});
   codec_->add_decoded(own_.view(), whole, static_cast<float>(-sent_), held);
   note.weight = kept * note.weight;
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
 }
 
 void Gossiper::begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum,
-                                GossipNote& note, const Key& key, Phases& phases) {
+                                GossipNote& note, const Key& key, Timings& timings) {
   Timer timer;
   const double kept = prepare(note, key);
   const Range whole{0, layout_.size()};
@@ -101,10 +101,10 @@ void Gossiper::begin_difference(std::span<float> difference, std::span<float> kn
   codec_->add_decoded(own_.view(), whole, 1, to_known);
   codec_->add_decoded(own_.view(), whole, static_cast<float>(kept), to_sum);
   note.weight = kept * note.weight;
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
 }
 
-void Gossiper::exchange(Communicator& communicator, Phases& phases) {
+void Gossiper::exchange(Communicator& communicator, Timings& timings) {
   Timer timer;
   round_.clear();
   const auto bytes = [](GossipNote& note) { return std::as_writable_bytes(std::span(&note, 1)); };
@@ -127,10 +127,10 @@ void Gossiper::exchange(Communicator& communicator, Phases& phases) {
                       " sent at step " + std::to_string(key_.step) + " is no positive number");
     }
   }
-  phases.network += timer.lap();
+  timings.network += timer.lap();
 }
 
-void Gossiper::finish(std::span<float> values, GossipNote& note, Phases& phases) {
+void Gossiper::finish(std::span<float> values, GossipNote& note, Timings& timings) {
   Timer timer;
   Bucket held = bucket(values);
   for (const Neighbour& neighbour : in_) {
@@ -138,7 +138,7 @@ void Gossiper::finish(std::span<float> values, GossipNote& note, Phases& phases)
     note.weight += neighbour.share * neighbour.note.weight;
     note.least = std::min(note.least, neighbour.note.least);
   }
-  phases.decode += timer.lap();
+  timings.decode += timer.lap();
 }
 
 void Gossiper::take_back(std::span<float> values, GossipNote& note) {

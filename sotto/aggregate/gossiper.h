@@ -25,7 +25,7 @@ struct GossipNote {
 // The codec of a recipe without memory, for models of this layout, or for differences of
 // models. ConfigError when it may not be used on such an input.
 std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout,
-                                         std::shared_ptr<Workers> workers = nullptr,
+                                         std::shared_ptr<ThreadPool> pool = nullptr,
                                          Contract::Input input = Contract::Input::model);
 
 // Averages a vector of each rank with those of its neighbours, round by round, without any rank waiting for one that is
@@ -40,23 +40,23 @@ class Gossiper {
   // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own (all
   // may share topology and mixing), `bucket` is the index.
   Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology, std::shared_ptr<const Mixing> mixing,
-           Layout layout, int rank, std::shared_ptr<Workers> workers = nullptr,
+           Layout layout, int rank, std::shared_ptr<ThreadPool> pool = nullptr,
            Contract::Input input = Contract::Input::model, std::uint16_t bucket = 0);
 
   // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
   // what they were, up to rounding.
-  void mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator, Phases& phases);
+  void mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator, Timings& timings);
 
   // Takes off what is going to be sent.
-  void begin(std::span<float> values, GossipNote& note, const Key& key, Phases& phases);
+  void begin(std::span<float> values, GossipNote& note, const Key& key, Timings& timings);
   // In place of begin(), for differences: adds what is going to be decoded to what receivers know of this rank, and its
   // own share of that to the sum that finish() goes on with.
   void begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum, GossipNote& note,
-                        const Key& key, Phases& phases);
+                        const Key& key, Timings& timings);
   // Between the other two; for another thread, which has the communicator for its own meanwhile.
-  void exchange(Communicator& communicator, Phases& phases);
+  void exchange(Communicator& communicator, Timings& timings);
   // Adds what arrived. WireError names the sender.
-  void finish(std::span<float> values, GossipNote& note, Phases& phases);
+  void finish(std::span<float> values, GossipNote& note, Timings& timings);
   // In place of finish(), when the exchange failed: adds what was taken off.
   void take_back(std::span<float> values, GossipNote& note);
 

@@ -52,7 +52,7 @@ class Hierarchical final : public Aggregator {
     AggregatorParts inner = parts_;
     inner.memory_spec = {};
     inner.memory = make_memory({}, {});
-    inner.codec = make_codec({}, parts_.workers);
+    inner.codec = make_codec({}, parts_.pool);
     inner.rank = place_;
     inner.ranks = group_;
     inner_ = make_aggregator(aggregator_named(options.inner).value(), std::move(inner));
@@ -76,27 +76,27 @@ class Hierarchical final : public Aggregator {
                        between.empty() ? "" : " (" + between + ")");
   }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     join(communicator);
     require_finite(bucket, key);
     Timer timer;
     Bucket mean = bucket;  // beside the gradient, so that a failure leaves that as it was
     mean.values = mean_.room(bucket.values.size());
     std::ranges::copy(bucket.values, mean.values.begin());
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     Key inside = key;
     inside.rank = static_cast<std::uint16_t>(place_);
-    inner_->average(mean, inside, *ours_, phases);
+    inner_->average(mean, inside, *ours_, timings);
 
     const Range own = chunk(bucket.index, place_);
     Bucket shard{mean.values.subspan(own.begin, own.size()), &shards_[bucket.index].layout, bucket.index};
-    outer_->average(shard, between(key), *peers_, phases);
+    outer_->average(shard, between(key), *peers_, timings);
     timer.lap();
     gather(mean, bucket.index);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
     require_finite(mean, key);
     std::ranges::copy(mean.values, bucket.values.begin());
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

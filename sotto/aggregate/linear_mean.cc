@@ -16,25 +16,25 @@ std::span<std::byte> LinearMean::linear(const Bucket& bucket) {
   return linear_.room(codec_->linear_count(*bucket.layout) * size_of(type_));
 }
 
-void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Phases& phases) {
+void LinearMean::average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings) {
   Timer timer;
   const float share = 1.0F / static_cast<float>(communicator.size());
   if (exact_) {
     if (in.values.data() != out.values.data()) std::ranges::copy(in.values, out.values.begin());
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     communicator.all_reduce(out.values);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
     kernels::scale(share, out.values);
   } else {
     const auto form = linear(in);
     codec_->to_linear(in, share, key, form);
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     communicator.all_reduce(form, type_, ReduceOp::sum);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
     codec_->from_linear(form, 1.0F, key, out);
   }
   require_finite(out, key);
-  phases.decode += timer.lap();
+  timings.decode += timer.lap();
 }
 
 void LinearMean::own(const Bucket& in, Bucket& out, const Key& key, int ranks) {

@@ -14,7 +14,7 @@ class LinearMean {
   LinearMean(std::shared_ptr<Codec> codec, const Layout& layout);
   // out = the mean of every rank's `in`, of the same layout; they may be the same vector. NumericError when a sum is
   // too large for its type.
-  void average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Phases& phases);
+  void average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings);
   // out = what the codec made of this rank's own `in`: its share in the last mean.
   void own(const Bucket& in, Bucket& out, const Key& key, int ranks);
 

@@ -30,7 +30,7 @@ Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float
       ranks_(parts.ranks),
       share_(share),
       codec_(std::move(codec)),
-      mean_codec_(make_codec(codec_->stages(), parts.workers)),
+      mean_codec_(make_codec(codec_->stages(), parts.pool)),
       encoder_(codec_),
       mean_encoder_(mean_codec_),
       own_(static_cast<std::size_t>(parts.ranks)) {}
@@ -48,8 +48,8 @@ Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) con
   return cut;
 }
 
-void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Phases& phases) {
-  encoder_.encode(prepared, key, cut.chunks, own_, communicator, phases);
+void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings) {
+  encoder_.encode(prepared, key, cut.chunks, own_, communicator, timings);
   const Timer timer;
   round_.clear();
   for_each_peer([&](int peer) {
@@ -58,7 +58,7 @@ void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Commun
     if (cut.chunk().size() > 0) round_.receive(peer, cut.room);
   });
   round_.exchange(communicator);
-  phases.network += timer.seconds();
+  timings.network += timer.seconds();
 }
 
 Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
@@ -82,15 +82,15 @@ Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const C
 }
 
 void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
-                    Phases& phases) {
+                    Timings& timings) {
   Timer timer;
   const std::exception_ptr failure = encode_mean(mean, key, cut);
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
   send_to_all(cut, communicator);
-  phases.network += timer.lap();
+  timings.network += timer.lap();
   if (failure) std::rethrow_exception(failure);
   decode_means(bucket, key, cut, communicator);
-  phases.decode += timer.lap();
+  timings.decode += timer.lap();
 }
 
 // A mean may be too large for the codec though no rank's own vector was: then all are told, who wait for it.

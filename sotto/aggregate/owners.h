@@ -38,13 +38,13 @@ class Owners {
   Cut cut(const Layout& layout, int bucket, std::vector<Range> chunks) const;
 
   // To the owners: this rank's messages.
-  void send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Phases& phases);
+  void send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings);
   // The sum of what all ranks sent of the own chunk, which is a bucket of its own from here on. It is made beside the
   // gradient, so that a failure leaves that as it was. WireError, before anything is decoded.
   Bucket sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
   // Encodes what became of the sum, and sends it to all: `bucket` is what all of them sent, once all was checked.
   void spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
-              Phases& phases);
+              Timings& timings);
 
   // After send(): what this rank sent of all chunks, which is all that becomes of its vector.
   class SentChunks final : public Sent {

@@ -67,12 +67,12 @@ void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buc
 }
 
 Phased::Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
-               std::shared_ptr<Workers> workers, std::uint64_t step)
+               std::shared_ptr<ThreadPool> pool, std::uint64_t step)
     : phases_(std::move(phases)),
       buckets_(std::move(buckets)),
       rank_(rank),
       ranks_(ranks),
-      workers_(std::move(workers)),
+      pool_(std::move(pool)),
       current_(phase_of(step)) {
   check_phases(phases_, buckets_);  // errors of a later phase are told at once
   aggregator_ = make(current_);
@@ -84,7 +84,7 @@ std::size_t Phased::phase_of(std::uint64_t step) const {
 }
 
 std::unique_ptr<Aggregator> Phased::make(std::size_t phase) const {
-  return make_aggregator(phases_[phase].recipe, buckets_, rank_, ranks_, workers_);
+  return make_aggregator(phases_[phase].recipe, buckets_, rank_, ranks_, pool_);
 }
 
 void Phased::enter(std::uint64_t step) {

@@ -30,10 +30,10 @@ void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buc
 // phases it allocates.
 class Phased final : public Aggregator {
  public:
-  // Phases by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase of
+  // Timings by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase of
   // `step`. ConfigError as check_phases().
   Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
-         std::shared_ptr<Workers> workers, std::uint64_t step = 0);
+         std::shared_ptr<ThreadPool> pool, std::uint64_t step = 0);
 
   // The next step is this one; its phase takes over, where it is another one. Before average() and visit_state(), which
   // see that phase. REQUIRES steps that do not go back.
@@ -42,8 +42,8 @@ class Phased final : public Aggregator {
 
   std::string_view name() const override { return aggregator_->name(); }
   std::string remark() const override { return aggregator_->remark(); }
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
-    aggregator_->average(bucket, key, communicator, phases);
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+    aggregator_->average(bucket, key, communicator, timings);
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
   void retire() override { aggregator_->retire(); }
@@ -55,7 +55,7 @@ class Phased final : public Aggregator {
   std::vector<Phase> phases_;
   std::vector<BucketPlan> buckets_;
   int rank_, ranks_;
-  std::shared_ptr<Workers> workers_;
+  std::shared_ptr<ThreadPool> pool_;
   std::size_t current_;
   std::unique_ptr<Aggregator> aggregator_;
 };

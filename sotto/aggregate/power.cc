@@ -100,7 +100,7 @@ class Power final : public Aggregator {
 
   std::string_view name() const override { return "power"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
     require_finite(bucket, key);
@@ -112,18 +112,18 @@ class Power final : public Aggregator {
     refresh(plan, bucket.index, key);
     make_left(plan, prepared, left.values);
     mean_.own(left, own, key, communicator.size());
-    phases.encode += timer.lap();
-    mean_.average(left, left, key, communicator, phases);
+    timings.encode += timer.lap();
+    mean_.average(left, left, key, communicator, timings);
     timer.lap();
     make_right(plan, prepared, left.values, right.values);
-    phases.encode += timer.lap();
-    mean_.average(right, right, key, communicator, phases);
+    timings.encode += timer.lap();
+    mean_.average(right, right, key, communicator, timings);
     timer.lap();
     make_mean(plan, left.values, right.values, bucket.values);
     Bucket held = prepared;
     parts_.memory->settle(held, SentFactors(plan, bucket.values, own.values));
     keep(plan, right.values);
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

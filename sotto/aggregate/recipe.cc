@@ -134,12 +134,12 @@ void take_aggregator(Recipe& recipe, const Sentence& asked) {
 }
 
 // The parts of an aggregator, with a memory that is for no buckets yet, so that nothing has their size.
-AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, std::shared_ptr<Workers> workers) {
+AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, std::shared_ptr<ThreadPool> pool) {
   AggregatorParts parts;
   parts.memory = make_memory(recipe.memory, {});
   parts.memory_spec = recipe.memory;
-  parts.codec = make_codec(recipe.stages, workers);
-  parts.workers = std::move(workers);
+  parts.codec = make_codec(recipe.stages, pool);
+  parts.pool = std::move(pool);
   parts.buckets = std::move(buckets);
   const std::string reason = why_not(recipe.aggregator, parts);
   if (reason.empty()) return parts;
@@ -239,13 +239,13 @@ std::string choose_optimiser(const Recipe& recipe, std::string_view asked) {
 }
 
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets,
-                                            const Communicator& communicator, std::shared_ptr<Workers> workers) {
-  return make_aggregator(recipe, std::move(buckets), communicator.rank(), communicator.size(), std::move(workers));
+                                            const Communicator& communicator, std::shared_ptr<ThreadPool> pool) {
+  return make_aggregator(recipe, std::move(buckets), communicator.rank(), communicator.size(), std::move(pool));
 }
 
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets, int rank, int ranks,
-                                            std::shared_ptr<Workers> workers) {
-  AggregatorParts parts = parts_of(recipe, std::move(buckets), std::move(workers));
+                                            std::shared_ptr<ThreadPool> pool) {
+  AggregatorParts parts = parts_of(recipe, std::move(buckets), std::move(pool));
   parts.memory = make_memory(recipe.memory, {parts.buckets, ranks});
   parts.rank = rank;
   parts.ranks = ranks;

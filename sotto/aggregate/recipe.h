@@ -57,13 +57,13 @@ Recipe without_codec(const Recipe& recipe);
 // ("signum(momentum=0)") is the user's choice. ConfigError where the preset is tied to another.
 std::string choose_optimiser(const Recipe& recipe, std::string_view asked);
 
-// `workers` are those of make_codec(). ConfigError when parts do not fit together, or these buckets.
+// `pool` are those of make_codec(). ConfigError when parts do not fit together, or these buckets.
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets, int rank, int ranks,
-                                            std::shared_ptr<Workers> workers = nullptr);
+                                            std::shared_ptr<ThreadPool> pool = nullptr);
 // For the ranks of a communicator.
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets,
                                             const Communicator& communicator,
-                                            std::shared_ptr<Workers> workers = nullptr);
+                                            std::shared_ptr<ThreadPool> pool = nullptr);
 // Throws what make_aggregator() would throw, and makes nothing of the size of the buckets.
 void check_aggregator(const Recipe& recipe, std::span<const BucketPlan> buckets);
 

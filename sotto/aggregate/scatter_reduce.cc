@@ -30,20 +30,20 @@ class ScatterReduce final : public Aggregator {
 
   std::string_view name() const override { return name_; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket, key);
     if (const float change = parts_.memory->change_of_units(); keeps_ && change != 1) {
       kernels::scale(change, error_of(cut));
     }
-    phases.encode += timer.lap();
-    owners_.send(prepared, key, cut, communicator, phases);
+    timings.encode += timer.lap();
+    owners_.send(prepared, key, cut, communicator, timings);
     timer.lap();
     Bucket mean = owners_.sum(bucket, key, cut, communicator);
     if (keeps_) kernels::add(error_of(cut), mean.values);
-    phases.decode += timer.lap();
-    owners_.spread(mean, bucket, key, cut, communicator, phases);
+    timings.decode += timer.lap();
+    owners_.spread(mean, bucket, key, cut, communicator, timings);
     if (!parts_.memory->remembers()) return;
     timer.lap();
     parts_.memory->settle(prepared, owners_.sent(cut));
@@ -51,7 +51,7 @@ class ScatterReduce final : public Aggregator {
       owners_.subtract_sent(mean);
       std::ranges::copy(mean.values, error_of(cut).begin());
     }
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

@@ -61,7 +61,7 @@ class Sparse final : public Aggregator {
  public:
   explicit Sparse(AggregatorParts parts)
       : parts_(std::move(parts)),
-        chooser_(*parts_.codec, parts_.workers),
+        chooser_(*parts_.codec, parts_.pool),
         owners_(parts_, chooser_.carrier(), 1.0F / static_cast<float>(parts_.ranks)) {
     for (const BucketPlan& plan : parts_.buckets) {
       Regions& regions = regions_.emplace_back();
@@ -72,32 +72,32 @@ class Sparse final : public Aggregator {
 
   std::string_view name() const override { return "sparse"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Phases& phases) override {
+  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
     Regions& regions = regions_.at(bucket.index);
     Timer timer;
     Bucket prepared = parts_.memory->prepare(bucket, key);
     Bucket chosen = bucket;
     chosen.values = chosen_.room(bucket.values.size());
     chooser_.choose(prepared, key, chosen);
-    phases.encode += timer.lap();
+    timings.encode += timer.lap();
     const bool agrees = regions.agreed.left == 0;
     if (agrees) agree(regions, chosen, communicator);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
 
-    owners_.send(chosen, key, regions.cut, communicator, phases);
+    owners_.send(chosen, key, regions.cut, communicator, timings);
     timer.lap();
     Bucket mean = owners_.sum(bucket, key, regions.cut, communicator);
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
     Agreed& agreed = regions.agreed;
     if (agrees) agreed.threshold = votes_.threshold(mean.values, regions.own, agreed.kept, communicator);
-    phases.network += timer.lap();
+    timings.network += timer.lap();
     keep_largest(regions, mean.values);
-    phases.encode += timer.lap();
-    owners_.spread(mean, bucket, key, regions.cut, communicator, phases);
+    timings.encode += timer.lap();
+    owners_.spread(mean, bucket, key, regions.cut, communicator, timings);
     timer.lap();
     settle(regions, prepared, chosen, mean);
     agreed.left = agrees ? sparse_period - 1 : agreed.left - 1;
-    phases.decode += timer.lap();
+    timings.decode += timer.lap();
   }
 
   void visit_state(StateVisitor& visitor) override {

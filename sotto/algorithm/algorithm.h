@@ -53,7 +53,7 @@ struct StepInput {
   std::uint64_t meeting = 0;
 };
 
-// Seconds of one step. Phases run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is how
+// Seconds of one step. Timings run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is how
 // long a bucket that was finished waited for the exchange of those before it, on average.
 struct StepReport {
   double loss = 0;
@@ -62,7 +62,7 @@ struct StepReport {
   // rank was asked to stop.
   bool meets = false;
   double seconds = 0, compute = 0, wait = 0, queue = 0;
-  Phases phases;
+  Timings timings;
 };
 
 // From step `first` on, what an algorithm sends repeats itself every `period` steps; 0: never, since it depends on how

@@ -24,7 +24,7 @@ class Sync final : public Algorithm {
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
         aggregator_(options.phases, buckets_, communicator.rank(), communicator.size(),
-                    std::make_shared<Workers>(options.codec_threads)),
+                    std::make_shared<ThreadPool>(options.codec_threads)),
         thread_(
             buckets_.size(), options.overlap,
             [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
@@ -61,7 +61,7 @@ class Sync final : public Algorithm {
     const BucketPlan& plan = buckets_[index];
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
-    aggregator_.average(bucket, key_, communicator_, report_.phases);
+    aggregator_.average(bucket, key_, communicator_, report_.timings);
   }
 
   AlgorithmOptions options_;

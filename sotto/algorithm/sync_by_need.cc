@@ -20,7 +20,7 @@ class SyncByNeed final : public Algorithm {
       : options_(options),
         communicator_(communicator),
         aggregator_(options.phases, {buckets.begin(), buckets.end()}, communicator.rank(), communicator.size(),
-                    std::make_shared<Workers>(options.codec_threads)),
+                    std::make_shared<ThreadPool>(options.codec_threads)),
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
                .ready = [this](std::size_t bucket) { on_ready(bucket); }},
         buckets_(buckets.size()),
@@ -99,7 +99,7 @@ class SyncByNeed final : public Algorithm {
   void account(StepReport& report) {
     report.wait += waited_;
     const Lock lock(spent_mutex_);
-    report.phases += std::exchange(spent_, {});
+    report.timings += std::exchange(spent_, {});
     report.queue += queue_.take().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
@@ -166,8 +166,8 @@ class SyncByNeed final : public Algorithm {
   // --- on the communication thread ---------------------------------------------------------------------------------
 
   void exchange_one() {
-    Phases phases;
-    const std::size_t index = next(phases);
+    Timings timings;
+    const std::size_t index = next(timings);
     Part& part = buckets_[index];
     {
       const Lock lock(spent_mutex_);
@@ -175,10 +175,10 @@ class SyncByNeed final : public Algorithm {
     }
     Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
                   static_cast<std::uint16_t>(index)};
-    aggregator_.average(bucket, key_, communicator_, phases);
+    aggregator_.average(bucket, key_, communicator_, timings);
     {
       const Lock lock(spent_mutex_);
-      spent_ += phases;
+      spent_ += timings;
     }
     part.exchanged.store(true, std::memory_order_release);
   }
@@ -186,14 +186,14 @@ class SyncByNeed final : public Algorithm {
   // Which bucket is exchanged now, on all ranks alike: the one that is ready first, at last the one that is left, and
   // between them what forward needs first of those that all ranks have ready. Every rank has at least one more ready
   // than were exchanged.
-  std::size_t next(Phases& phases) {
+  std::size_t next(Timings& timings) {
     const std::size_t all = buckets_.size(), done = exchanged_++;
     std::size_t end = done == 0 ? 1 : all;
     if (done > 0 && done + 1 < all) {
       const Timer timer;
       auto ready = static_cast<float>(ready_.load(std::memory_order_acquire));
       communicator_.all_reduce(std::span(&ready, 1), ReduceOp::min);
-      phases.network += timer.seconds();
+      timings.network += timer.seconds();
       end = static_cast<std::size_t>(ready);
     }
     while (buckets_[--end].exchanged) {
@@ -221,7 +221,7 @@ class SyncByNeed final : public Algorithm {
   std::size_t exchanged_ = 0;
 
   Mutex spent_mutex_;
-  Phases spent_ SOTTO_GUARDED_BY(spent_mutex_);
+  Timings spent_ SOTTO_GUARDED_BY(spent_mutex_);
   QueueMeter queue_ SOTTO_GUARDED_BY(spent_mutex_);
   CommThread thread_;  // last: it ends before what its work uses
 };

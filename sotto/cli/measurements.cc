@@ -48,9 +48,9 @@ GradientFile input_of(const MeasureOptions& options, const Flags& flags) {
   return input;
 }
 
-std::unique_ptr<Codec> codec_of(const std::string& sentence, std::shared_ptr<Workers> workers) {
+std::unique_ptr<Codec> codec_of(const std::string& sentence, std::shared_ptr<ThreadPool> pool) {
   const Recipe recipe = read_recipe(sentence);
-  if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(workers));
+  if (!recipe.by_itself()) return make_codec(recipe.stages, std::move(pool));
   throw ConfigError(
       fmt::format("--codec {}: `{}` needs other ranks and makes no messages to be measured; try `sotto "
                   "compare`",
@@ -112,12 +112,12 @@ std::string to_table(std::span<const MeasuredCodec> codecs) {
 std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
                                        const Flags& flags) {
   if (options.csv && options.json) throw ConfigError("--csv: contradicts --json");
-  const auto workers = std::make_shared<Workers>(static_cast<int>(options.threads));
+  const auto pool = std::make_shared<ThreadPool>(static_cast<int>(options.threads));
   std::vector<std::unique_ptr<Codec>> codecs;
   std::vector<Codec*> turns;
   std::vector<MeasuredCodec> measured;
   for (const std::string& sentence : sentences) {
-    turns.push_back(codecs.emplace_back(codec_of(sentence, workers)).get());
+    turns.push_back(codecs.emplace_back(codec_of(sentence, pool)).get());
     measured.push_back({turns.back()->sentence(), "", {}});
   }
   const GradientFile input = input_of(options, flags);

@@ -31,17 +31,17 @@ bool has_one_block(const Quantise& quantise) {
 
 }  // namespace
 
-Chain::Chain(StageSpecs stages, Stages made, std::shared_ptr<Workers> workers)
+Chain::Chain(StageSpecs stages, Stages made, std::shared_ptr<ThreadPool> pool)
     : stages_(std::move(made)),
       specs_(std::move(stages)),
       sentence_(text_of(specs_)),
-      workers_(std::move(workers)),
+      pool_(std::move(pool)),
       whole_(stages_.quantise->whole()),
       one_block_(has_one_block(*stages_.quantise)),
-      slice_(slice_for(*stages_.quantise, workers_->grain())),
-      stretch_((workers_->grain() + slice_ - 1) / slice_ * slice_) {
+      slice_(slice_for(*stages_.quantise, pool_->grain())),
+      stretch_((pool_->grain() + slice_ - 1) / slice_ * slice_) {
   const auto use = [this](Stage* stage) {
-    if (stage != nullptr) stage->use(workers_);
+    if (stage != nullptr) stage->use(pool_);
   };
   use(stages_.transform.get());
   use(stages_.select.get());

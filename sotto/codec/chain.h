@@ -27,7 +27,7 @@ class Chain final : public Codec {
  public:
   // Its work is shared out to these threads.
   // `made` is what `stages` name.
-  Chain(StageSpecs stages, Stages made, std::shared_ptr<Workers> workers = std::make_shared<Workers>(1));
+  Chain(StageSpecs stages, Stages made, std::shared_ptr<ThreadPool> pool = std::make_shared<ThreadPool>(1));
 
   const StageSpecs& stages() const override { return specs_; }
   const std::string& sentence() const override { return sentence_; }
@@ -182,7 +182,7 @@ class Chain final : public Codec {
   Stages stages_;
   StageSpecs specs_;
   std::string sentence_;
-  std::shared_ptr<Workers> workers_;
+  std::shared_ptr<ThreadPool> pool_;
   bool whole_;         // what the quantiser's whole() says
   bool one_block_;     // all values of a unit share their side information, or are a whole: they are quantised at once
   std::size_t slice_;  // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
@@ -241,7 +241,7 @@ void Chain::visit_shares(std::size_t stretch, Visit visit) const {
 template <class Visit>
 void Chain::visit_all_shares(Visit visit) const {
   if (!whole_) {
-    workers_->run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
+    pool_->run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
     return;
   }
   std::size_t side = 0;

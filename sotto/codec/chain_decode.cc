@@ -78,7 +78,7 @@ std::size_t Chain::read_sizes(std::span<const std::byte> side) const {
 
 void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
   const auto room = room_for_blocks(plan);
-  const auto taken = room.first(read_indices(*workers_, index, code, plan.blocks, room));
+  const auto taken = room.first(read_indices(*pool_, index, code, plan.blocks, room));
   auto next = taken.begin();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -95,7 +95,7 @@ void Chain::read_selected(std::span<const std::byte> index, IndexCode code, cons
 void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {
   const std::size_t count = values_in_slots();
   const auto room = within_.room(count);
-  const auto within = room.first(read_indices(*workers_, index, code, count, room));
+  const auto within = room.first(read_indices(*pool_, index, code, count, room));
   auto next = within.begin();
   for (Unit& unit : units_) {
     const auto begin = next;
@@ -217,7 +217,7 @@ void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
   const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {
-    workers_->run_stretches(indices.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+    pool_->run_stretches(indices.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
       kernels::scatter_add(values.subspan(begin, end - begin), indices.subspan(begin, end - begin), first, target);
     });
     return;

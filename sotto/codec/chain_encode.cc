@@ -73,14 +73,14 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (selection_is_known()) {
     writer.put(key.seed);
   } else if (stages_.select) {
-    index = plan_indices(*workers_, indices, plan.blocks);
+    index = plan_indices(*pool_, indices, plan.blocks);
     header.flags |= index_flags.of(index.code);
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
   cut_units();
   if (stages_.within) {
     indices_within = apply_select_within(bucket, streams);
-    within = plan_indices(*workers_, indices_within, values_in_slots());
+    within = plan_indices(*pool_, indices_within, values_in_slots());
     header.flags |= within_flags.of(within.code);
     writer.put(static_cast<std::uint32_t>(within.bytes));
   }
@@ -98,8 +98,8 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (stages_.transform) require_readable({side, writer.rest().first(packed.range.size())}, bucket, key);
   packed.range = {writer.used(), writer.used() + packed.range.size()};
   writer.take(packed.range.size());
-  if (stages_.within) write_indices(*workers_, indices_within, within, writer.take(within.bytes));
-  if (index.bytes > 0) write_indices(*workers_, indices, index, writer.take(index.bytes));
+  if (stages_.within) write_indices(*pool_, indices_within, within, writer.take(within.bytes));
+  if (index.bytes > 0) write_indices(*pool_, indices, index, writer.take(index.bytes));
 
   std::size_t size = writer.used();
   if (stages_.code) {
@@ -178,7 +178,7 @@ void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
     const bool scaled = stages_.select->scales();
     const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
-    workers_->run_stretches(indices.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+    pool_->run_stretches(indices.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t atom = indices[j] - first;
         for (std::size_t c = 0; c < width; ++c) {

@@ -33,7 +33,7 @@ void Chain::to_linear(const Bucket& bucket, float scale, const Key& key, std::sp
   const auto all = linear_values(bucket, key);
   const std::size_t size = size_of(form->type());
   std::atomic<bool> fits = true;
-  workers_->run_stretches(all.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
+  pool_->run_stretches(all.size(), pool_->grain(), [&](std::size_t begin, std::size_t end) {
     const auto values = all.subspan(begin, end - begin);
     if (!form->write(values, scale, out.subspan(begin * size, values.size() * size))) fits = false;
   });
@@ -68,7 +68,7 @@ void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& k
   if (linear() == nullptr) throw std::logic_error("Codec::from_linear: " + sentence_ + " is not linear");
   const auto decode = [&](float factor, std::span<float> all) {
     const std::size_t size = size_of(linear()->type());
-    workers_->run_stretches(all.size(), workers_->grain(), [&](std::size_t begin, std::size_t end) {
+    pool_->run_stretches(all.size(), pool_->grain(), [&](std::size_t begin, std::size_t end) {
       const auto values = all.subspan(begin, end - begin);
       std::ranges::fill(values, 0.0F);
       linear()->add(in.subspan(begin * size, values.size() * size), factor, values);

@@ -41,7 +41,7 @@ SummedBytes Chain::quantise_units(const Bucket& bucket, const Streams& streams, 
   if (one_block_) return quantise_one_by_one(bucket, streams, side, packed);
   cut_stretches(slice_);
   crcs_.resize(cuts_.size() - 1);
-  workers_->run(crcs_.size(), [&](std::size_t stretch) {
+  pool_->run(crcs_.size(), [&](std::size_t stretch) {
     std::uint32_t crc = 0;
     visit_shares(stretch, [&](const Share& share) {
       const Values values = values_of(*share.unit, bucket, streams).part(share.values.begin, share.values.size());
@@ -79,9 +79,9 @@ SummedBytes Chain::quantise_one_by_one(const Bucket& bucket, const Streams& stre
   const auto written = packed.first(used);
   JoinedCrc joined;
   join_in_order<std::uint32_t>(
-      *workers_, used, workers_->grain(),
+      *pool_, used, pool_->grain(),
       [&](std::size_t begin, std::size_t end) { return crc32(0, written.subspan(begin, end - begin)); },
-      [&](std::size_t begin, std::uint32_t crc) { joined.add(crc, std::min(workers_->grain(), used - begin)); });
+      [&](std::size_t begin, std::uint32_t crc) { joined.add(crc, std::min(pool_->grain(), used - begin)); });
   return {{0, used}, joined.value()};
 }
 

@@ -23,7 +23,7 @@ std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const S
 void Chain::require_finite(const Select& select, const Layout& layout, const Key& key) const {
   if (!select.blind()) return;
   for (const Group& group : groups_) {
-    if (largest_magnitude(*workers_, group.energies) < kernels::infinity_bits) continue;
+    if (largest_magnitude(*pool_, group.energies) < kernels::infinity_bits) continue;
     throw_not_finite(layout.segments()[group.segment].name, key);
   }
 }
@@ -82,7 +82,7 @@ void Chain::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan
     sent += slot.selected;
     value += slot.values();
     if (block == 1) continue;  // they stand there already
-    workers_->run_stretches(its.size(), scattered_grain(*workers_), [&](std::size_t begin, std::size_t end) {
+    pool_->run_stretches(its.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
       std::size_t at = slot.sent + begin * block;
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t first = (its[j] - slot.first_block) * block;

@@ -13,7 +13,7 @@
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/core/table.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 
@@ -116,9 +116,9 @@ class Codec {
 };
 
 // The codec of these stages, such as read_stages() has made (stages.h); floats as they are where no stage quantises.
-// ConfigError where they cannot follow each other. Work is shared out to the threads of `workers`, which
+// ConfigError where they cannot follow each other. Work is shared out to the threads of `pool`, which
 // codecs may have in common that are not used at the same time; what comes out does not depend on them. Without any,
 // the calling thread does it alone.
-std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<Workers> workers = nullptr);
+std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<ThreadPool> pool = nullptr);
 
 }  // namespace sotto

@@ -19,10 +19,10 @@ std::size_t rice_bytes(std::size_t count, unsigned shift, std::uint64_t quotient
   return rice_head + (count * shift + 7) / 8 + (count + quotients + 7) / 8;
 }
 
-kernels::GapSizes gap_sizes(Workers& workers, std::span<const std::uint32_t> indices, unsigned shift) {
+kernels::GapSizes gap_sizes(ThreadPool& pool, std::span<const std::uint32_t> indices, unsigned shift) {
   kernels::GapSizes all;
   join_in_order<kernels::GapSizes>(
-      workers, indices.size(), index_grain(workers),
+      pool, indices.size(), index_grain(pool),
       [&](std::size_t begin, std::size_t end) {
         return kernels::gap_sizes(indices.subspan(begin, end - begin), begin == 0 ? 0 : indices[begin - 1] + 1, shift);
       },
@@ -36,7 +36,7 @@ kernels::GapSizes gap_sizes(Workers& workers, std::span<const std::uint32_t> ind
 
 }  // namespace
 
-IndexPlan plan_indices(Workers& workers, std::span<const std::uint32_t> indices, std::size_t atoms) {
+IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, std::size_t atoms) {
   const std::size_t count = indices.size();
   if (count == 0) return {};
   // The bits of Rice's code first fall with the shift and then grow. Where gaps lie as chance would have them, they are
@@ -49,7 +49,7 @@ IndexPlan plan_indices(Workers& workers, std::span<const std::uint32_t> indices,
   kernels::GapSizes sizes;
   unsigned best = 0;
   for (;;) {
-    sizes = gap_sizes(workers, indices, shift);
+    sizes = gap_sizes(pool, indices, shift);
     for (unsigned j = best = 0; j < sizes.quotients.size(); ++j) {
       if (rice_bits(count, shift + j, sizes.quotients[j]) < rice_bits(count, shift + best, sizes.quotients[best])) {
         best = j;
@@ -80,24 +80,24 @@ std::size_t max_index_bytes(std::size_t count, std::size_t atoms) {
   return std::min(delta, bitmap_bytes(atoms));
 }
 
-void write_indices(Workers& workers, std::span<const std::uint32_t> indices, IndexPlan plan, std::span<std::byte> out) {
+void write_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, IndexPlan plan, std::span<std::byte> out) {
   switch (plan.code) {
-    case IndexCode::delta: return write_delta(workers, indices, out);
-    case IndexCode::bitmap: return write_bitmap(workers, indices, out);
-    case IndexCode::rice: return write_rice(workers, indices, plan.shift, out);
-    case IndexCode::runs: return write_runs(workers, indices, out);
+    case IndexCode::delta: return write_delta(pool, indices, out);
+    case IndexCode::bitmap: return write_bitmap(pool, indices, out);
+    case IndexCode::rice: return write_rice(pool, indices, plan.shift, out);
+    case IndexCode::runs: return write_runs(pool, indices, out);
   }
 }
 
-std::size_t read_indices(Workers& workers, std::span<const std::byte> in, IndexCode code, std::size_t atoms,
+std::size_t read_indices(ThreadPool& pool, std::span<const std::byte> in, IndexCode code, std::size_t atoms,
                          std::span<std::uint32_t> indices) {
   switch (code) {
-    case IndexCode::bitmap: return read_bitmap(workers, in, atoms, indices);
-    case IndexCode::rice: return read_rice(workers, in, atoms, indices);
-    case IndexCode::runs: return read_runs(workers, in, atoms, indices);
+    case IndexCode::bitmap: return read_bitmap(pool, in, atoms, indices);
+    case IndexCode::rice: return read_rice(pool, in, atoms, indices);
+    case IndexCode::runs: return read_runs(pool, in, atoms, indices);
     case IndexCode::delta: break;
   }
-  return read_delta(workers, in, atoms, indices);
+  return read_delta(pool, in, atoms, indices);
 }
 
 }  // namespace sotto

@@ -34,8 +34,8 @@ std::size_t bits_in(std::span<const std::byte> bytes) {
   return bits;
 }
 
-void write_bitmap(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
-  workers.run_stretches(out.size(), index_grain(workers), [&](std::size_t begin, std::size_t end) {
+void write_bitmap(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
+  pool.run_stretches(out.size(), index_grain(pool), [&](std::size_t begin, std::size_t end) {
     std::fill(&out[begin], &out[begin] + (end - begin), std::byte{0});
     for (auto at = std::ranges::lower_bound(indices, 8 * begin); at != indices.end() && *at < 8 * end; ++at) {
       out[*at / 8] |= static_cast<std::byte>(1U << (*at % 8));
@@ -43,7 +43,7 @@ void write_bitmap(Workers& workers, std::span<const std::uint32_t> indices, std:
   });
 }
 
-std::size_t read_bitmap(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+std::size_t read_bitmap(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                         std::span<std::uint32_t> indices) {
   if (in.size() != bitmap_bytes(atoms)) {
     throw WireError(fmt::format("index bitmap of {} bytes for {} atoms", in.size(), atoms));
@@ -54,7 +54,7 @@ std::size_t read_bitmap(Workers& workers, std::span<const std::byte> in, std::si
   }
   std::atomic<std::size_t> total = 0;
   fill_in_order(
-      workers, in.size(), index_grain(workers),
+      pool, in.size(), index_grain(pool),
       [&](std::size_t begin, std::size_t end) { return bits_in(in.subspan(begin, end - begin)); },
       [&](std::size_t begin, std::size_t end, std::size_t place) {
         total += read_bits(in, begin, end, place, indices);

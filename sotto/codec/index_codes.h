@@ -10,28 +10,28 @@
 
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/error.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 // The codes of index.h, each in a file of its own; and what they share.
 namespace sotto {
 
-void write_delta(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out);
-std::size_t read_delta(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+void write_delta(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out);
+std::size_t read_delta(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                        std::span<std::uint32_t> indices);
 
-void write_bitmap(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out);
-std::size_t read_bitmap(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+void write_bitmap(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out);
+std::size_t read_bitmap(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                         std::span<std::uint32_t> indices);
 
-void write_runs(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out);
-std::size_t read_runs(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+void write_runs(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out);
+std::size_t read_runs(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices);
 
 // A byte for `shift`, four for the number of indices; then their remainders, and then their quotients.
 inline constexpr std::size_t rice_head = 1 + sizeof(std::uint32_t);
 inline constexpr unsigned max_rice_shift = 31;
-void write_rice(Workers& workers, std::span<const std::uint32_t> indices, unsigned shift, std::span<std::byte> out);
-std::size_t read_rice(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+void write_rice(ThreadPool& pool, std::span<const std::uint32_t> indices, unsigned shift, std::span<std::byte> out);
+std::size_t read_rice(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices);
 
 inline std::size_t bitmap_bytes(std::size_t atoms) { return (atoms + 7) / 8; }
@@ -45,7 +45,7 @@ std::size_t bits_in(std::span<const std::byte> bytes);
 }
 
 // Bytes or indices of a task: they take longer than floats.
-inline std::size_t index_grain(const Workers& workers) { return std::max<std::size_t>(workers.grain() / 4, 1); }
+inline std::size_t index_grain(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 4, 1); }
 
 // The gaps in front of indices [begin, end), as use(gap).
 template <class Use>
@@ -66,24 +66,24 @@ struct IndicesRead {
 // and returns by how much they move what follows; that is added afterwards. Beyond 2^32 they are cut off. Where they
 // are more than there is room for, none is read.
 template <class Count, class Read>
-IndicesRead read_in_parts(Workers& workers, std::size_t size, std::span<std::uint32_t> indices, Count count,
+IndicesRead read_in_parts(ThreadPool& pool, std::size_t size, std::span<std::uint32_t> indices, Count count,
                           Read read) {
   std::array<IndicesRead, most_tasks + 1> parts;
-  const std::size_t step = workers.threads() == 1
+  const std::size_t step = pool.threads() == 1
                                ? std::max<std::size_t>(size, 1)  // one part, to which nothing is added
-                               : task_size(size, index_grain(workers));
+                               : task_size(size, index_grain(pool));
   const std::size_t tasks = (size + step - 1) / step;
-  workers.run_stretches(size, step,
+  pool.run_stretches(size, step,
                         [&](std::size_t begin, std::size_t end) { parts[begin / step + 1].count = count(begin, end); });
   for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].count += parts[t].count;
   if (parts[tasks].count > indices.size()) return parts[tasks];
   const auto its = [&](std::size_t t) { return indices.subspan(parts[t].count, parts[t + 1].count - parts[t].count); };
-  workers.run_stretches(size, step, [&](std::size_t begin, std::size_t end) {
+  pool.run_stretches(size, step, [&](std::size_t begin, std::size_t end) {
     const std::size_t t = begin / step;
     parts[t + 1].moved = read(begin, end, parts[t].count, its(t));
   });
   for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].moved += parts[t].moved;
-  workers.run(tasks, [&](std::size_t t) {
+  pool.run(tasks, [&](std::size_t t) {
     const auto moved = static_cast<std::uint32_t>(parts[t].moved);
     if (moved == 0) return;
     for (std::uint32_t& index : its(t)) index += moved;

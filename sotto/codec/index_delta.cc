@@ -45,15 +45,15 @@ std::size_t begin_of_gap(std::span<const std::byte> in, std::size_t at) {
 
 // Each task reads the gaps that end in its bytes, as if they were the first ones; then what the others have before it
 // is added. WireError, not always that of the first mistake.
-std::size_t read_gaps(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+std::size_t read_gaps(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices) {
   struct Part {
     std::size_t begin = 0, place = 0;  // of its bytes and indices
     std::uint64_t first = 0;           // the smallest index that may be among them
   };
   std::array<Part, most_tasks + 1> parts;
-  const std::size_t size = task_size(in.size(), index_grain(workers));
-  workers.run_stretches(in.size(), size, [&](std::size_t begin, std::size_t end) {
+  const std::size_t size = task_size(in.size(), index_grain(pool));
+  pool.run_stretches(in.size(), size, [&](std::size_t begin, std::size_t end) {
     const auto ends =
         std::ranges::count_if(in.subspan(begin, end - begin), [](std::byte b) { return b < std::byte{0x80}; });
     parts[begin / size + 1] = {begin_of_gap(in, end), static_cast<std::size_t>(ends), 0};
@@ -62,14 +62,14 @@ std::size_t read_gaps(Workers& workers, std::span<const std::byte> in, std::size
   for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].place += parts[t].place;
   if (parts[tasks].place > indices.size()) throw_too_many(indices.size());
   if (parts[tasks].begin != in.size()) throw WireError("truncated index list");
-  workers.run(tasks, [&](std::size_t t) {
+  pool.run(tasks, [&](std::size_t t) {
     const auto its = indices.subspan(parts[t].place, parts[t + 1].place - parts[t].place);
     read_gaps(in.subspan(parts[t].begin, parts[t + 1].begin - parts[t].begin), atoms, its);
     parts[t + 1].first = its.empty() ? 0 : std::uint64_t{its.back()} + 1;
   });
   for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].first += parts[t].first;
   if (parts[tasks].first > atoms) throw_beyond(parts[tasks].first - 1, atoms);
-  workers.run(tasks, [&](std::size_t t) {
+  pool.run(tasks, [&](std::size_t t) {
     const auto first = static_cast<std::uint32_t>(parts[t].first);
     for (std::uint32_t& index : indices.subspan(parts[t].place, parts[t + 1].place - parts[t].place)) index += first;
   });
@@ -91,20 +91,20 @@ void write_gaps(std::span<const std::uint32_t> indices, std::size_t begin, std::
 
 }  // namespace
 
-void write_delta(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
+void write_delta(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
   fill_in_order(
-      workers, indices.size(), index_grain(workers),
+      pool, indices.size(), index_grain(pool),
       [&](std::size_t begin, std::size_t end) { return gap_bytes(indices, begin, end); },
       [&](std::size_t begin, std::size_t end, std::size_t place) {
         write_gaps(indices, begin, end, out.data() + place);
       });
 }
 
-std::size_t read_delta(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+std::size_t read_delta(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                        std::span<std::uint32_t> indices) {
-  if (workers.threads() == 1 || in.size() <= index_grain(workers)) return read_gaps(in, atoms, indices);
+  if (pool.threads() == 1 || in.size() <= index_grain(pool)) return read_gaps(in, atoms, indices);
   try {
-    return read_gaps(workers, in, atoms, indices);
+    return read_gaps(pool, in, atoms, indices);
   } catch (const WireError&) {
     return read_gaps(in, atoms, indices);  // says what is wrong first
   }

@@ -97,7 +97,7 @@ std::uint64_t read_part(std::span<const std::byte> remainders, std::span<const s
 
 }  // namespace
 
-void write_rice(Workers& workers, std::span<const std::uint32_t> indices, unsigned shift, std::span<std::byte> out) {
+void write_rice(ThreadPool& pool, std::span<const std::uint32_t> indices, unsigned shift, std::span<std::byte> out) {
   out[0] = static_cast<std::byte>(shift);
   const auto count = static_cast<std::uint32_t>(indices.size());
   std::memcpy(&out[1], &count, sizeof(count));
@@ -107,21 +107,21 @@ void write_rice(Workers& workers, std::span<const std::uint32_t> indices, unsign
   std::ranges::fill(quotients, std::byte{0});
 
   // Stretches of whole bytes of remainders.
-  const std::size_t step = (task_size(indices.size(), index_grain(workers)) + 7) / 8 * 8;
+  const std::size_t step = (task_size(indices.size(), index_grain(pool)) + 7) / 8 * 8;
   std::array<std::uint64_t, most_tasks + 1> bits{};
-  workers.run_stretches(indices.size(), step, [&](std::size_t begin, std::size_t end) {
+  pool.run_stretches(indices.size(), step, [&](std::size_t begin, std::size_t end) {
     std::uint64_t sum = end - begin;
     for_gaps(indices, begin, end, [&](std::uint32_t gap) { sum += gap >> shift; });
     bits[begin / step + 1] = sum;
   });
   for (std::size_t t = 0; t < most_tasks; ++t) bits[t + 1] += bits[t];
-  workers.run_stretches(indices.size(), step, [&](std::size_t begin, std::size_t end) {
+  pool.run_stretches(indices.size(), step, [&](std::size_t begin, std::size_t end) {
     if (shift > 0) write_remainders(indices, begin, end, shift, remainders + begin / 8 * shift);
     write_quotients(indices, begin, end, shift, bits[begin / step], quotients);
   });
 }
 
-std::size_t read_rice(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+std::size_t read_rice(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices) {
   if (in.size() < rice_head) throw WireError("truncated index list");
   const auto shift = std::to_integer<unsigned>(in[0]);
@@ -148,7 +148,7 @@ std::size_t read_rice(Workers& workers, std::span<const std::byte> in, std::size
     return read_part(remainders, quotients, shift, begin, end, place, its);
   };
   const IndicesRead all = read_in_parts(
-      workers, quotients.size(), indices.first(count),
+      pool, quotients.size(), indices.first(count),
       [&](std::size_t begin, std::size_t end) { return bits_in(quotients.subspan(begin, end - begin)); }, read);
   if (all.count != count) {
     throw WireError(fmt::format("malformed index list: {} indices, where {} were announced", all.count, count));

@@ -17,9 +17,9 @@ Word word_at(std::span<const std::byte> in, std::size_t i) {
 
 }  // namespace
 
-void write_runs(Workers& workers, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
+void write_runs(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out) {
   fill_in_order(
-      workers, indices.size(), index_grain(workers),
+      pool, indices.size(), index_grain(pool),
       [&](std::size_t begin, std::size_t end) {
         std::size_t words = 0;
         for_gaps(indices, begin, end, [&](std::uint32_t gap) { words += gap / longest_run + 1; });
@@ -39,7 +39,7 @@ void write_runs(Workers& workers, std::span<const std::uint32_t> indices, std::s
       });
 }
 
-std::size_t read_runs(Workers& workers, std::span<const std::byte> in, std::size_t atoms,
+std::size_t read_runs(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices) {
   const std::size_t words = in.size() / sizeof(Word);
   if (in.size() % sizeof(Word) != 0 || (words > 0 && word_at(in, words - 1) == longest_run)) {
@@ -61,7 +61,7 @@ std::size_t read_runs(Workers& workers, std::span<const std::byte> in, std::size
     }
     return next;
   };
-  const IndicesRead all = read_in_parts(workers, words, indices, count, read);
+  const IndicesRead all = read_in_parts(pool, words, indices, count, read);
   if (all.count > indices.size()) throw_too_many(indices.size());
   if (all.moved > atoms) throw_beyond(all.moved - 1, atoms);
   return all.count;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
@@ -14,7 +14,7 @@ namespace sotto {
 // Work on many elements whose result does not depend on how many threads share it. Nothing here allocates.
 
 // Elements of a task that waits for memory at each of them.
-inline std::size_t scattered_grain(const Workers& workers) { return std::max<std::size_t>(workers.grain() / 16, 1); }
+inline std::size_t scattered_grain(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 16, 1); }
 
 // At most so many tasks at a time; what they say of their stretches is kept on the stack.
 inline constexpr std::size_t most_tasks = 256;
@@ -27,11 +27,11 @@ inline std::size_t task_size(std::size_t count, std::size_t grain) {
 // join(begin, task(begin, end)) for stretches of `size` that make up 0 .. count: tasks on all threads, joined by the
 // caller in their order.
 template <class Result, class Task, class Join>
-void join_in_order(Workers& workers, std::size_t count, std::size_t size, Task task, Join join) {
+void join_in_order(ThreadPool& pool, std::size_t count, std::size_t size, Task task, Join join) {
   std::array<Result, most_tasks> results;
   for (std::size_t done = 0; done < count; done += most_tasks * size) {
     const std::size_t some = std::min(count - done, most_tasks * size);
-    workers.run_stretches(some, size, [&](std::size_t begin, std::size_t end) {
+    pool.run_stretches(some, size, [&](std::size_t begin, std::size_t end) {
       results[begin / size] = task(done + begin, done + end);
     });
     for (std::size_t begin = 0; begin < some; begin += size) join(done + begin, results[begin / size]);
@@ -41,9 +41,9 @@ void join_in_order(Workers& workers, std::size_t count, std::size_t size, Task t
 // Sum and largest magnitude of 0 .. count: of(begin, end) is that of a chunk as kernels/reduce.h has them, and they are
 // joined as it says.
 template <class Of>
-kernels::Spread spread_of_chunks(Workers& workers, std::size_t count, Of of) {
+kernels::Spread spread_of_chunks(ThreadPool& pool, std::size_t count, Of of) {
   kernels::Spread total;
-  join_in_order<kernels::Spread>(workers, count, kernels::sum_chunk, of,
+  join_in_order<kernels::Spread>(pool, count, kernels::sum_chunk, of,
                                  [&](std::size_t, const kernels::Spread& chunk) {
                                    total.sum += chunk.sum;
                                    total.max_abs_bits = std::max(total.max_abs_bits, chunk.max_abs_bits);
@@ -52,8 +52,8 @@ kernels::Spread spread_of_chunks(Workers& workers, std::size_t count, Of of) {
 }
 
 // kernels::max_abs_bits().
-inline std::uint32_t largest_magnitude(Workers& workers, std::span<const float> values) {
-  return spread_of_chunks(workers, values.size(),
+inline std::uint32_t largest_magnitude(ThreadPool& pool, std::span<const float> values) {
+  return spread_of_chunks(pool, values.size(),
                           [&](std::size_t begin, std::size_t end) {
                             return kernels::Spread{0, kernels::max_abs_bits(values.subspan(begin, end - begin))};
                           })
@@ -64,11 +64,11 @@ inline std::uint32_t largest_magnitude(Workers& workers, std::span<const float> 
 // `begin` on, at most `end - begin` entries, and returns how many; move(from, to, n) then moves them down to where they
 // belong. Returns how many there are in all, from place 0 on.
 template <class Write, class Move>
-std::size_t list_in_order(Workers& workers, std::size_t count, Write write, Move move) {
-  if (workers.threads() == 1) return write(0, count);
+std::size_t list_in_order(ThreadPool& pool, std::size_t count, Write write, Move move) {
+  if (pool.threads() == 1) return write(0, count);
   std::size_t total = 0;
-  const std::size_t size = task_size(count, workers.grain());
-  join_in_order<std::size_t>(workers, count, size, write, [&](std::size_t begin, std::size_t n) {
+  const std::size_t size = task_size(count, pool.grain());
+  join_in_order<std::size_t>(pool, count, size, write, [&](std::size_t begin, std::size_t n) {
     if (begin != total) move(begin, total, n);
     total += n;
   });
@@ -77,16 +77,16 @@ std::size_t list_in_order(Workers& workers, std::size_t count, Write write, Move
 
 // fill(begin, end, place) for stretches of 0 .. count, where `place` is the sum of size(begin, end) of those before.
 template <class Size, class Fill>
-void fill_in_order(Workers& workers, std::size_t count, std::size_t grain, Size size, Fill fill) {
-  if (workers.threads() == 1) return fill(std::size_t{0}, count, std::size_t{0});
+void fill_in_order(ThreadPool& pool, std::size_t count, std::size_t grain, Size size, Fill fill) {
+  if (pool.threads() == 1) return fill(std::size_t{0}, count, std::size_t{0});
   std::array<std::size_t, most_tasks> places;
   std::size_t total = 0;
   const std::size_t step = task_size(count, grain);
-  join_in_order<std::size_t>(workers, count, step, size, [&](std::size_t begin, std::size_t n) {
+  join_in_order<std::size_t>(pool, count, step, size, [&](std::size_t begin, std::size_t n) {
     places[begin / step] = total;
     total += n;
   });
-  workers.run_stretches(count, step,
+  pool.run_stretches(count, step,
                         [&](std::size_t begin, std::size_t end) { fill(begin, end, places[begin / step]); });
 }
 

@@ -13,7 +13,7 @@
 #include "sotto/core/options.h"
 #include "sotto/core/random.h"
 #include "sotto/core/state.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/draws.h"
 
 namespace sotto {
@@ -27,13 +27,13 @@ class Stage {
  public:
   virtual ~Stage() = default;
   // Threads to share work out to; its caller's alone before. What comes out is the same to the last bit.
-  void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
+  void use(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
 
  protected:
-  Workers& workers() const { return *workers_; }
+  ThreadPool& pool() const { return *pool_; }
 
  private:
-  std::shared_ptr<Workers> workers_ = std::make_shared<Workers>(1);
+  std::shared_ptr<ThreadPool> pool_ = std::make_shared<ThreadPool>(1);
 };
 
 // Random numbers of one message: a stream for each purpose and segment, so that they depend on (seed, rank, step,

@@ -255,7 +255,7 @@ std::string text_of(const StageSpecs& stages) {
   return text;
 }
 
-std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<Workers> workers) {
+std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<ThreadPool> pool) {
   StageSpecs all = stages;
   if (!has(all, StageKind::quantise)) {
     all.insert(std::ranges::find(all, StageKind::code, [](const StageSpec& spec) { return spec.entry->kind; }),
@@ -263,8 +263,8 @@ std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<Work
   }
   Assembly assembly;
   for (const StageSpec& stage : all) assembly.add(stage);
-  if (!workers) workers = std::make_shared<Workers>(1);
-  return std::make_unique<Chain>(std::move(all), assembly.take(), std::move(workers));
+  if (!pool) pool = std::make_shared<ThreadPool>(1);
+  return std::make_unique<Chain>(std::move(all), assembly.take(), std::move(pool));
 }
 
 }  // namespace sotto

@@ -41,7 +41,7 @@ void BlockHash::add(std::span<const std::byte> bytes) {
 void BlockHash::digest(std::span<const std::byte> bytes) {
   const std::size_t before = digests_.size(), blocks = (bytes.size() + block - 1) / block;
   digests_.resize(before + blocks * digest_bytes);
-  workers_.run_stretches(bytes.size(), block, [&](std::size_t begin, std::size_t end) {
+  pool_.run_stretches(bytes.size(), block, [&](std::size_t begin, std::size_t end) {
     sha256(bytes.subspan(begin, end - begin), digests_.data() + before + begin / block * digest_bytes);
   });
 }
@@ -52,17 +52,17 @@ std::string BlockHash::hex() {
   return sha256_hex(digests_);
 }
 
-std::string block_hash(std::span<const std::byte> bytes, Workers& workers) {
-  BlockHash hash(workers);
+std::string block_hash(std::span<const std::byte> bytes, ThreadPool& pool) {
+  BlockHash hash(pool);
   hash.add(bytes);
   return hash.hex();
 }
 
-std::string block_hash_of_file(const std::filesystem::path& path, Workers& workers) {
-  BlockHash hash(workers);
+std::string block_hash_of_file(const std::filesystem::path& path, ThreadPool& pool) {
+  BlockHash hash(pool);
   FileReader file(path);
   std::vector<std::byte> piece(
-      std::min(file.size() + 1, 4 * BlockHash::block * static_cast<std::size_t>(workers.threads())));
+      std::min(file.size() + 1, 4 * BlockHash::block * static_cast<std::size_t>(pool.threads())));
   for (std::uint64_t at = 0; at < file.size();) {
     const std::size_t count = std::min<std::uint64_t>(piece.size(), file.size() - at);
     file.read(at, std::span(piece).first(count));

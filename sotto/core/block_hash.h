@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 
@@ -16,7 +16,7 @@ class BlockHash {
  public:
   static constexpr std::size_t block = std::size_t{1} << 20;
 
-  explicit BlockHash(Workers& workers) : workers_(workers) {}
+  explicit BlockHash(ThreadPool& pool) : pool_(pool) {}
 
   // Bytes behind those that were added before; how they are cut makes no difference.
   void add(std::span<const std::byte> bytes);
@@ -26,13 +26,13 @@ class BlockHash {
  private:
   void digest(std::span<const std::byte> bytes);
 
-  Workers& workers_;
+  ThreadPool& pool_;
   std::vector<std::byte> pending_;  // less than a block
   std::vector<std::byte> digests_;  // of whole blocks, one behind the other
 };
 
-std::string block_hash(std::span<const std::byte> bytes, Workers& workers);
+std::string block_hash(std::span<const std::byte> bytes, ThreadPool& pool);
 // Of a file, which is read piece by piece. FileError.
-std::string block_hash_of_file(const std::filesystem::path& path, Workers& workers);
+std::string block_hash_of_file(const std::filesystem::path& path, ThreadPool& pool);
 
 }  // namespace sotto

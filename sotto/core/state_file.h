@@ -15,7 +15,7 @@
 #include "sotto/core/block_hash.h"
 #include "sotto/core/file_reader.h"
 #include "sotto/core/state.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 
@@ -28,7 +28,7 @@ namespace sotto {
 class StateWriter final : public StateVisitor {
  public:
   // The threads share out the hash. FileError, as of everything below.
-  StateWriter(const std::filesystem::path& path, std::string_view text, Workers& workers);
+  StateWriter(const std::filesystem::path& path, std::string_view text, ThreadPool& pool);
   explicit StateWriter(const std::filesystem::path& path, std::string_view text = "");  // on one thread
   ~StateWriter() override;
 
@@ -47,7 +47,7 @@ class StateWriter final : public StateVisitor {
   void append_section(std::uint8_t kind, std::string_view name, std::size_t count, std::span<const std::byte> content);
   void put(std::span<const std::byte> bytes);
 
-  std::unique_ptr<Workers> own_;
+  std::unique_ptr<ThreadPool> own_;
   AtomicFile file_;
   BlockHash hash_;
   std::uint64_t size_ = 0;

@@ -17,15 +17,15 @@ constexpr std::size_t longest_short = BlockHash::block;  // what is shorter is g
 
 }  // namespace
 
-StateWriter::StateWriter(const std::filesystem::path& path, std::string_view text, Workers& workers)
-    : file_(path), hash_(workers) {
+StateWriter::StateWriter(const std::filesystem::path& path, std::string_view text, ThreadPool& pool)
+    : file_(path), hash_(pool) {
   append(std::as_bytes(std::span(magic)));
   append(std::as_bytes(std::span(&version, 1)));
   append_text(text);
 }
 
 StateWriter::StateWriter(const std::filesystem::path& path, std::string_view text)
-    : own_(std::make_unique<Workers>(1)), file_(path), hash_(*own_) {
+    : own_(std::make_unique<ThreadPool>(1)), file_(path), hash_(*own_) {
   append(std::as_bytes(std::span(magic)));
   append(std::as_bytes(std::span(&version, 1)));
   append_text(text);

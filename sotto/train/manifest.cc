@@ -69,14 +69,14 @@ std::string part_text(const Manifest& manifest, const std::string& name) {
 }
 
 std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
-                            Workers& workers) {
+                            ThreadPool& pool) {
   const auto path = checkpoint / name;
   const auto problem = [&](std::string_view what) { return fmt::format("{}: {}", path.string(), what); };
   const auto wanted = manifest.parts.find(name);
   if (wanted == manifest.parts.end()) return problem("the manifest has no such part");
   try {
     if (!path_exists(path)) return problem("missing");
-    if (block_hash_of_file(path, workers) == wanted->second) return "";
+    if (block_hash_of_file(path, pool) == wanted->second) return "";
     checkpoint::Metadata found = checkpoint::from_text(StateReader(path).text());  // names what is damaged
     return problem(fmt::format("is not what belongs there, but {} of step {} of {} run", found["part"], found["step"],
                                found["run"] == manifest.run ? "the same" : "another"));

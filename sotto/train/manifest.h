@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/train/checkpoint.h"
 
 namespace sotto {
@@ -34,6 +34,6 @@ std::string read_manifest_text(const std::filesystem::path& checkpoint);  // Fil
 std::string part_text(const Manifest& manifest, const std::string& name);
 // Why the file of this name is not the part that was written, as far as can be told; empty: it is.
 std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
-                            Workers& workers);
+                            ThreadPool& pool);
 
 }  // namespace sotto

@@ -70,14 +70,14 @@ void Recorder::add(const StepRow& row) {
   const StepReport& r = row.report;
   fmt::format_to(std::back_inserter(pending_),
                  "{},{},{:.4f},{:.6g},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.step,
-                 rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
-                 r.phases.network * 1e3, r.phases.decode * 1e3, r.wait * 1e3, r.queue * 1e3, row.data_seconds * 1e3,
+                 rank_, row.epoch, r.loss, row.lr, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
+                 r.timings.network * 1e3, r.timings.decode * 1e3, r.wait * 1e3, r.queue * 1e3, row.data_seconds * 1e3,
                  row.bytes_sent, row.bytes_received);
   sums_.step_ms += r.seconds * 1e3;
   sums_.compute_ms += r.compute * 1e3;
-  sums_.encode_ms += r.phases.encode * 1e3;
-  sums_.network_ms += r.phases.network * 1e3;
-  sums_.decode_ms += r.phases.decode * 1e3;
+  sums_.encode_ms += r.timings.encode * 1e3;
+  sums_.network_ms += r.timings.network * 1e3;
+  sums_.decode_ms += r.timings.decode * 1e3;
   sums_.wait_ms += r.wait * 1e3;
   sums_.queue_ms += r.queue * 1e3;
   sums_.bytes_sent += static_cast<double>(row.bytes_sent);

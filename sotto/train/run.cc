@@ -244,7 +244,7 @@ void Run::average_batch_norm(StepReport& report) {
   const Timer timer;
   aggregate(task_->buffers(), Op::avg, *communicator_);
   const double seconds = timer.seconds();
-  report.phases.network += seconds;
+  report.timings.network += seconds;
   report.wait += seconds;
   report.seconds += seconds;
 }

@@ -13,7 +13,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/state_file.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/run_folder.h"
@@ -130,8 +130,8 @@ void RunFolder::save(std::uint64_t steps_done, Kept kept, std::optional<std::uin
 
 void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& replica, Algorithm& algorithm,
                           RunTotals totals) {
-  Workers workers(static_cast<int>(options_.codec_threads));
-  StateWriter own(partial / own_file(), part_text(manifest, own_file()), workers);
+  ThreadPool pool(static_cast<int>(options_.codec_threads));
+  StateWriter own(partial / own_file(), part_text(manifest, own_file()), pool);
   totals.visit_state(own);
   own.add("buffers", replica.task().buffers());
   if (!replicated_) own.add("parameters", replica.task().parameters());
@@ -141,14 +141,14 @@ void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& 
 }
 
 void RunFolder::write_shared(const fs::path& partial, Manifest& manifest, const Shared& shared) {
-  Workers workers(static_cast<int>(options_.codec_threads));
-  StateWriter model(partial / "model", part_text(manifest, "model"), workers);
+  ThreadPool pool(static_cast<int>(options_.codec_threads));
+  StateWriter model(partial / "model", part_text(manifest, "model"), pool);
   model.add("parameters", shared.parameters);
   model.add("buffers", shared.buffers);
   if (!shared.evaluated.empty()) model.add(checkpoint::evaluated_parameters, shared.evaluated);
   model.visit("steps", manifest.step);
   manifest.parts["model"] = model.finish();
-  parameters_sha256_ = block_hash(std::as_bytes(shared.parameters), workers);
+  parameters_sha256_ = block_hash(std::as_bytes(shared.parameters), pool);
 }
 
 // The hashes of all ranks' parts.
@@ -238,9 +238,9 @@ std::string RunFolder::verdict_on(const Manifest& manifest) {
   const fs::path folder = checkpoint::folder(path_, manifest.step);
   std::array<char, 512> mine{};
   files_.run("check its part of the checkpoint", [&] {
-    Workers workers(static_cast<int>(options_.codec_threads));
-    std::string problem = problem_of_part(folder, own_file(), manifest, workers);
-    if (problem.empty() && communicator_.rank() == 0) problem = problem_of_part(folder, "model", manifest, workers);
+    ThreadPool pool(static_cast<int>(options_.codec_threads));
+    std::string problem = problem_of_part(folder, own_file(), manifest, pool);
+    if (problem.empty() && communicator_.rank() == 0) problem = problem_of_part(folder, "model", manifest, pool);
     std::memcpy(mine.data(), problem.data(), std::min(problem.size(), mine.size() - 1));
   });
   std::vector<char> all(mine.size() * static_cast<std::size_t>(communicator_.size()));

@@ -112,8 +112,8 @@ void Run::show(const StepRow& row, std::uint64_t done) {
       "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
       "{:.1f})  "
       "{:.1f} KB sent  {:.0f} s left",
-      done, plan_.steps, calendar_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.phases.encode * 1e3,
-      r.phases.network * 1e3, r.phases.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
+      done, plan_.steps, calendar_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
+      r.timings.network * 1e3, r.timings.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
 }
 
 void Run::say_of_rows() {

@@ -126,8 +126,8 @@ TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
       std::vector<std::vector<float>> means(3);
       for (const int threads : {1, 3}) {
         run_threads(3, 20s, [&](Communicator& communicator) {
-          const auto workers = std::make_shared<Workers>(threads, 16);
-          const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator, workers);
+          const auto pool = std::make_shared<ThreadPool>(threads, 16);
+          const auto aggregator = make_aggregator(read_recipe(method, name), buckets, communicator, pool);
           auto& mean = means[static_cast<std::size_t>(communicator.rank())];
           std::vector<float> values;
           for (int step = 0; step < 2; ++step) {

@@ -155,14 +155,14 @@ Forecast forecast(const std::string& method, int ranks) {
     GatheredStep step(parts);
     const auto gather = make_aggregator(aggregator_table().choose("gather"), parts);
     auto values = sample_gradient(large_layout(), communicator.rank(), 0);
-    Phases phases;
+    Timings timings;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       EXPECT_FALSE(step.complete());
       const Key key{5, static_cast<std::uint16_t>(communicator.rank()), 0, 0, 0};
       Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
                     static_cast<std::uint16_t>(b)};
       const std::uint64_t before = communicator.traffic().bytes_sent;
-      gather->average(bucket, key, communicator, phases);
+      gather->average(bucket, key, communicator, timings);
       step.add(bucket, key, communicator.traffic().bytes_sent - before);
     }
     EXPECT_TRUE(step.complete());
@@ -228,9 +228,9 @@ TEST(Auto, ChoosesFromACompleteStep) {
       Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
                     static_cast<std::uint16_t>(b)};
       bucket.values[0] += bad;
-      Phases phases;
+      Timings timings;
       aggregator->average(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, step, 0}, communicator,
-                          phases);
+                          timings);
     };
     for (std::size_t b = 1; b < buckets.size(); ++b) average(b, 7);  // as where a phase begins within a step
     average(0, 8);

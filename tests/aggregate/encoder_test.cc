@@ -60,13 +60,13 @@ Outcome run(bool asks, bool alone) {
     std::vector<float> values{own, -1, 10 - own, 0};
     const auto codec = std::make_shared<Asking>(asks);
     Encoder encoder(codec);
-    Phases phases;
+    Timings timings;
     for (int step = 0; step < 2; ++step) {
       const Bucket bucket{values, &layout, 0};
       if (alone) {
         encoder.encode_alone(bucket, {}, {}, {});
       } else {
-        encoder.encode(bucket, {}, {}, {}, communicator, phases);
+        encoder.encode(bucket, {}, {}, {}, communicator, timings);
       }
       outcome.given[rank] = codec->given;
     }

@@ -51,9 +51,9 @@ Ends gossip(const Job& job, int ranks, std::size_t rounds) {
     Gossiper gossiper = make(job, rank, ranks);
     ends.values[r] = sample_gradient(sample_layout(), rank, 0);
     if (rank == ranks - 1) ends.notes[r].least = 77;
-    Phases phases;
+    Timings timings;
     for (std::size_t round = 0; round < rounds; ++round) {
-      gossiper.mix(ends.values[r], ends.notes[r], key_of(rank, round), communicator, phases);
+      gossiper.mix(ends.values[r], ends.notes[r], key_of(rank, round), communicator, timings);
     }
     ends.bytes[r] = communicator.traffic().bytes_sent;
   });
@@ -169,12 +169,12 @@ TEST(Gossiping, MayExchangeOnAnotherThread) {
     Gossiper together = make({"ring"}, communicator.rank(), 4), apart = make({"ring"}, communicator.rank(), 4);
     auto a = sample_gradient(sample_layout(), communicator.rank(), 0), b = a;
     GossipNote x, y;
-    Phases phases, other;
+    Timings timings, other;
     for (std::size_t round = 0; round < 3; ++round) {
-      together.mix(a, x, key_of(communicator.rank(), round), communicator, phases);
-      apart.begin(b, y, key_of(communicator.rank(), round), phases);
+      together.mix(a, x, key_of(communicator.rank(), round), communicator, timings);
+      apart.begin(b, y, key_of(communicator.rank(), round), timings);
       std::jthread([&] { apart.exchange(communicator, other); }).join();
-      apart.finish(b, y, phases);
+      apart.finish(b, y, timings);
     }
     EXPECT_EQ(a, b);
   });
@@ -190,9 +190,9 @@ TEST(Gossiping, AFailedExchangeLosesNothing) {
     const auto before = sample_gradient(sample_layout(), communicator.rank(), 0);
     auto values = before;
     GossipNote note{0.75, 5};
-    Phases phases;
+    Timings timings;
     const std::string error =
-        message_of([&] { gossiper.mix(values, note, key_of(communicator.rank(), 4), broken, phases); });
+        message_of([&] { gossiper.mix(values, note, key_of(communicator.rank(), 4), broken, timings); });
     if (!bad) {
       EXPECT_EQ(error, "");
       return;
@@ -211,9 +211,9 @@ TEST(Gossiping, RefusesAWeightThatIsNone) {
     Gossiper gossiper = make({"ring"}, communicator.rank(), 2);
     auto values = sample_gradient(sample_layout(), communicator.rank(), 0);
     GossipNote note;
-    Phases phases;
+    Timings timings;
     EXPECT_NE(message_of([&] {
-                gossiper.mix(values, note, key_of(communicator.rank(), 4), broken, phases);
+                gossiper.mix(values, note, key_of(communicator.rank(), 4), broken, timings);
               }).find("is no positive number"),
               std::string::npos);
   });

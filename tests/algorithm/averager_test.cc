@@ -72,13 +72,13 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
       return;
     }
     Averager averager({}, model(), {.seed = 1}, communicator);
-    Phases phases;
+    Timings timings;
     both.arrive_and_wait();
     auto x = all(1.25F);
     EXPECT_EQ(averager.exchanges(), 0U);
     averager.read(x);
     wait_until([&] { return averager.exchanges() > 0; });
-    averager.step(adds(0.5F), false, phases);
+    averager.step(adds(0.5F), false, timings);
     wait_until([&] { return averager.exchanges() > 1; });
     averager.read(x);
     // 1.25 + (2 - 1.25) / 2 = 1.625, + 0.5 before or after half of 4 less what was sent
@@ -105,13 +105,13 @@ TEST(Averaging, WhoAsksAddsTheDifferenceToWhatItHasByThen) {
       return;
     }
     Averager averager({{0}, 2}, model(), {.seed = 1}, communicator);
-    Phases phases;
+    Timings timings;
     auto x = all(1);
     averager.read(x);
-    averager.step(adds(0.25F), false, phases);
-    averager.step(adds(0.25F), false, phases);
+    averager.step(adds(0.25F), false, timings);
+    averager.step(adds(0.25F), false, timings);
     both.arrive_and_wait();
-    averager.step(adds(0.25F), false, phases);  // while the request is on its way
+    averager.step(adds(0.25F), false, timings);  // while the request is on its way
     averager.read(x);
     EXPECT_EQ(x, all(1.75F));
     both.arrive_and_wait();
@@ -133,15 +133,15 @@ TEST(Averaging, KeepsTheSumToTheLastBit) {
         Averager averager(pair_plan(graphs, communicator.rank(), 0), model(codec), {.seed = 1}, communicator);
         auto x = all(1 + static_cast<float>(communicator.rank()) / 8);
         double sum = ranks + ranks * (ranks - 1) / 16.0;
-        Phases phases;
+        Timings timings;
         for (int meeting = 0; meeting < 5; ++meeting) {
           for (int step = 0; step < 40; ++step) {
             averager.read(x);
             averager.step(adds((step % 2 == 0 ? 0.0625F : -0.0625F) * static_cast<float>(1 + communicator.rank())),
-                          false, phases);
+                          false, timings);
             if (step % 10 == 0) averager.wait_for_answer();
           }
-          averager.step(adds(0.03125F), false, phases);
+          averager.step(adds(0.03125F), false, timings);
           sum += ranks * 0.03125;
           averager.rest();
           for (const std::size_t i : {0U, 15U, 31U}) {
@@ -163,11 +163,11 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
       PairedModel paired = model("f16");
       const std::size_t message = paired.max_bytes(), note = PairNote::bytes(communicator.size());
       Averager averager(pair_plan(graphs, communicator.rank(), 1), std::move(paired), {.seed = 1}, communicator);
-      Phases phases;
+      Timings timings;
       auto x = all(1);
       for (int step = 0; step < 20; ++step) {
         averager.read(x);
-        averager.step(adds(0.5F), false, phases);
+        averager.step(adds(0.5F), false, timings);
         averager.wait_for_answer();
       }
       averager.rest();
@@ -186,11 +186,11 @@ TEST(Averaging, GoesOnWithoutThoseThatLeft) {
       return;
     }
     Averager averager({{0}, 1}, model(), {.seed = 1}, communicator);
-    Phases phases;
+    Timings timings;
     auto x = all(1);
     for (int step = 0; step < 3; ++step) {
       averager.read(x);
-      averager.step(adds(1), false, phases);
+      averager.step(adds(1), false, timings);
       averager.wait_for_answer();
     }
     averager.rest();
@@ -216,16 +216,16 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
     }
     const Telling telling(told);
     Averager averager({{}, 2}, model(), {.seed = 1}, communicator);
-    Phases phases;
+    Timings timings;
     auto x = all(1);
     averager.read(x);
-    averager.step(adds(1), false, phases);
+    averager.step(adds(1), false, timings);
     averager.rest();
     wait_until([&] { return averager.known_steps() == 8; });
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{5, 1}));
     averager.read(x);
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 1}));
-    EXPECT_TRUE(averager.step(adds(1), false, phases));  // the other one has come to the next
+    EXPECT_TRUE(averager.step(adds(1), false, timings));  // the other one has come to the next
     averager.rest();
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 2}));
   });
@@ -242,10 +242,10 @@ TEST(Averaging, NamesAStalledRank) {
       }
       const Telling telling(told);
       Averager averager({asks ? std::vector{0} : std::vector<int>{}, 1}, model(), {.seed = 1}, communicator);
-      Phases phases;
+      Timings timings;
       auto x = all(1);
       averager.read(x);
-      averager.step(adds(1), false, phases);
+      averager.step(adds(1), false, timings);
       const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(); });
       EXPECT_NE(error.find(asks ? "rank 0 was asked for its model and said nothing for 1 s"
                                 : "rank 0 made no step that is waited for for 1 s"),

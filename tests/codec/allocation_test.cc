@@ -18,8 +18,8 @@ TEST(AllocationCounter, Counts) {
 }
 
 void expect_no_allocation_after_the_first_step(const std::string& sentence,
-                                               const std::shared_ptr<Workers>& workers = nullptr) {
-  const auto codec = make_codec(read_stages(sentence), workers);
+                                               const std::shared_ptr<ThreadPool>& pool = nullptr) {
+  const auto codec = make_codec(read_stages(sentence), pool);
   const Layout layout = mixed_layout();
   // First hardly anything is selected, then all that can be.
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
@@ -53,10 +53,10 @@ TEST(Steps, AfterTheFirstAllocateNothing) {
 }
 
 TEST(Steps, OnSeveralThreadsAllocateNothing) {
-  const auto workers = std::make_shared<Workers>(3, 8);
+  const auto pool = std::make_shared<ThreadPool>(3, 8);
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
-    expect_no_allocation_after_the_first_step(sentence, workers);
+    expect_no_allocation_after_the_first_step(sentence, pool);
   }
 }
 

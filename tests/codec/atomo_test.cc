@@ -69,7 +69,7 @@ TEST(WaterLevel, IsThatOfTheSortedForm) {
       [](double x) { return x * 1e-42; },
   };
   WaterLevel level;
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const std::size_t n : {1U, 2U, 7U, 100U, 5000U}) {
     for (std::size_t k = 0; k < shapes.size(); ++k) {
       const auto energies = draw(n, 30 + k, shapes[k]);
@@ -77,7 +77,7 @@ TEST(WaterLevel, IsThatOfTheSortedForm) {
       for (const double s : {0.3, 1.0, 2.5, 0.01 * count, 0.3 * count, 0.9 * count, count, 3 * count}) {
         const std::size_t half = n / 2;  // two groups, as one
         const std::vector<Group> groups{{std::span(energies).first(half)}, {std::span(energies).subspan(half)}};
-        const double found = level.find(workers, groups, s);
+        const double found = level.find(pool, groups, s);
         const auto expected = sorted_probabilities(energies, s);
         for (std::size_t i = 0; i < n; ++i) {
           if (energies[i] == 0) continue;
@@ -87,7 +87,7 @@ TEST(WaterLevel, IsThatOfTheSortedForm) {
       }
     }
   }
-  EXPECT_EQ(level.find(workers, {}, 3), 0);
+  EXPECT_EQ(level.find(pool, {}, 3), 0);
 }
 
 // Mean square error over many draws, and how far it may be off: five standard errors, one in a million.

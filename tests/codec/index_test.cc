@@ -22,7 +22,7 @@ std::vector<std::uint32_t> draw_indices(std::size_t atoms, double share, std::ui
   return indices;
 }
 
-Workers one(1);
+ThreadPool one(1);
 
 // What each code makes of these indices, whichever is the smallest.
 std::vector<IndexPlan> all_plans(const std::vector<std::uint32_t>& indices, std::size_t atoms) {
@@ -133,7 +133,7 @@ TEST(Indices, BoundIsReached) {
 
 // Tasks of a few bytes and indices each.
 TEST(Indices, AreTheSameOnSeveralThreads) {
-  Workers several(3, 16);
+  ThreadPool several(3, 16);
   for (const std::size_t atoms : {1, 8, 9, 100, 1000, 20003}) {
     for (const double share : {0.0, 0.001, 0.01, 0.1, 0.5, 1.0}) {
       const auto indices = draw_indices(atoms, share, atoms);
@@ -155,11 +155,11 @@ TEST(Indices, AreTheSameOnSeveralThreads) {
 }
 
 // What reading these bytes says is wrong, or nothing.
-std::string complaint(Workers& workers, std::span<const std::byte> bytes, IndexCode code, std::size_t atoms,
+std::string complaint(ThreadPool& pool, std::span<const std::byte> bytes, IndexCode code, std::size_t atoms,
                       std::size_t most) {
   std::vector<std::uint32_t> indices(most);
   try {
-    read_indices(workers, bytes, code, atoms, indices);
+    read_indices(pool, bytes, code, atoms, indices);
   } catch (const WireError& error) {
     return error.what();
   }
@@ -183,7 +183,7 @@ void expect_the_only_form(std::span<const std::byte> bytes, IndexCode code, std:
 }
 
 TEST(Indices, AreRefusedForTheSameReasonOnSeveralThreads) {
-  Workers several(3, 16);
+  ThreadPool several(3, 16);
   Philox random(5, Purpose::test);
   const std::size_t atoms = 3001;
   const auto indices = draw_indices(atoms, 0.05, 3);
@@ -246,7 +246,7 @@ TEST(Indices, OfRunsHaveOneFormOnly) {
 }
 
 TEST(Indices, OfBytesThatNeverEndAreRefused) {
-  Workers several(3, 16);
+  ThreadPool several(3, 16);
   const std::vector<std::byte> bytes(1000, std::byte{0x80});
   EXPECT_EQ(complaint(several, bytes, IndexCode::delta, 1 << 20, 100),
             complaint(one, bytes, IndexCode::delta, 1 << 20, 100));

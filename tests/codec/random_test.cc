@@ -15,14 +15,14 @@ namespace {
 
 // Of n = 10 the circle has stretches of 3, 3 and 4.
 TEST(RandomShare, TakesEachNumberWithTheSameProbability) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const auto& [n, ratio, k] : {std::tuple{10, 0.3, 3}, {10, 0.7, 7}, {7, 0.01, 1}, {5, 1.0, 5}, {97, 0.1, 10}}) {
     constexpr int draws = 20000;
     std::vector<int> taken(static_cast<std::size_t>(n));
     std::vector<std::uint32_t> out(static_cast<std::size_t>(n));
     for (int t = 0; t < draws; ++t) {
       const auto stream = element_stream(40, Purpose::select, 0, static_cast<std::uint64_t>(t), 0);
-      const std::size_t count = take_random_share(workers, ratio, taken.size(), stream, 1000, 5, out.data());
+      const std::size_t count = take_random_share(pool, ratio, taken.size(), stream, 1000, 5, out.data());
       ASSERT_EQ(count, static_cast<std::size_t>(k));
       for (std::size_t j = 0; j < count; ++j) {
         ASSERT_TRUE(j == 0 || out[j - 1] < out[j]);

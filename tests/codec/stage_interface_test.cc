@@ -156,7 +156,7 @@ std::unique_ptr<Codec> quantised_by(std::unique_ptr<Quantise> quantise, std::uni
   Stages stages;
   stages.select = std::move(select);
   stages.quantise = std::move(quantise);
-  return std::make_unique<Chain>(StageSpecs(), std::move(stages), std::make_shared<Workers>(threads, 8));
+  return std::make_unique<Chain>(StageSpecs(), std::move(stages), std::make_shared<ThreadPool>(threads, 8));
 }
 
 std::unique_ptr<Codec> trimmed(bool select = false, int threads = 1) {

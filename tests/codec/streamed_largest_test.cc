@@ -28,7 +28,7 @@ double expect_the_largest(const std::vector<float>& numbers, std::size_t keep) {
   double computed = 0;
   const auto wanted = naive(numbers, keep, -0.5F);
   for (const int threads : {1, 3}) {
-    Workers workers(threads, 5000);
+    ThreadPool pool(threads, 5000);
     std::atomic<std::size_t> count = 0;
     const auto from = [&](std::size_t begin, std::span<float> out) {
       std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(begin), out.size(), out.begin());
@@ -38,7 +38,7 @@ double expect_the_largest(const std::vector<float>& numbers, std::size_t keep) {
     for (int turn = 0; turn < 2; ++turn) {
       std::vector<float> out(numbers.size(), 1.0F);
       count = 0;
-      largest.add(workers, Computed(from), keep, -0.5F, out);
+      largest.add(pool, Computed(from), keep, -0.5F, out);
       EXPECT_EQ(out, wanted) << numbers.size() << " numbers, " << keep << ", " << threads;
     }
     if (threads == 1) computed = static_cast<double>(count) / static_cast<double>(numbers.size());

@@ -16,19 +16,19 @@ namespace sotto::testing {
 namespace {
 
 // Every thread count, with tasks of `grain` elements. Workers are shared by codecs, as a rank's are.
-std::vector<std::shared_ptr<Workers>> all_workers(std::size_t grain) {
-  std::vector<std::shared_ptr<Workers>> workers;
+std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
+  std::vector<std::shared_ptr<ThreadPool>> pool;
   for (const int threads : is_sample ? std::vector{3} : std::vector{1, 2, 3, 5})
-    workers.push_back(std::make_shared<Workers>(threads, grain));
-  return workers;
+    pool.push_back(std::make_shared<ThreadPool>(threads, grain));
+  return pool;
 }
 
 // Two steps, since some codecs begin where they ended.
-void expect_the_same(const std::string& sentence, const Input& input, std::span<const std::shared_ptr<Workers>> all) {
+void expect_the_same(const std::string& sentence, const Input& input, std::span<const std::shared_ptr<ThreadPool>> all) {
   SCOPED_TRACE(sentence + ", " + input.name);
   const auto reference = make_codec(read_stages(sentence));
   std::vector<std::unique_ptr<Codec>> codecs;
-  for (const auto& workers : all) codecs.push_back(make_codec(read_stages(sentence), workers));
+  for (const auto& pool : all) codecs.push_back(make_codec(read_stages(sentence), pool));
   for (std::uint32_t step = 0; step < 2; ++step) {
     const Key key{.seed = 21, .rank = 1, .step = step};
     const auto message = encode(*reference, input, key, 3);
@@ -42,7 +42,7 @@ void expect_the_same(const std::string& sentence, const Input& input, std::span<
 
 // Tasks of so few elements that even short vectors are shared out.
 TEST(Threads, MakeTheSameMessages) {
-  const auto workers = all_workers(8);
+  const auto pool = all_workers(8);
   std::vector<Input> inputs;
   for (const Input& input : all_inputs()) {
     if (input.values.size() > 1 && input.name != "largest") inputs.push_back(input);
@@ -50,8 +50,8 @@ TEST(Threads, MakeTheSameMessages) {
   const auto sentences = all_sentences();
   // All sentences with some input each, so that neighbours, which differ in one stage, have different ones.
   for (std::size_t i = 0; i < sentences.size(); ++i) {
-    expect_the_same(sentences[i], inputs[i % inputs.size()], workers);
-    expect_the_same(sentences[i], {"gaussian", mixed_layout(), gaussian(mixed_layout(), i)}, workers);
+    expect_the_same(sentences[i], inputs[i % inputs.size()], pool);
+    expect_the_same(sentences[i], {"gaussian", mixed_layout(), gaussian(mixed_layout(), i)}, pool);
     if (HasFailure()) return;
   }
 }
@@ -59,7 +59,7 @@ TEST(Threads, MakeTheSameMessages) {
 // Around the borders of tasks and of the chunks that sums are made of, as they are in earnest.
 TEST(Threads, MakeTheSameMessagesOfLongVectors) {
   constexpr auto chunk = static_cast<std::int64_t>(kernels::sum_chunk);
-  const auto workers = all_workers(Workers::default_grain);
+  const auto pool = all_workers(ThreadPool::default_grain);
   Layout layout;
   layout.append("long", {3 * chunk + 77});
   layout.append("short", {5, 9});
@@ -122,30 +122,30 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "count_sketch | f16",
                                "count_min(3, 10000, 1%)",
                                "dct(64) | topk(0.05)"}) {
-    expect_the_same(sentence, input, workers);
+    expect_the_same(sentence, input, pool);
     if (HasFailure()) return;
   }
 }
 
 // Many equal ones, some of which go: those that stand first, whoever finds them.
 TEST(Threads, SelectTheSameOfEqualOnes) {
-  const auto workers = all_workers(8);
+  const auto pool = all_workers(8);
   const Layout layout({{"a", 0, {5000}}, {"b", 5000, {3}}, {"c", 5003, {4997}}}, 10000);
   Input input{"ties", layout, std::vector<float>(10000)};
   for (std::size_t i = 0; i < 10000; ++i) input.values[i] = static_cast<float>(i * 7919 % 10) - 5.0F;
   for (const char* sentence :
        {"topk(0.05)", "topk(0.15)", "topk(0.33, scope=bucket)", "sampled_topk(0.05)", "threshold(5)", "atomo(s=30%)"}) {
-    expect_the_same(sentence, input, workers);
+    expect_the_same(sentence, input, pool);
   }
 }
 
 TEST(Threads, NameTheFirstSegmentThatIsNotFinite) {
-  for (const auto& workers : all_workers(8)) {
+  for (const auto& pool : all_workers(8)) {
     for (const char* sentence : {"f32", "int8", "sign", "terngrad", "topk(0.5)", "atomo(s=50%)"}) {
       Input input{"bad", borrowed_layout(), gaussian(borrowed_layout(), 10)};
       for (const std::size_t at : {30, 50, 60}) input.values[at] = NAN;
       try {
-        encode(*make_codec(read_stages(sentence), workers), input);
+        encode(*make_codec(read_stages(sentence), pool), input);
         ADD_FAILURE() << "was accepted";
       } catch (const NumericError& error) {
         EXPECT_EQ(std::string(error.what()).substr(0, 6), "second") << sentence;
@@ -161,15 +161,15 @@ TEST(Threads, MakeTheSameLinearForms) {
   for (const char* sentence :
        {"f32", "f16", "bf16", "dct(64) | bf16", "randomk(0.3)", "block(9, 0.3, shared) | f16", "count_sketch(5, 3%)"}) {
     std::vector<float> expected;
-    for (const auto& workers : all_workers(64)) {
-      const auto codec = make_codec(read_stages(sentence), workers);
+    for (const auto& pool : all_workers(64)) {
+      const auto codec = make_codec(read_stages(sentence), pool);
       std::vector<float> values = input.values;
       Bucket bucket{values, &layout, 0};
       std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->linear_type()));
       codec->to_linear(bucket, 0.25F, {}, linear);
       codec->from_linear(linear, 3, {}, bucket);
       if (expected.empty()) expected = values;
-      EXPECT_EQ(values, expected) << sentence << ", " << workers->threads() << " threads";
+      EXPECT_EQ(values, expected) << sentence << ", " << pool->threads() << " threads";
       values[9999] = INFINITY;
       EXPECT_THROW(codec->to_linear(bucket, 0.25F, {}, linear), NumericError);
     }
@@ -177,7 +177,7 @@ TEST(Threads, MakeTheSameLinearForms) {
 }
 
 TEST(Ranking, CountsWhatIsLargerAndAsLarge) {
-  for (const auto& workers : all_workers(8)) {
+  for (const auto& pool : all_workers(8)) {
     Philox random(24, Purpose::test);
     for (const std::uint32_t range : {1U, 3U, 1000U, 1U << 31}) {
       std::vector<std::uint32_t> numbers(1 + random.below(300));
@@ -185,7 +185,7 @@ TEST(Ranking, CountsWhatIsLargerAndAsLarge) {
       auto sorted = numbers;
       std::sort(sorted.begin(), sorted.end(), std::greater<>());
       for (std::size_t rank = 1; rank <= numbers.size(); ++rank) {
-        const Ranked ranked = rank_largest(*workers, numbers, rank);
+        const Ranked ranked = rank_largest(*pool, numbers, rank);
         const std::uint32_t value = sorted[rank - 1];
         EXPECT_EQ(ranked.value, value);
         EXPECT_EQ(ranked.larger, std::count_if(sorted.begin(), sorted.end(), [&](auto n) { return n > value; }));

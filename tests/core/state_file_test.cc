@@ -101,14 +101,14 @@ TEST(StateFile, LongVectorsAreWrittenAndHashedAsTheyStand) {
   }
   std::string hash;
   for (const int threads : {1, 3}) {
-    Workers workers(threads);
-    StateWriter writer(folder / "state", "long", workers);
+    ThreadPool pool(threads);
+    StateWriter writer(folder / "state", "long", pool);
     writer.visit("odd", odd);
     writer.visit("shorter", shorter);
     writer.visit("whole", whole);
     hash = writer.finish();
-    EXPECT_EQ(hash, block_hash(read_file(folder / "state"), workers));
-    EXPECT_EQ(hash, block_hash_of_file(folder / "state", workers));
+    EXPECT_EQ(hash, block_hash(read_file(folder / "state"), pool));
+    EXPECT_EQ(hash, block_hash_of_file(folder / "state", pool));
   }
   StateReader reader(folder / "state");
   std::vector<float> a, b, c;
@@ -139,7 +139,7 @@ TEST(BlockHash, IsTheHashOfTheHashesOfBlocks) {
     }
   }
   const std::string wanted = sha256_hex(digests);
-  Workers one(1), four(4);
+  ThreadPool one(1), four(4);
   EXPECT_EQ(block_hash(bytes, one), wanted);
   EXPECT_EQ(block_hash(bytes, four), wanted);
   BlockHash pieces(four);

@@ -103,8 +103,8 @@ void fail(const DecodeInput& input, const std::string& what) {
 Subjects::Subjects()
     : scenes_{Scene{tiny(), {0, tiny().size()}}, Scene{small(), {0, small().size()}}, Scene{borrowed(), {3, 83}},
               Scene{large(), {0, large().size()}}},
-      one_(std::make_shared<Workers>(1)),
-      two_(std::make_shared<Workers>(2, task)) {}
+      one_(std::make_shared<ThreadPool>(1)),
+      two_(std::make_shared<ThreadPool>(2, task)) {}
 
 std::unique_ptr<Codec> Subjects::codec(const DecodeInput& input) const {
   return make_codec(read_stages(input.sentence), input.threads ? two_ : one_);

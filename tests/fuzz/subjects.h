@@ -49,7 +49,7 @@ class Subjects {
   };
 
   std::array<Scene, scenes> scenes_;
-  std::shared_ptr<Workers> one_, two_;
+  std::shared_ptr<ThreadPool> one_, two_;
   std::map<Place, Subject> subjects_;
 };
 

@@ -87,7 +87,7 @@ def test_bad_calls(trio):
         "too many peers": "each has 2 peers, not 7",
         "fixed peers": "always has the same peers",
         "peers and mixing": "of neighbours that both send",
-        "peers and topology": "topology rign: unknown topology",
+        "peers and topology": "unknown topology `rign`",
         "peers of d_psgd": "has no peers whose number may change; push_sum has",
         "node size": "node_size: 3 ranks do not fall into nodes of 2",
         "nodes of hosts": "torchrun says in LOCAL_WORLD_SIZE",

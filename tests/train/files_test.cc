@@ -64,10 +64,10 @@ TEST(FolderLock, OnlyAnotherHolderKeepsItAway) {
 
 TEST(Manifest, ComesBackAndTellsPartsApart) {
   const TempFolder temp;
-  Workers workers(2);
+  ThreadPool pool(2);
   Manifest manifest{.run = "ab", .step = 7, .kept = Kept::by_clock, .identity = {{"ranks", "2"}}, .parts = {}};
   for (const char* name : {"rank_0", "rank_1"}) {
-    StateWriter part(temp.path() / name, part_text(manifest, name), workers);
+    StateWriter part(temp.path() / name, part_text(manifest, name), pool);
     part.add("values", std::vector<float>{1, 2});
     manifest.parts[name] = part.finish();
   }
@@ -76,7 +76,7 @@ TEST(Manifest, ComesBackAndTellsPartsApart) {
   EXPECT_TRUE(read.run == "ab" && read.step == 7 && read.kept == Kept::by_clock);
   EXPECT_EQ(read.identity, manifest.identity);
   EXPECT_EQ(read.parts, manifest.parts);
-  const auto problem = [&](const char* name) { return problem_of_part(temp.path(), name, manifest, workers); };
+  const auto problem = [&](const char* name) { return problem_of_part(temp.path(), name, manifest, pool); };
   EXPECT_EQ(problem("rank_0"), "");
   EXPECT_NE(problem("rank_2").find("has no such part"), std::string::npos);
   fs::copy_file(temp.path() / "rank_0", temp.path() / "rank_1", fs::copy_options::overwrite_existing);

@@ -56,7 +56,7 @@ TEST(Recorder, TellsWhatShareOfTheExchangesComputingHid) {
   recorder.add(row(0));
   EXPECT_FALSE(recorder.means().hidden());  // there were none
   StepRow exchanged = row(1);
-  exchanged.report.phases = {.encode = 0.001, .network = 0.006, .decode = 0.001};
+  exchanged.report.timings = {.encode = 0.001, .network = 0.006, .decode = 0.001};
   exchanged.report.wait = 0.002;
   exchanged.report.queue = 0.004;
   recorder.add(exchanged);

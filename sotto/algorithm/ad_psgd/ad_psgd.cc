@@ -49,7 +49,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
     report.compute = lap.lap();
     (each_ ? report.stop : report.meets) =
         averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); }, input.stop,
-                       report.phases, input.meeting);
+                       report.timings, input.meeting);
     if (!overlap_) averager_.wait_for_answer();
     report.wait += lap.lap();
     report.seconds = total.seconds();
@@ -90,7 +90,7 @@ std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& ca
   const Topology topology = make_topology("topology", options.topology, communicator.size());
   return std::make_unique<AdPsgd>(
       pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every), own.count == "each"),
-      PairedModel(options.recipe(), buckets, std::make_shared<Workers>(options.codec_threads)), options, communicator);
+      PairedModel(options.recipe(), buckets, std::make_shared<ThreadPool>(options.codec_threads)), options, communicator);
 }
 
 std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }

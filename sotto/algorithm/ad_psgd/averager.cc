@@ -48,14 +48,14 @@ void Averager::read(std::span<float> x) {
   wake();
 }
 
-bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases,
+bool Averager::step(const std::function<void(std::span<float>)>& apply, bool wish, Timings& timings,
                     std::uint64_t meeting) {
   Lock lock(mutex_);
   rethrow();
   Roll& roll = shared_.roll;
   apply(shared_.x);
   roll.count_step();
-  phases = std::exchange(shared_.phases, {});
+  timings = std::exchange(shared_.timings, {});
   if (!plan_.peers.empty() && plan_.every > 0 && roll.steps() % plan_.every == 0) {
     shared_.due = true;
     wake();

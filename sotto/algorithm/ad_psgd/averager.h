@@ -40,7 +40,7 @@ class Averager {
   // `meeting` steps a rank on average (0: no matter how many), wishes so, or hears that another rank rests. With
   // PairPlan::each: once some rank wishes to end, each announces the earliest step that it can end after; all end after
   // the latest of these.
-  bool step(const std::function<void(std::span<float>)>& apply, bool wish, Phases& phases, std::uint64_t meeting = 0);
+  bool step(const std::function<void(std::span<float>)>& apply, bool wish, Timings& timings, std::uint64_t meeting = 0);
   // Until the request that the last step gave rise to, if any, was answered.
   void wait_for_answer();
   // A meeting of all ranks, after which nothing is on its way: answers others until all have come, then copies the

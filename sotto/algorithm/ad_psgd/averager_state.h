@@ -37,7 +37,7 @@ struct AveragerState {
   Clock::time_point awaited_since{};
   std::optional<Asked> asked{};  // the request that is on its way
   std::uint64_t requests = 0, exchanges = 0, notes = 0;
-  Phases phases{};
+  Timings timings{};
   std::exception_ptr error{};  // of the averaging thread
 
   // Nothing may change the model.

@@ -93,14 +93,14 @@ void Averager::offer(PairNote::Kind kind, std::uint32_t number) {
   key.step = static_cast<std::uint32_t>(shared_.roll.steps());
   write_letter(kind, number, own_.letter);
   own_.model.offer(shared_.x, key, own_.letter);
-  shared_.phases.encode += timer.seconds();
+  shared_.timings.encode += timer.seconds();
 }
 
 void Averager::move() {
   const Timer timer;
   own_.model.move(shared_.x);
   ++shared_.exchanges;
-  shared_.phases.decode += timer.seconds();
+  shared_.timings.decode += timer.seconds();
 }
 
 void Averager::take(Mail mail) {
@@ -178,7 +178,7 @@ void Averager::take_answer(int sender, const PairNote& note, std::span<const std
     throw WireError(fmt::format("it answers request {}, which this rank does not wait for", note.number));
   }
   open(sender, note, model);
-  shared_.phases.network += std::chrono::duration<double>(Clock::now() - asked->since).count();
+  shared_.timings.network += std::chrono::duration<double>(Clock::now() - asked->since).count();
   move();
   shared_.asked.reset();
   changed_.notify_all();

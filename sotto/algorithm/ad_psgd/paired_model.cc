@@ -10,9 +10,9 @@
 namespace sotto {
 
 PairedModel::PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
-                         const std::shared_ptr<Workers>& workers) {
+                         const std::shared_ptr<ThreadPool>& pool) {
   for (const BucketPlan& bucket : buckets) {
-    const std::shared_ptr<Codec> own = make_gossip_codec(codec, bucket.layout, workers);
+    const std::shared_ptr<Codec> own = make_gossip_codec(codec, bucket.layout, pool);
     parts_.push_back({bucket, own, Encoder(own), {}, {}});
   }
 }

@@ -20,7 +20,7 @@ class PairedModel {
  public:
   // ConfigError for a codec that is not for models.
   PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
-              const std::shared_ptr<Workers>& workers = nullptr);
+              const std::shared_ptr<ThreadPool>& pool = nullptr);
 
   std::size_t max_bytes() const;  // of an offer
   // Appends x, encoded as it is now, to what `letter` holds.

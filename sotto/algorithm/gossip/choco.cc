@@ -148,9 +148,9 @@ class Choco final : public Algorithm {
     std::ranges::transform(x, known, difference_.begin(), std::minus<>());
     mixed_ = note_;  // the same of each bucket
     Gossiper& gossiper = gossipers_[index];
-    gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.phases);
-    gossiper.exchange(communicator_, report_.phases);
-    gossiper.finish(sum, mixed_, report_.phases);
+    gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.timings);
+    gossiper.exchange(communicator_, report_.timings);
+    gossiper.finish(sum, mixed_, report_.timings);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += gamma_ * (sum[i] - known[i]);
     mixed_.weight = note_.weight + static_cast<double>(gamma_) * (mixed_.weight - note_.weight);
   }

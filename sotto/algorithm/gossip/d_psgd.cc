@@ -39,7 +39,7 @@ class DPsgd final : public Algorithm {
     x_.assign(worker.parameters().begin(), worker.parameters().end());
     worker.optimiser().begin_step(input.step);
     if (input.stop) stop_delay_.stop(note_, input.step);
-    gossiper_.begin(x_, note_, key_of(options_, communicator_, input), report.phases);
+    gossiper_.begin(x_, note_, key_of(options_, communicator_, input), report.timings);
     thread_.post([this] { gossiper_.exchange(communicator_, on_the_way_); });
     if (!options_.overlap) thread_.wait();
     report.wait = lap.lap();
@@ -47,8 +47,8 @@ class DPsgd final : public Algorithm {
     report.compute = lap.lap();
     thread_.wait();
     report.wait += lap.lap();
-    gossiper_.finish(x_, note_, report.phases);
-    report.phases.network += std::exchange(on_the_way_, {}).network;
+    gossiper_.finish(x_, note_, report.timings);
+    report.timings.network += std::exchange(on_the_way_, {}).network;
     step_all(worker, x_, input.lr, scratch_);
     std::ranges::copy(x_, worker.parameters().begin());
     report.compute += lap.lap();
@@ -68,7 +68,7 @@ class DPsgd final : public Algorithm {
   StopDelay stop_delay_;
   std::vector<float> x_, scratch_;
   GossipNote note_;
-  Phases on_the_way_;
+  Timings on_the_way_;
   CommThread thread_;  // last: it ends before what its work uses
 };
 

@@ -18,10 +18,10 @@ std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<
   const auto topology =
       std::make_shared<const Topology>(make_topology("topology", options.topology, communicator.size()));
   const std::shared_ptr<const Mixing> mixing = make_mixing("mixing", options.mixing, *topology);
-  const auto workers = std::make_shared<Workers>(options.codec_threads);
+  const auto pool = std::make_shared<ThreadPool>(options.codec_threads);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    gossipers.emplace_back(options.recipe(), topology, mixing, buckets[b].layout, communicator.rank(), workers, input,
+    gossipers.emplace_back(options.recipe(), topology, mixing, buckets[b].layout, communicator.rank(), pool, input,
                            static_cast<std::uint16_t>(b));
   }
   return gossipers;

@@ -21,16 +21,16 @@ ModelGossiper::ModelGossiper(const AlgorithmOptions& options, std::span<const Bu
       gossipers_(make_gossipers(options, buckets, communicator)),
       size_(buckets.front().range.end) {}
 
-void ModelGossiper::begin(std::span<float> x, GossipNote& note, const Key& key, Phases& phases) {
-  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.begin(part, note, key, phases); });
+void ModelGossiper::begin(std::span<float> x, GossipNote& note, const Key& key, Timings& timings) {
+  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.begin(part, note, key, timings); });
 }
 
-void ModelGossiper::exchange(Communicator& communicator, Phases& phases) {
-  for (Gossiper& gossiper : gossipers_) gossiper.exchange(communicator, phases);
+void ModelGossiper::exchange(Communicator& communicator, Timings& timings) {
+  for (Gossiper& gossiper : gossipers_) gossiper.exchange(communicator, timings);
 }
 
-void ModelGossiper::finish(std::span<float> x, GossipNote& note, Phases& phases) {
-  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.finish(part, note, phases); });
+void ModelGossiper::finish(std::span<float> x, GossipNote& note, Timings& timings) {
+  each(x, note, [&](Gossiper& gossiper, std::span<float> part) { gossiper.finish(part, note, timings); });
 }
 
 void ModelGossiper::follow(const std::shared_ptr<const Topology>& topology) {

@@ -17,9 +17,9 @@ class ModelGossiper {
   // ConfigError.
   ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, const Communicator& communicator);
 
-  void begin(std::span<float> x, GossipNote& note, const Key& key, Phases& phases);
-  void exchange(Communicator& communicator, Phases& phases);
-  void finish(std::span<float> x, GossipNote& note, Phases& phases);
+  void begin(std::span<float> x, GossipNote& note, const Key& key, Timings& timings);
+  void exchange(Communicator& communicator, Timings& timings);
+  void finish(std::span<float> x, GossipNote& note, Timings& timings);
   void follow(const std::shared_ptr<const Topology>& topology);
 
   std::size_t size() const { return size_; }  // of the model

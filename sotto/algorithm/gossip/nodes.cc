@@ -88,7 +88,7 @@ class Nodes final : public Algorithm {
     const double within = waiting.seconds();
     report.compute -= member.seconds();
     report.wait += member.seconds() + within;
-    report.phases.network += member.seconds() + within;
+    report.timings.network += member.seconds() + within;
     report.seconds = total.seconds();
     return report;
   }

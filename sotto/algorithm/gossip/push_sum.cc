@@ -92,7 +92,7 @@ class PushSum final : public Algorithm {
 
   void mix(std::size_t index) {
     mixed_ = model_.note();  // the same of each bucket
-    gossipers_[index].mix(x_of(buckets_[index].range), mixed_, key_, communicator_, report_.phases);
+    gossipers_[index].mix(x_of(buckets_[index].range), mixed_, key_, communicator_, report_.timings);
   }
 
   AlgorithmOptions options_;

@@ -44,8 +44,8 @@ class PushSumOverlap final : public Algorithm {
     step_all(worker, model_.x(), input.lr, scratch_);
     if (input.stop) stop_delay_.stop(model_.note(), input.step);
     report.compute = lap.lap();
-    if (on_its_way_ && (input.step >= due_ || has_come_)) collect(report.phases);
-    if (exchanges(input.step)) send(input, report.phases);  // of the last round nothing is on its way by then
+    if (on_its_way_ && (input.step >= due_ || has_come_)) collect(report.timings);
+    if (exchanges(input.step)) send(input, report.timings);  // of the last round nothing is on its way by then
     report.wait = lap.lap();
     model_.show(worker);
     report.compute += lap.lap();
@@ -64,7 +64,7 @@ class PushSumOverlap final : public Algorithm {
   }
 
   void agree(Worker& worker) override {
-    Phases unused;
+    Timings unused;
     if (on_its_way_) collect(unused);
     model_.agree(worker, communicator_);
   }
@@ -83,11 +83,11 @@ class PushSumOverlap final : public Algorithm {
   }
 
  private:
-  void send(const StepInput& input, Phases& phases) {
+  void send(const StepInput& input, Timings& timings) {
     if (const auto topology = peers_.begun(input.step)) gossiper_.follow(topology);
     Key key = key_of(options_, communicator_, input);
     key.step = static_cast<std::uint32_t>(rounds_++);
-    gossiper_.begin(model_.x(), model_.note(), key, phases);
+    gossiper_.begin(model_.x(), model_.note(), key, timings);
     due_ = input.step + synch_freq_;
     communicator_.at_step(input.step);
     on_its_way_ = true;
@@ -105,15 +105,15 @@ class PushSumOverlap final : public Algorithm {
     if (on_its_way_) gossiper_.finish(arriving_, arriving_note_, on_the_way_);
     has_arrived_ = on_its_way_;
   }
-  void collect(Phases& phases) {
+  void collect(Timings& timings) {
     if (!has_arrived_) thread_.wait();
     arrive();
     std::ranges::transform(model_.x(), arriving_, model_.x().begin(), std::plus<>());
     model_.note().weight += arriving_note_.weight;
     model_.note().least = std::min(model_.note().least, arriving_note_.least);
-    const Phases spent = std::exchange(on_the_way_, {});
-    phases.network += spent.network;
-    phases.decode += spent.decode;
+    const Timings spent = std::exchange(on_the_way_, {});
+    timings.network += spent.network;
+    timings.decode += spent.decode;
     on_its_way_ = has_arrived_ = false;
     due_ = 0;
   }
@@ -130,7 +130,7 @@ class PushSumOverlap final : public Algorithm {
   // The round that is on its way.
   std::vector<float> arriving_;
   GossipNote arriving_note_;
-  Phases on_the_way_;
+  Timings on_the_way_;
   std::uint64_t due_ = 0;               // the step after which it is added at the latest
   std::atomic<bool> has_come_ = false;  // the communication thread is done with it
   bool on_its_way_ = false, has_arrived_ = false;

@@ -55,7 +55,7 @@ LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, s
       communicator_(communicator),
       turns_(turns_of(plan, buckets.size())),
       aggregator_(phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
-                  communicator.size(), std::make_shared<Workers>(options.codec_threads)),
+                  communicator.size(), std::make_shared<ThreadPool>(options.codec_threads)),
       outer_(plan.outer, size_of(buckets)),
       shards_(plan.shards),
       queue_(buckets.size()) {
@@ -87,7 +87,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   report.compute += lap.lap();
   finish(worker, input, report);
   report.wait += lap.lap();
-  report.phases = std::exchange(done_, {});
+  report.timings = std::exchange(done_, {});
   report.queue = std::exchange(done_queue_, {}).mean();
   if (report.stop) asked_ = false;
   report.seconds = total.seconds();
@@ -159,7 +159,7 @@ void LocalSteps::exchange(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
   queue_.begin(index);
   Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
-  aggregator_.average(bucket, shard_of(index).key, communicator_, phases_);
+  aggregator_.average(bucket, shard_of(index).key, communicator_, timings_);
 }
 
 void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
@@ -198,7 +198,7 @@ void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& repo
 
 void LocalSteps::wait() {
   thread_.wait();
-  done_ += std::exchange(phases_, {});
+  done_ += std::exchange(timings_, {});
   done_queue_ += queue_.take();
   note();
 }

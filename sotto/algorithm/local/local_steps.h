@@ -82,8 +82,8 @@ class LocalSteps final : public Algorithm {
   std::span<float> deltas_;        // that, or the gradient's place
   std::vector<float> scratch_;
   bool asked_ = false;  // this rank was asked to stop, and has not told the others
-  Phases phases_;       // as shards; of what was waited for: done_
-  Phases done_;
+  Timings timings_;       // as shards; of what was waited for: done_
+  Timings done_;
   QueueMeter queue_;
   QueueMeter::Waited done_queue_;         // as done_
   std::string aggregator_name_, remark_;  // of the aggregator, which may be at work

@@ -30,7 +30,7 @@ std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
 
 }  // namespace
 
-Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets)
+Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets)
     : codec_(make_codec(codec, std::move(workers))) {
   whole_ = std::ranges::all_of(
       buckets, [&](const BucketPlan& bucket) { return codec_->contract(bucket.layout).kind == Contract::Kind::exact; });

@@ -15,7 +15,7 @@ namespace sotto {
 // the server's own error feedback.
 class Downlink {
  public:
-  Downlink(const StageSpecs& codec, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets);
+  Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets);
 
   bool whole() const { return whole_; }  // sends models themselves
   std::size_t max_bytes(const Shard& shard) const;

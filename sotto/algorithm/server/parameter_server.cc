@@ -79,7 +79,7 @@ class ParameterServer final : public Algorithm {
     const int rank = communicator.rank();
     if (rank >= plan.servers) return;
     // Its codecs are its own, as the server's thread works beside this rank's worker.
-    const auto threads = std::make_shared<Workers>(options.codec_threads);
+    const auto threads = std::make_shared<ThreadPool>(options.codec_threads);
     server_ = std::make_unique<Server>(
         plan, rank, shards_[static_cast<std::size_t>(rank)], make_codec(options.recipe().stages, threads),
         Downlink(down, threads, buckets), options.seed, options.generation,
@@ -109,9 +109,9 @@ class ParameterServer final : public Algorithm {
       throw;
     }
     if (thread_) {
-      const Phases spent = thread_->take_phases();
-      report.phases.encode += spent.encode;
-      report.phases.decode += spent.decode;
+      const Timings spent = thread_->take_timings();
+      report.timings.encode += spent.encode;
+      report.timings.decode += spent.decode;
     }
     next_ = input.step + 1;
     report.seconds = total.seconds();

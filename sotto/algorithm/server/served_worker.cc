@@ -23,9 +23,9 @@ ServedWorker::ServedWorker(const ServerPlan& plan, const AlgorithmOptions& optio
       shards_(shards),
       buckets_(buckets.begin(), buckets.end()),
       owner_(buckets.size()),
-      uplink_(options.recipe(), std::make_shared<Workers>(options.codec_threads), buckets,
+      uplink_(options.recipe(), std::make_shared<ThreadPool>(options.codec_threads), buckets,
               static_cast<int>(plan.workers())),
-      downlink_(down, std::make_shared<Workers>(options.codec_threads), buckets),
+      downlink_(down, std::make_shared<ThreadPool>(options.codec_threads), buckets),
       versions_(shards.size()),
       heard_(shards.size()),
       thread_(
@@ -72,8 +72,8 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
     decode += timer.seconds();
   });
   const double heard = hearing.seconds();
-  report_.phases.network += heard - decode;
-  report_.phases.decode += decode;
+  report_.timings.network += heard - decode;
+  report_.timings.decode += decode;
   report_.wait += heard;
   report_.stop = stops(input.step);
   return report_;
@@ -122,7 +122,7 @@ void ServedWorker::send(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
   const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                       static_cast<std::uint16_t>(index)};
-  uplink_.send(bucket, key_, owner_[index], *requests_, report_.phases);
+  uplink_.send(bucket, key_, owner_[index], *requests_, report_.timings);
 }
 
 void ServedWorker::tell(int server, ServerNote note) {

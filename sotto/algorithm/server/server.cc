@@ -200,7 +200,7 @@ void Server::update(Clients with) {
                       rate);
   }
   ++version_;
-  phases_.decode += timer.seconds();
+  timings_.decode += timer.seconds();
 }
 
 void Server::add_to(std::vector<float>& sum, const Client& from) {
@@ -228,7 +228,7 @@ void Server::answer(Clients all) {
     to->state = State::at_work;
     to->since = Clock::now();
   }
-  phases_.encode += timer.seconds();
+  timings_.encode += timer.seconds();
 }
 
 void Server::post(const Client& to, Kind kind) {

@@ -36,7 +36,7 @@ class Server {
   std::uint64_t least_step() const;  // that was not answered yet, over workers
   double loss() const;               // mean over workers of what they said last
   std::uint64_t version() const { return version_; }
-  Phases& phases() { return phases_; }
+  Timings& timings() { return timings_; }
 
   const Shard& shard() const { return shard_; }
   // At rest: what all ranks are to have. all_know(): they do.
@@ -104,7 +104,7 @@ class Server {
   std::uint64_t begun_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t stop_ = ServerNote::never;
-  Phases phases_;
+  Timings timings_;
   std::vector<Client*> chosen_;    // memory of choose()
   std::vector<std::byte> letter_;  // memory of answer()
 };

@@ -55,9 +55,9 @@ void ServerThread::check() {
   throw_error();
 }
 
-Phases ServerThread::take_phases() {
+Timings ServerThread::take_timings() {
   const Lock lock(mutex_);
-  return std::exchange(shared_.phases, {});
+  return std::exchange(shared_.timings, {});
 }
 
 void ServerThread::throw_error() const {
@@ -133,9 +133,9 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
   const Lock lock(mutex_);
   shared_.least_step = server_.least_step();
   shared_.loss = server_.loss();
-  const Phases done = std::exchange(server_.phases(), {});
-  shared_.phases.encode += done.encode;
-  shared_.phases.decode += done.decode;
+  const Timings done = std::exchange(server_.timings(), {});
+  shared_.timings.encode += done.encode;
+  shared_.timings.decode += done.decode;
   changed_.notify_all();
   return arrived;
 }

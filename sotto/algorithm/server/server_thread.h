@@ -27,7 +27,7 @@ class ServerThread {
   // Throws what made it fail, if anything did.
   void check();
   // Of what it did since the last call.
-  Phases take_phases();
+  Timings take_timings();
 
  private:
   // What its thread and the others share.
@@ -37,7 +37,7 @@ class ServerThread {
     std::exception_ptr error;      // then it is of no use any more
     std::uint64_t least_step = 0;  // as of the server
     double loss = 0;               // likewise
-    Phases phases;
+    Timings timings;
   };
   using State = Shared::State;
 

@@ -8,21 +8,21 @@
 
 namespace sotto {
 
-Uplink::Uplink(const Recipe& recipe, std::shared_ptr<Workers> workers, std::span<const BucketPlan> buckets, int ranks)
+Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks)
     : memory_(make_memory(recipe.memory, {buckets, ranks})), codec_(make_codec(recipe.stages, std::move(workers))) {
   check_uplink(recipe, buckets);
 }
 
-void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Phases& phases) {
+void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Timings& timings) {
   Timer timer;
   const Range whole{0, gradient.values.size()};
   Bucket prepared = memory_->prepare(gradient, key);
   codec_->encode(prepared, key, {}, {&whole, 1}, {&message_, 1});
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
   mailbox.send(server, message_.bytes());
-  phases.network += timer.lap();
+  timings.network += timer.lap();
   if (memory_->remembers()) memory_->settle(prepared, SentMessage(*codec_, message_.view(), whole));
-  phases.encode += timer.lap();
+  timings.encode += timer.lap();
 }
 
 void Uplink::visit_state(StateVisitor& visitor) {

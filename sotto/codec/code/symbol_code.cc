@@ -57,7 +57,7 @@ void join(std::span<const std::uint16_t> high, std::span<const std::byte> low, u
 }  // namespace
 
 void SymbolCode::reserve(std::size_t symbols) const {
-  const auto slots = std::min<std::size_t>(static_cast<std::size_t>(workers().threads()), most_waves);
+  const auto slots = std::min<std::size_t>(static_cast<std::size_t>(pool().threads()), most_waves);
   room_ = std::max(room_, std::min(symbols, most_in_chunk));
   symbols_.room(slots * room_);
   coded_.room(slots * (2 * room_ + spare_bytes));
@@ -141,10 +141,10 @@ std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group&
 // task(chunk, slot number) on all threads, join(chunk, slot number) in order.
 template <class Task, class Join>
 void SymbolCode::in_waves(Task task, Join join_chunk) const {
-  const auto slots = std::min<std::size_t>(static_cast<std::size_t>(workers().threads()), most_waves);
+  const auto slots = std::min<std::size_t>(static_cast<std::size_t>(pool().threads()), most_waves);
   for (std::size_t begin = 0; begin < chunks_.size(); begin += slots) {
     const std::size_t count = std::min(slots, chunks_.size() - begin);
-    workers().run(count, [&](std::size_t i) { task(chunks_[begin + i], i); });
+    pool().run(count, [&](std::size_t i) { task(chunks_[begin + i], i); });
     for (std::size_t i = 0; i < count; ++i) join_chunk(chunks_[begin + i], i);
   }
 }

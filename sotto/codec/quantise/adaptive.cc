@@ -41,12 +41,12 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
   const auto norms = side.subspan(head);
   std::atomic<bool> finite = true;
   const std::size_t blocks_at_once = std::max<std::size_t>(kernels::sum_chunk / block, 1);
-  workers().run_stretches(block_count(data.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(block_count(data.size(), block), blocks_at_once, [&](std::size_t begin, std::size_t end) {
     const auto part = data.subspan(begin * block, std::min(end * block, data.size()) - begin * block);
     if (!largest_magnitudes(part, block, norms.subspan(begin * sizeof(float)))) finite = false;
   });
   if (!finite) return false;
-  const double squares = spread_of_chunks(workers(), data.size(), [&](std::size_t begin, std::size_t end) {
+  const double squares = spread_of_chunks(pool(), data.size(), [&](std::size_t begin, std::size_t end) {
                            return kernels::spread_squares(data.subspan(begin, end - begin));
                          }).sum;
   double sum = 0;
@@ -56,7 +56,7 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
   }
   kernels::store(side.data(), 0, bits_for(sum, squares));
   const LevelBlocks levels = this->levels(side);
-  workers().run_stretches(data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
     levels.write_symbols(values, begin, end, norms, packed);
   });
   return true;
@@ -72,7 +72,7 @@ void Adaptive::check(std::span<const std::byte> side, std::span<const std::byte>
 void Adaptive::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const {
   const LevelBlocks levels = this->levels(side);
-  workers().run_stretches(out.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(out.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
     levels.add_symbols(side.subspan(head), packed, scale, begin, end, out);
   });
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/bins.h"
 
 namespace sotto {
@@ -17,7 +17,7 @@ class Bins {
   virtual ~Bins() = default;
   // Finds the bins of a unit, and writes their values as the quantiser's side information. False when one is not
   // finite.
-  virtual bool find(Workers& workers, std::span<const float> values, std::span<std::byte> side) = 0;
+  virtual bool find(ThreadPool& pool, std::span<const float> values, std::span<std::byte> side) = 0;
   // The bins of some of its values.
   virtual void place(std::span<const float> values, std::span<std::uint16_t> bins) const = 0;
   virtual std::size_t most_bins() const = 0;

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "sotto/codec/quantise/cluster_training.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/bits.h"
 #include "sotto/kernels/clusters.h"
 
@@ -29,7 +29,7 @@ struct ClusterSymbols {
   unsigned width = 1;
 
   // Values of a task: whole bytes of symbols.
-  static std::size_t task(const Workers& workers) { return std::max<std::size_t>(workers.grain() / 8, 1) * 8; }
+  static std::size_t task(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 8, 1) * 8; }
 
   // write(from, symbols) fills in those of values from `from` on. REQUIRES begin a multiple of 8.
   template <class Write>

@@ -45,7 +45,7 @@ void ClusterQuantiser::reserve(std::optional<std::uint64_t> place, std::size_t v
 }
 
 std::size_t ClusterQuantiser::chunks_at_once() const {
-  return workers().threads() == 1 ? 1 : 4 * static_cast<std::size_t>(workers().threads());
+  return pool().threads() == 1 ? 1 : 4 * static_cast<std::size_t>(pool().threads());
 }
 
 // Null when a value is not finite.
@@ -67,7 +67,7 @@ bool ClusterQuantiser::reach_too_far(std::span<const float> centres, std::span<c
   constexpr double most = 2;  // times the largest value of their side
   std::array<float, 2> ends{values[0], values[0]};
   join_in_order<std::array<float, 2>>(
-      workers(), values.size(), kernels::sum_chunk,
+      pool(), values.size(), kernels::sum_chunk,
       [&](std::size_t begin, std::size_t end) {
         std::array<float, 2> its;
         kernels::interval_blocks(values.subspan(begin, end - begin), end - begin,
@@ -107,7 +107,7 @@ bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Cluste
   std::ranges::fill(total, kernels::BucketSum{});
   for (std::size_t first = 0; first < values.size(); first += at_once) {
     const std::size_t end_of_some = std::min(first + at_once, values.size());
-    workers().run_stretches(end_of_some - first, kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+    pool().run_stretches(end_of_some - first, kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
       const auto its = sums_of(begin);
       std::ranges::fill(its, kernels::BucketSum{});
       symbols().pack(first + begin, first + end, packed, [&](std::size_t from, std::span<std::uint16_t> out) {
@@ -140,7 +140,7 @@ bool ClusterQuantiser::encode_centred(std::span<const float> values, const Clust
   const Boundaries boundaries(found.centres);
   std::memcpy(side.data(), found.centres.data(), side.size());
   std::atomic<bool> finite = true;
-  workers().run_stretches(values.size(), ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(values.size(), ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     symbols().pack(begin, end, packed, [&](std::size_t from, std::span<std::uint16_t> out) {
       const auto part = values.subspan(from, out.size());
       if (!kernels::all_finite(part)) finite = false;

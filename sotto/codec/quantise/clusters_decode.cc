@@ -71,7 +71,7 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
   }
   if (clusters() == std::size_t{1} << width_) return;
   const ClusterSymbols all{width_};
-  workers().run_stretches(values, ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(values, ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     all.unpack(begin, end, packed, [&](std::size_t, std::span<const std::uint16_t> symbols) {
       const std::uint16_t largest = *std::ranges::max_element(symbols);
       if (largest >= clusters()) throw WireError(fmt::format("cluster {} of {}", largest, clusters()));
@@ -86,7 +86,7 @@ void ClusterQuantiser::add_decoded(std::span<const std::byte> side, std::span<co
   const auto tables = tables_of(sizes);
   const auto means = side.subspan(hashed() ? clusters() * sizeof(std::uint16_t) : 0);
   const ClusterSymbols all{width_};
-  workers().run_stretches(out.size(), ClusterSymbols::task(workers()), [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(out.size(), ClusterSymbols::task(pool()), [&](std::size_t begin, std::size_t end) {
     all.unpack(begin, end, packed, [&](std::size_t from, std::span<const std::uint16_t> symbols) {
       const auto target = out.subspan(from, symbols.size());
       if (hashed()) {

@@ -11,9 +11,9 @@
 
 namespace sotto {
 
-void KeySample::count(Workers& workers, std::span<const float> values) {
+void KeySample::count(ThreadPool& pool, std::span<const float> values) {
   const auto before = before_.room(chunks(values.size()) + 1);
-  workers.run_stretches(values.size(), std::max(workers.grain() / chunk, std::size_t{1}) * chunk,
+  pool.run_stretches(values.size(), std::max(pool.grain() / chunk, std::size_t{1}) * chunk,
                         [&](std::size_t begin, std::size_t end) {
                           for (; begin < end; begin += chunk) {
                             const auto some = values.subspan(begin, std::min(chunk, end - begin));
@@ -25,8 +25,8 @@ void KeySample::count(Workers& workers, std::span<const float> values) {
   std::partial_sum(before.begin(), before.end(), before.begin());
 }
 
-std::span<const std::uint32_t> KeySample::take(Workers& workers, std::span<const float> values) {
-  count(workers, values);
+std::span<const std::uint32_t> KeySample::take(ThreadPool& pool, std::span<const float> values) {
+  count(pool, values);
   const auto before = before_.room(chunks(values.size()) + 1);
   const std::size_t stride = std::max<std::size_t>((before.back() + most - 1) / most, 1);
   const auto keys = keys_.room(most).first(before.back() / stride);
@@ -34,8 +34,8 @@ std::span<const std::uint32_t> KeySample::take(Workers& workers, std::span<const
   const auto place = [stride](std::size_t j) {
     return j * stride + ((std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32);
   };
-  const std::size_t tasks = std::max(workers.grain() / chunk, std::size_t{1});
-  workers.run_stretches(before.size() - 1, tasks, [&](std::size_t first, std::size_t last) {
+  const std::size_t tasks = std::max(pool.grain() / chunk, std::size_t{1});
+  pool.run_stretches(before.size() - 1, tasks, [&](std::size_t first, std::size_t last) {
     std::array<std::uint32_t, chunk> others;  // numbers of the values of a chunk that are not zero
     for (std::size_t c = first; c < last; ++c) {
       const auto some = values.subspan(c * chunk, std::min(chunk, values.size() - c * chunk));

@@ -55,7 +55,7 @@ std::size_t MinMaxSketch::packed_bytes(std::size_t values) const {
   return values / block * most_bytes(block) + most_bytes(values % block);
 }
 
-std::size_t MinMaxSketch::blocks_a_task() const { return std::max<std::size_t>(workers().grain() / block, 1); }
+std::size_t MinMaxSketch::blocks_a_task() const { return std::max<std::size_t>(pool().grain() / block, 1); }
 
 SketchBlocks MinMaxSketch::blocks(std::span<const std::byte> side, std::size_t values, const BinValues& bins) const {
   return {bins, side.subspan(bins_->side_bytes(values)), values, shape_};
@@ -81,14 +81,14 @@ RunLimits MinMaxSketch::run_limits(std::size_t values) const {
 bool MinMaxSketch::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   const std::size_t count = values.data.size();
   const auto of_bins = side.first(bins_->side_bytes(count));
-  if (!bins_->bins()->find(workers(), values.data, of_bins)) return false;
+  if (!bins_->bins()->find(pool(), values.data, of_bins)) return false;
   const SketchBlocks all = blocks(side, count, BinValues(of_bins));
   const auto counts = side.subspan(of_bins.size());
   const std::size_t most = most_bytes(block);
   std::size_t total = 0;
   // Each task writes where there is room in any case; what it wrote is moved down.
   join_in_order<std::size_t>(
-      workers(), all.count(), blocks_a_task(),
+      pool(), all.count(), blocks_a_task(),
       [&](std::size_t begin, std::size_t end) {
         std::size_t written = 0;
         for (std::size_t b = begin; b < end; ++b) {
@@ -148,7 +148,7 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
 
 void MinMaxSketch::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
   const SketchBlocks all = blocks(side, values, BinValues(side.first(bins_->side_bytes(values))));
-  all.visit(workers(), blocks_a_task(), packed,
+  all.visit(pool(), blocks_a_task(), packed,
             [&](std::size_t b, const SketchBlock& its, std::span<const std::byte> bytes) {
               const SketchClasses& classes = *its.classes;
               Symbols room;
@@ -177,7 +177,7 @@ void MinMaxSketch::add_decoded(std::span<const std::byte> side, std::span<const 
   BinValues terms(side.first(bins_->side_bytes(out.size())));
   const SketchBlocks all = blocks(side, out.size(), terms);
   for (float& value : terms.values) value *= scale;
-  all.visit(workers(), blocks_a_task(), packed,
+  all.visit(pool(), blocks_a_task(), packed,
             [&](std::size_t, const SketchBlock& its, std::span<const std::byte> bytes) {
               const SketchClasses& classes = *its.classes;
               Symbols room;

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t chunk = 2048;  // values whose bins are packed at a time
 
-kernels::Extremes extremes_of(Workers& workers, std::span<const float> values) {
+kernels::Extremes extremes_of(ThreadPool& pool, std::span<const float> values) {
   kernels::Extremes all;
   join_in_order<kernels::Extremes>(
-      workers, values.size(), task_size(values.size(), workers.grain()),
+      pool, values.size(), task_size(values.size(), pool.grain()),
       [&](std::size_t begin, std::size_t end) { return kernels::extremes(values.subspan(begin, end - begin)); },
       [&](std::size_t, const kernels::Extremes& some) { all = join(all, some); });
   return all;
@@ -78,11 +78,11 @@ Quantile::Quantile(const QuantileOptions& options)
 
 std::size_t Quantile::side_bytes(std::size_t values) const { return std::min(values, most_bins() - 1) * sizeof(float); }
 
-bool Quantile::find(Workers& workers, std::span<const float> values, std::span<std::byte> side) {
-  const kernels::Extremes extremes = extremes_of(workers, values);
+bool Quantile::find(ThreadPool& pool, std::span<const float> values, std::span<std::byte> side) {
+  const kernels::Extremes extremes = extremes_of(pool, values);
   if (std::max(extremes.positive.most, extremes.negative.most) >= kernels::infinity_bits) return false;
   std::ranges::fill(side, std::byte{0});
-  const auto keys = sample_.take(workers, values);
+  const auto keys = sample_.take(pool, values);
   const auto positive =
       static_cast<std::size_t>(std::ranges::lower_bound(keys, kernels::element::sign_mask) - keys.begin());
   const std::size_t all = keys.size();
@@ -99,8 +99,8 @@ bool Quantile::find(Workers& workers, std::span<const float> values, std::span<s
 }
 
 bool Quantile::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
-  if (!find(workers(), values.data, side)) return false;
-  workers().run_stretches(values.data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
+  if (!find(pool(), values.data, side)) return false;
+  pool().run_stretches(values.data.size(), kernels::sum_chunk, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint16_t, chunk> bins;
     for (; begin < end; begin += chunk) {
       const std::size_t count = std::min(chunk, end - begin);

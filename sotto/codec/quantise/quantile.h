@@ -37,7 +37,7 @@ class Quantile final : public Quantise, public Bins {
   Contract contract(std::size_t) const override;
 
   Bins* bins() override { return this; }
-  bool find(Workers& workers, std::span<const float> values, std::span<std::byte> side) override;
+  bool find(ThreadPool& pool, std::span<const float> values, std::span<std::byte> side) override;
   void place(std::span<const float> values, std::span<std::uint16_t> bins) const override {
     search_.find(values, bins);
   }

@@ -24,7 +24,7 @@ bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std
       const auto bits = packed.subspan(begin / 8, kernels::packed_bytes(end - begin, 1));
       return kernels::Spread{.sum = kernels::pack_signs(values.data.subspan(begin, end - begin), bits)};
     };
-    const double sum = spread_of_chunks(workers(), count, pack).sum;
+    const double sum = spread_of_chunks(pool(), count, pack).sum;
     kernels::store(side.data(), 0, static_cast<float>(sum / static_cast<double>(count)));
     return std::isfinite(sum);
   }

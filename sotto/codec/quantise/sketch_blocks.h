@@ -55,9 +55,9 @@ class SketchBlocks {
   void list_runs(std::vector<SymbolRun>& runs) const;
   // visit(b, block, bytes) for all blocks, on all threads.
   template <class Visit>
-  void visit(Workers& workers, std::size_t grain, std::span<const std::byte> packed, Visit visit) const {
+  void visit(ThreadPool& pool, std::size_t grain, std::span<const std::byte> packed, Visit visit) const {
     fill_in_order(
-        workers, count(), grain, [&](std::size_t begin, std::size_t end) { return bytes(begin, end); },
+        pool, count(), grain, [&](std::size_t begin, std::size_t end) { return bytes(begin, end); },
         [&](std::size_t begin, std::size_t end, std::size_t place) {
           for (std::size_t b = begin; b < end; ++b) {
             const SketchBlock its = (*this)[b];

@@ -18,9 +18,9 @@ constexpr unsigned top = 1;
 std::optional<float> TernGrad::scale_of(std::span<const float> values) const {
   kernels::Spread spread;
   if (options_.clip == 0) {
-    spread.max_abs_bits = largest_magnitude(workers(), values);
+    spread.max_abs_bits = largest_magnitude(pool(), values);
   } else {
-    spread = spread_of_chunks(workers(), values.size(), [&](std::size_t begin, std::size_t end) {
+    spread = spread_of_chunks(pool(), values.size(), [&](std::size_t begin, std::size_t end) {
       return kernels::spread_squares(values.subspan(begin, end - begin));
     });
   }
@@ -40,7 +40,7 @@ bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span
   if (count == 0) return true;
   float scale = 0;
   if (options_.shared) {
-    if (largest_magnitude(workers(), values.data) >= kernels::infinity_bits) return false;
+    if (largest_magnitude(pool(), values.data) >= kernels::infinity_bits) return false;
     scale = std::max(values.agreed[0], 0.0F);
   } else {
     const auto own = scale_of(values.data);
@@ -49,7 +49,7 @@ bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span
   }
   kernels::store(side.data(), 0, scale);
   const std::size_t grain = kernels::sum_chunk / group() * group();
-  workers().run_stretches(count, grain, [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(count, grain, [&](std::size_t begin, std::size_t end) {
     if (trits_) {
       write_trits(values, begin, end, side, packed);
     } else {

@@ -52,7 +52,7 @@ double Atomo::factor(std::span<const Group> groups) {
   const double s = budget(atoms);
   double whole = 0;  // what the energies are measured by
   if (options_.p == "waterfill") {
-    whole = level_.find(workers(), groups, s);
+    whole = level_.find(pool(), groups, s);
   } else {
     const bool squares = options_.p == "l2";
     for (const Group& group : groups) {
@@ -60,7 +60,7 @@ double Atomo::factor(std::span<const Group> groups) {
         const auto chunk = group.energies.subspan(begin, end - begin);
         return squares ? kernels::spread_squares(chunk) : kernels::spread_abs(chunk);
       };
-      const kernels::Spread spread = spread_of_chunks(workers(), group.energies.size(), of);
+      const kernels::Spread spread = spread_of_chunks(pool(), group.energies.size(), of);
       if (options_.p == "max") {
         const std::uint32_t bits = std::min(spread.max_abs_bits, kernels::infinity_bits);
         whole = std::max(whole, static_cast<double>(std::bit_cast<float>(bits)));
@@ -94,8 +94,8 @@ std::size_t Atomo::draw(const Group& group, double factor, const Streams& stream
   if (std::isinf(factor) || std::isnan(factor)) {
     // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
     // is at least the number of those that are not.
-    const bool bad = largest_magnitude(workers(), group.energies) >= kernels::infinity_bits;
-    const std::size_t count = collect(workers(), group, bad ? kernels::infinity_bits : 1, indices);
+    const bool bad = largest_magnitude(pool(), group.energies) >= kernels::infinity_bits;
+    const std::size_t count = collect(pool(), group, bad ? kernels::infinity_bits : 1, indices);
     std::fill_n(scales, count, 1.0F);
     return count;
   }
@@ -114,7 +114,7 @@ std::size_t Atomo::draw(const Group& group, double factor, const Streams& stream
     std::copy_n(indices + from, n, indices + to);
     std::copy_n(scales + from, n, scales + to);
   };
-  return list_in_order(workers(), group.energies.size(), write, move);
+  return list_in_order(pool(), group.energies.size(), write, move);
 }
 
 // Variance over the square of the norm, for the worst energies of so many atoms.

@@ -17,7 +17,7 @@ void Block::reserve(std::size_t atoms, std::size_t groups) {
 
 std::size_t Block::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts, std::span<float> scales) {
-  if (blind()) return share_.select(workers(), groups, streams, indices, counts, scales);
+  if (blind()) return share_.select(pool(), groups, streams, indices, counts, scales);
   const std::size_t together = pools() ? groups.size() : 1;
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); g += together) {
@@ -34,7 +34,7 @@ std::size_t Block::select(std::span<const Group> groups, const Streams& streams,
       its.energies = norms;
       of_norms_.push_back(its);
     }
-    total += candidates_.select_largest(workers(), share_of(options_.ratio, n), of_norms_, indices.subspan(total),
+    total += candidates_.select_largest(pool(), share_of(options_.ratio, n), of_norms_, indices.subspan(total),
                                         counts.subspan(g, together));
   }
   return total;
@@ -43,8 +43,8 @@ std::size_t Block::select(std::span<const Group> groups, const Streams& streams,
 // Norms are divided by the square root of `size`: that of the largest floats is a float then.
 void Block::find_norms(const Group& group, std::span<float> norms) {
   const std::size_t size = share_.block;
-  workers().run_stretches(
-      norms.size(), std::max<std::size_t>(workers().grain() / size, 1), [&](std::size_t begin, std::size_t end) {
+  pool().run_stretches(
+      norms.size(), std::max<std::size_t>(pool().grain() / size, 1), [&](std::size_t begin, std::size_t end) {
         for (std::size_t b = begin; b < end; ++b) {
           const auto block = group.energies.subspan(b * size, std::min(size, group.atoms - b * size));
           norms[b] = static_cast<float>(std::sqrt(kernels::sum_squares(block) / static_cast<double>(size)));

@@ -17,9 +17,9 @@ std::size_t share_of(double ratio, std::size_t n) {
   return std::min(static_cast<std::size_t>(k), n);
 }
 
-std::size_t collect(Workers& workers, const Group& group, std::uint32_t least, std::uint32_t* out) {
+std::size_t collect(ThreadPool& pool, const Group& group, std::uint32_t least, std::uint32_t* out) {
   return list_in_order(
-      workers, group.energies.size(),
+      pool, group.energies.size(),
       [&](std::size_t begin, std::size_t end) {
         return kernels::collect_magnitudes(group.energies.subspan(begin, end - begin), least,
                                            group.first + static_cast<std::uint32_t>(begin), out + begin);
@@ -27,14 +27,14 @@ std::size_t collect(Workers& workers, const Group& group, std::uint32_t least, s
       [out](std::size_t from, std::size_t to, std::size_t n) { std::copy_n(out + from, n, out + to); });
 }
 
-std::span<const std::uint32_t> Candidates::sample(Workers& workers, std::span<const Group> groups, std::size_t stride) {
+std::span<const std::uint32_t> Candidates::sample(ThreadPool& pool, std::span<const Group> groups, std::size_t stride) {
   std::size_t count = 0;
   for (const Group& group : groups) count += group.energies.size() / stride;
   const auto sample = magnitudes_.room(count);
   std::size_t next = 0;
   for (const Group& group : groups) {
     const std::size_t some = group.energies.size() / stride;
-    workers.run_stretches(some, scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+    pool.run_stretches(some, scattered_grain(pool), [&](std::size_t begin, std::size_t end) {
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t within = (std::uint64_t{ElementStream::mix(static_cast<std::uint32_t>(j))} * stride) >> 32;
         sample[next + j] = kernels::element::magnitude_bits(group.energies[j * stride + within]);
@@ -45,19 +45,19 @@ std::span<const std::uint32_t> Candidates::sample(Workers& workers, std::span<co
   return sample;
 }
 
-std::uint32_t Candidates::ranked(Workers& workers, std::span<const std::uint32_t> sample, std::size_t rank) {
+std::uint32_t Candidates::ranked(ThreadPool& pool, std::span<const std::uint32_t> sample, std::size_t rank) {
   if (sample.empty()) return 1;
-  return std::max(rank_largest(workers, sample, std::clamp<std::size_t>(rank, 1, sample.size())).value, 1U);
+  return std::max(rank_largest(pool, sample, std::clamp<std::size_t>(rank, 1, sample.size())).value, 1U);
 }
 
-std::size_t Candidates::collect(Workers& workers, std::span<const Group> groups, std::uint32_t least,
+std::size_t Candidates::collect(ThreadPool& pool, std::span<const Group> groups, std::uint32_t least,
                                 std::span<std::size_t> counts) {
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   const auto numbers = numbers_.room(atoms);
   found_ = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    counts[g] = sotto::collect(workers, groups[g], least, numbers.data() + found_);
+    counts[g] = sotto::collect(pool, groups[g], least, numbers.data() + found_);
     found_ += counts[g];
   }
   return found_;
@@ -68,14 +68,14 @@ std::size_t Candidates::write(std::span<std::uint32_t> indices) const {
   return found_;
 }
 
-std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+std::size_t Candidates::write_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                                       std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties) {
   if (found_ <= k) return write(indices);
   const auto numbers = numbers_.room(found_);
   const auto magnitudes = magnitudes_.room(found_);
   std::size_t next = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    workers.run_stretches(counts[g], scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+    pool.run_stretches(counts[g], scattered_grain(pool), [&](std::size_t begin, std::size_t end) {
       for (std::size_t j = next + begin; j < next + end; ++j) {
         magnitudes[j] = kernels::element::magnitude_bits(groups[g].energies[numbers[j] - groups[g].first]);
       }
@@ -83,7 +83,7 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
     next += counts[g];
   }
   // Behind `last`, what equals the k-th does not go.
-  const Ranked kth = rank_largest(workers, magnitudes, k);
+  const Ranked kth = rank_largest(pool, magnitudes, k);
   std::size_t last = found_;
   if (ties == Ties::first && kth.larger + kth.equal > k) {
     last = 0;
@@ -103,7 +103,7 @@ std::size_t Candidates::write_largest(Workers& workers, std::size_t k, std::span
     const auto move = [&](std::size_t from, std::size_t to, std::size_t n) {
       std::copy_n(&numbers[next + from], n, &numbers[next + to]);
     };
-    const std::size_t some = list_in_order(workers, counts[g], write, move);
+    const std::size_t some = list_in_order(pool, counts[g], write, move);
     std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(next), some,
                 indices.begin() + static_cast<std::ptrdiff_t>(kept));
     next += counts[g];
@@ -133,7 +133,7 @@ std::size_t Candidates::sort_largest(std::size_t k, const Group& group, std::spa
   return count;
 }
 
-std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+std::size_t Candidates::select_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                                        std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties) {
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
@@ -145,13 +145,13 @@ std::size_t Candidates::select_largest(Workers& workers, std::size_t k, std::spa
   // A sample in which about 64 of the k are, as long as it is a small one, says what magnitude only few more than k
   // reach: that of a rank four standard deviations further down. Should fewer reach it, all are looked at.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);
-  const auto sample = this->sample(workers, groups, static_cast<std::size_t>(one_in));
+  const auto sample = this->sample(pool, groups, static_cast<std::size_t>(one_in));
   const double expected = static_cast<double>(sample.size()) * static_cast<double>(k) / static_cast<double>(atoms);
-  const std::uint32_t least = ranked(workers, sample, static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4));
-  if (collect(workers, groups, least, counts) < k && least > 1) {
-    collect(workers, groups, 1, counts);
+  const std::uint32_t least = ranked(pool, sample, static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4));
+  if (collect(pool, groups, least, counts) < k && least > 1) {
+    collect(pool, groups, 1, counts);
   }
-  return write_largest(workers, k, groups, indices, counts, ties);
+  return write_largest(pool, k, groups, indices, counts, ties);
 }
 
 }  // namespace sotto

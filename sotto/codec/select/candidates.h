@@ -14,7 +14,7 @@ namespace sotto {
 std::size_t share_of(double ratio, std::size_t n);
 
 // kernels::collect_magnitudes() on several threads.
-std::size_t collect(Workers& workers, const Group& group, std::uint32_t least, std::uint32_t* out);
+std::size_t collect(ThreadPool& pool, const Group& group, std::uint32_t least, std::uint32_t* out);
 
 // The atoms of some groups that may be among the largest ones: those that reach a magnitude, found in one pass.
 // Magnitudes are float bits without the sign (kernels/select.h); zeros are never candidates.
@@ -22,22 +22,22 @@ class Candidates {
  public:
   // Magnitudes of one atom in each `stride` of a group: number j of the sample of a group is its atom j * stride +
   // floor(ElementStream::mix(j) * stride / 2^32); atoms behind the last whole stride are left out.
-  std::span<const std::uint32_t> sample(Workers& workers, std::span<const Group> groups, std::size_t stride);
+  std::span<const std::uint32_t> sample(ThreadPool& pool, std::span<const Group> groups, std::size_t stride);
   // The rank-th largest of a sample; 1 when that is a zero or there is none.
-  static std::uint32_t ranked(Workers& workers, std::span<const std::uint32_t> sample, std::size_t rank);
+  static std::uint32_t ranked(ThreadPool& pool, std::span<const std::uint32_t> sample, std::size_t rank);
 
   // Collects all atoms of at least this magnitude, and how many of each group; returns how many in all.
-  std::size_t collect(Workers& workers, std::span<const Group> groups, std::uint32_t least,
+  std::size_t collect(ThreadPool& pool, std::span<const Group> groups, std::uint32_t least,
                       std::span<std::size_t> counts);
   // Which of those that equal the k-th largest are among the k largest.
   enum class Ties : std::uint8_t { first, all };
   // Writes the ascending numbers of what was collected, all of them or the k largest; returns how many.
   std::size_t write(std::span<std::uint32_t> indices) const;
-  std::size_t write_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+  std::size_t write_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                             std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 
   // The k largest of these groups together, exactly, in the same form.
-  std::size_t select_largest(Workers& workers, std::size_t k, std::span<const Group> groups,
+  std::size_t select_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                              std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 
   void reserve(std::size_t atoms) {

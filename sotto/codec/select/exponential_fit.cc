@@ -14,11 +14,11 @@ namespace {
 constexpr double most_at_once = 4;
 constexpr int most_stages = 16;  // 4^16 is the number of atoms there can be
 
-kernels::Spread spread_of(Workers& workers, std::span<const Group> groups) {
+kernels::Spread spread_of(ThreadPool& pool, std::span<const Group> groups) {
   kernels::Spread all;
   for (const Group& group : groups) {
     const kernels::Spread its =
-        spread_of_chunks(workers, group.energies.size(), [&](std::size_t begin, std::size_t end) {
+        spread_of_chunks(pool, group.energies.size(), [&](std::size_t begin, std::size_t end) {
           return kernels::spread_abs(group.energies.subspan(begin, end - begin));
         });
     all.sum += its.sum;
@@ -27,12 +27,12 @@ kernels::Spread spread_of(Workers& workers, std::span<const Group> groups) {
   return all;
 }
 
-kernels::Reaching reaching(Workers& workers, std::span<const Group> groups, std::uint32_t least) {
+kernels::Reaching reaching(ThreadPool& pool, std::span<const Group> groups, std::uint32_t least) {
   kernels::Reaching all;
   for (const Group& group : groups) {
     double sum = 0;
     join_in_order<kernels::Reaching>(
-        workers, group.energies.size(), kernels::sum_chunk,
+        pool, group.energies.size(), kernels::sum_chunk,
         [&](std::size_t begin, std::size_t end) {
           return kernels::reaching(group.energies.subspan(begin, end - begin), least);
         },
@@ -47,17 +47,17 @@ kernels::Reaching reaching(Workers& workers, std::span<const Group> groups, std:
 
 }  // namespace
 
-std::uint32_t fit_exponential(Workers& workers, std::span<const Group> groups, double ratio) {
+std::uint32_t fit_exponential(ThreadPool& pool, std::span<const Group> groups, double ratio) {
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
-  const kernels::Spread spread = spread_of(workers, groups);
+  const kernels::Spread spread = spread_of(pool, groups);
   const std::uint32_t most = std::max(spread.max_abs_bits, 1U);
   if (most >= kernels::infinity_bits) return kernels::infinity_bits;  // the quantiser finds what is not finite
   const auto wanted = static_cast<double>(share_of(ratio, atoms));
   kernels::Reaching those{spread.sum, atoms};
   std::uint32_t least = 0;
   for (int stage = 0; stage<most_stages&& static_cast<double>(those.count)> wanted; ++stage) {
-    if (stage > 0) those = reaching(workers, groups, least);
+    if (stage > 0) those = reaching(pool, groups, least);
     const auto count = static_cast<double>(those.count);
     const double from = static_cast<double>(std::bit_cast<float>(least));
     const double one_in = std::clamp(count / wanted, 1.0, most_at_once);

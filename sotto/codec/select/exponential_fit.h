@@ -12,6 +12,6 @@ namespace sotto {
 // et al., MLSys 2021): the mean excess m of those that reach the last magnitude says that one in r of them reaches m ln
 // r more; r is at most 4. A stage goes on from how many really reach it, so that only the guess of the last one is left
 // in the result. Each is a pass over all atoms: four where a hundredth is aimed at.
-std::uint32_t fit_exponential(Workers& workers, std::span<const Group> groups, double ratio);
+std::uint32_t fit_exponential(ThreadPool& pool, std::span<const Group> groups, double ratio);
 
 }  // namespace sotto

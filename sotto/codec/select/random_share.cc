@@ -14,7 +14,7 @@ std::uint64_t scaled(std::uint64_t below, std::uint32_t random) { return (below 
 
 }  // namespace
 
-std::size_t take_random_share(Workers& workers, double ratio, std::size_t n, const ElementStream& stream,
+std::size_t take_random_share(ThreadPool& pool, double ratio, std::size_t n, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* out) {
   const std::size_t k = share_of(ratio, n);
   const std::uint64_t place = scaled(n, stream.at(number));
@@ -33,7 +33,7 @@ std::size_t take_random_share(Workers& workers, double ratio, std::size_t n, con
       above = middle;
     }
   }
-  workers.run_stretches(k, scattered_grain(workers), [&](std::size_t begin, std::size_t end) {
+  pool.run_stretches(k, scattered_grain(pool), [&](std::size_t begin, std::size_t end) {
     for (std::size_t s = begin; s < end; ++s) {
       const std::uint64_t at = taken(s);
       out[s < turn ? s + k - turn : s - turn] = first + static_cast<std::uint32_t>(at < n ? at : at - n);
@@ -54,7 +54,7 @@ std::size_t RandomShare::limits(std::span<const std::size_t> atoms, std::span<st
   return std::accumulate(each.begin(), each.end(), std::size_t{0});
 }
 
-std::size_t RandomShare::select(Workers& workers, std::span<const Group> groups, const Streams& streams,
+std::size_t RandomShare::select(ThreadPool& pool, std::span<const Group> groups, const Streams& streams,
                                 std::span<std::uint32_t> indices, std::span<std::size_t> counts,
                                 std::span<float> scales) const {
   const std::size_t together = pools ? groups.size() : 1;
@@ -65,7 +65,7 @@ std::size_t RandomShare::select(Workers& workers, std::span<const Group> groups,
     for (const Group& group : some) n += blocks(group.atoms);
     // Numbers of those that are selected, as if the groups were one; the random numbers are those of the first.
     const ElementStream stream = streams.stream(streams.selection, some[0].segment);
-    const std::size_t k = take_random_share(workers, ratio, n, stream, some[0].number, 0, indices.data() + total);
+    const std::size_t k = take_random_share(pool, ratio, n, stream, some[0].number, 0, indices.data() + total);
     if (unbiased && k > 0) std::fill_n(&scales[total], k, static_cast<float>(n) / static_cast<float>(k));
     auto next = indices.begin() + static_cast<std::ptrdiff_t>(total);
     const auto end = next + static_cast<std::ptrdiff_t>(k);
@@ -75,7 +75,7 @@ std::size_t RandomShare::select(Workers& workers, std::span<const Group> groups,
       const auto offset = some[i].first - static_cast<std::uint32_t>(before);
       before += blocks(some[i].atoms);
       next = std::lower_bound(begin, end, before);
-      workers.run_stretches(static_cast<std::size_t>(next - begin), scattered_grain(workers),
+      pool.run_stretches(static_cast<std::size_t>(next - begin), scattered_grain(pool),
                             [&](std::size_t from, std::size_t to) {
                               for (std::size_t j = from; j < to; ++j) begin[static_cast<std::ptrdiff_t>(j)] += offset;
                             });

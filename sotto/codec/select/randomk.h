@@ -37,7 +37,7 @@ class RandomK final : public Select {
   }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override {
-    return share_.select(workers(), groups, streams, indices, counts, scales);
+    return share_.select(pool(), groups, streams, indices, counts, scales);
   }
   std::size_t dense() const override { return options_.most_dense(); }
   bool sends_all() const override { return options_.ratio == 1; }

@@ -23,15 +23,15 @@ void count_digits(std::span<const std::uint32_t> numbers, std::uint32_t prefix, 
 
 }  // namespace
 
-Ranked rank_largest(Workers& workers, std::span<const std::uint32_t> numbers, std::size_t rank) {
-  const std::size_t tasks = std::clamp<std::size_t>(numbers.size() / workers.grain(), 1,
-                                                    std::min(static_cast<std::size_t>(workers.threads()), most_tasks));
+Ranked rank_largest(ThreadPool& pool, std::span<const std::uint32_t> numbers, std::size_t rank) {
+  const std::size_t tasks = std::clamp<std::size_t>(numbers.size() / pool.grain(), 1,
+                                                    std::min(static_cast<std::size_t>(pool.threads()), most_tasks));
   const std::size_t size = (numbers.size() + tasks - 1) / tasks;
   std::array<Counts, most_tasks> counts;  // by task
   Ranked ranked;
   for (unsigned top = number_bits; top > 0;) {
     const unsigned shift = top - std::min(top, top == number_bits ? digit_bits : digit_bits - 1);
-    workers.run_stretches(numbers.size(), size, [&](std::size_t begin, std::size_t end) {
+    pool.run_stretches(numbers.size(), size, [&](std::size_t begin, std::size_t end) {
       count_digits(numbers.subspan(begin, end - begin), ranked.value, top, shift, counts[begin / size]);
     });
     std::uint32_t digit = (1U << (top - shift)) - 1;

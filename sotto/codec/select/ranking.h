@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 
@@ -14,6 +14,6 @@ struct Ranked {
   std::size_t larger = 0, equal = 0;
 };
 // Three passes that count them by 11, 10 and 10 bits. REQUIRES 1 <= rank <= numbers.size() < 2^32.
-Ranked rank_largest(Workers& workers, std::span<const std::uint32_t> numbers, std::size_t rank);
+Ranked rank_largest(ThreadPool& pool, std::span<const std::uint32_t> numbers, std::size_t rank);
 
 }  // namespace sotto

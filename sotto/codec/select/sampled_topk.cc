@@ -53,15 +53,15 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
   std::uint32_t least = 1;  // where k is all of them
   if (k < atoms) {
     const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
-    const auto sample = candidates_.sample(workers(), groups, stride);
-    least = Candidates::ranked(workers(), sample, share_of(options_.ratio, sample.size()));
+    const auto sample = candidates_.sample(pool(), groups, stride);
+    least = Candidates::ranked(pool(), sample, share_of(options_.ratio, sample.size()));
   }
-  std::size_t found = candidates_.collect(workers(), groups, least, counts);
+  std::size_t found = candidates_.collect(pool(), groups, least, counts);
   for (int i = 0; i < corrections && static_cast<double>(found) < too_few * static_cast<double>(k) && least > 1; ++i) {
     least = std::max(std::bit_cast<std::uint32_t>(std::bit_cast<float>(least) * lower), 1U);
-    found = candidates_.collect(workers(), groups, least, counts);
+    found = candidates_.collect(pool(), groups, least, counts);
   }
-  return found > most(atoms) ? candidates_.write_largest(workers(), k, groups, indices, counts)
+  return found > most(atoms) ? candidates_.write_largest(pool(), k, groups, indices, counts)
                              : candidates_.write(indices);
 }
 

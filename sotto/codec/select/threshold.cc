@@ -54,13 +54,13 @@ std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std:
     std::size_t atoms = 0;
     for (const Group& group : groups) atoms += group.energies.size();
     if (const std::size_t k = kept(atoms); k > 0) {
-      return candidates_.select_largest(workers(), k, groups, indices, counts, Candidates::Ties::all);
+      return candidates_.select_largest(pool(), k, groups, indices, counts, Candidates::Ties::all);
     }
   }
   const std::uint32_t least = least_of(groups);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    counts[g] = collect(workers(), groups[g], least, indices.data() + total);
+    counts[g] = collect(pool(), groups[g], least, indices.data() + total);
     total += counts[g];
   }
   return total;
@@ -68,11 +68,11 @@ std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std:
 
 std::uint32_t Threshold::least_of(std::span<const Group> groups) const {
   if (drops()) return kernels::infinity_bits;  // everything but what is not finite, which the quantiser finds
-  if (options_.kind == "adaptive") return fit_exponential(workers(), groups, options_.value);
+  if (options_.kind == "adaptive") return fit_exponential(pool(), groups, options_.value);
   auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
   if (options_.kind == "relative") {
     std::uint32_t most = 0;
-    for (const Group& group : groups) most = std::max(most, largest_magnitude(workers(), group.energies));
+    for (const Group& group : groups) most = std::max(most, largest_magnitude(pool(), group.energies));
     const auto largest = std::bit_cast<float>(std::min(most, kernels::infinity_bits - 1));
     least = std::min(least * largest, largest);
   }

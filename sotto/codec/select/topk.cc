@@ -29,7 +29,7 @@ std::size_t TopK::select(std::span<const Group> groups, const Streams&, std::spa
     std::size_t atoms = 0;
     for (const Group& group : some) atoms += group.energies.size();
     total +=
-        candidates_.select_largest(workers(), wanted(atoms), some, indices.subspan(total), counts.subspan(g, together));
+        candidates_.select_largest(pool(), wanted(atoms), some, indices.subspan(total), counts.subspan(g, together));
   }
   return total;
 }

@@ -35,7 +35,7 @@ Split split_chunk(std::span<const float> energies, std::uint32_t least, std::spa
 
 }  // namespace
 
-double WaterLevel::find(Workers& workers, std::span<const Group> groups, double s) {
+double WaterLevel::find(ThreadPool& pool, std::span<const Group> groups, double s) {
   double sum = 0;
   std::uint32_t most = 0;
   std::size_t atoms = 0;
@@ -43,7 +43,7 @@ double WaterLevel::find(Workers& workers, std::span<const Group> groups, double 
     const auto of = [&](std::size_t begin, std::size_t end) {
       return kernels::spread_abs(group.energies.subspan(begin, end - begin));
     };
-    const kernels::Spread spread = spread_of_chunks(workers, group.energies.size(), of);
+    const kernels::Spread spread = spread_of_chunks(pool, group.energies.size(), of);
     sum += spread.sum;
     most = std::max(most, spread.max_abs_bits);
     atoms += group.energies.size();
@@ -66,7 +66,7 @@ double WaterLevel::find(Workers& workers, std::span<const Group> groups, double 
         return split_chunk(group.energies.subspan(begin, end - begin), bits, out.subspan(begin));
       };
       std::size_t of_group = 0;
-      join_in_order<Split>(workers, group.energies.size(), kernels::sum_chunk, split,
+      join_in_order<Split>(pool, group.energies.size(), kernels::sum_chunk, split,
                            [&](std::size_t begin, const Split& chunk) {
                              std::copy_n(&out[begin], chunk.reach, &out[of_group]);
                              of_group += chunk.reach;

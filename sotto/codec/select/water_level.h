@@ -13,7 +13,7 @@ class WaterLevel {
  public:
   // The level for the energies of all these groups together; 0 when all that are not zero go (s is their number or
   // more). Not finite when an energy is not. Linear in the number of energies: nothing is sorted. REQUIRES s > 0.
-  double find(Workers& workers, std::span<const Group> groups, double s);
+  double find(ThreadPool& pool, std::span<const Group> groups, double s);
 
   void reserve(std::size_t atoms) { candidates_.room(atoms); }
 

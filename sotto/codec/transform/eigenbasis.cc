@@ -20,7 +20,7 @@ void Eigenbasis::reserve(std::size_t n, Tridiagonal& kept) {
   order_.room(n);
 }
 
-bool Eigenbasis::find(Workers& workers, const kernels::GramInput& matrix, Tridiagonal& kept, std::span<double> values) {
+bool Eigenbasis::find(ThreadPool& pool, const kernels::GramInput& matrix, Tridiagonal& kept, std::span<double> values) {
   const std::size_t n = matrix.rows;
   const std::size_t panels = (n + kernels::gram_panel - 1) / kernels::gram_panel;
   const auto gram = gram_.room(n * n);
@@ -28,9 +28,9 @@ bool Eigenbasis::find(Workers& workers, const kernels::GramInput& matrix, Tridia
   std::ranges::fill(gram, 0.0);
   for (std::size_t begin = 0; begin < matrix.columns; begin += kernels::gram_depth) {
     const std::size_t depth = std::min(kernels::gram_depth, matrix.columns - begin);
-    workers.run(panels, [&](std::size_t i) { kernels::pack_gram(matrix, i, begin, depth, packed.data()); });
+    pool.run(panels, [&](std::size_t i) { kernels::pack_gram(matrix, i, begin, depth, packed.data()); });
     // The last panels have the most to do: these first.
-    workers.run(panels,
+    pool.run(panels,
                 [&](std::size_t i) { kernels::add_gram(packed.data(), n, panels - 1 - i, depth, gram.data()); });
   }
   double trace = 0;

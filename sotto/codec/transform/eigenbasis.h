@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sotto/codec/scratch.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/gram.h"
 #include "sotto/kernels/matrix.h"
 #include "sotto/kernels/symmetric.h"
@@ -27,7 +27,7 @@ class Eigenbasis {
   void reserve(std::size_t n, Tridiagonal& kept);
   // values: as many as M has rows, in descending order; false, and void, when they are not finite. On the given
   // threads, the same bits for any number of them.
-  bool find(Workers& workers, const kernels::GramInput& matrix, Tridiagonal& kept, std::span<double> values);
+  bool find(ThreadPool& pool, const kernels::GramInput& matrix, Tridiagonal& kept, std::span<double> values);
   // Vectors of these numbers in the order of find(), each of as many floats as M has rows.
   void write(const Tridiagonal& kept, std::span<const std::uint32_t> numbers, kernels::Vectors out);
 

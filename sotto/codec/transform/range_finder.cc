@@ -63,7 +63,7 @@ std::size_t rank_wanted(std::span<const float> values, double rest, std::size_t 
 
 }  // namespace
 
-bool RangeFinder::find(Workers& workers, std::span<const float> matrix, const MatrixShape& shape, std::size_t rank,
+bool RangeFinder::find(ThreadPool& pool, std::span<const float> matrix, const MatrixShape& shape, std::size_t rank,
                        const ElementStream& stream, Subspace& subspace, std::span<float> energies) {
   const std::size_t small = shape.least();
   const std::size_t large = shape.most();
@@ -92,7 +92,7 @@ bool RangeFinder::find(Workers& workers, std::span<const float> matrix, const Ma
   }
 
   const auto squares = eigenvalues_.room(rank).first(tried);
-  if (!eigenbasis_.find(workers, {image.data, tried, large, large, 1}, small_, squares)) return false;
+  if (!eigenbasis_.find(pool, {image.data, tried, large, large, 1}, small_, squares)) return false;
   double rest = kernels::sum_squares(matrix);
   const double all = rest;
   for (std::size_t j = 0; j < tried; ++j) {

@@ -8,7 +8,7 @@
 #include "sotto/codec/scratch.h"
 #include "sotto/codec/transform/eigenbasis.h"
 #include "sotto/core/random.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/kernels/matrix.h"
 
 namespace sotto {
@@ -36,7 +36,7 @@ class RangeFinder {
  public:
   // energies: as many as the smaller dimension. Those of the vectors found come first, in descending order; all others
   // share what is left. False, and void, when numbers on the way are too large for floats.
-  bool find(Workers& workers, std::span<const float> matrix, const MatrixShape& shape, std::size_t rank,
+  bool find(ThreadPool& pool, std::span<const float> matrix, const MatrixShape& shape, std::size_t rank,
             const ElementStream& stream, Subspace& subspace, std::span<float> energies);
   // Vectors of a basis of the smaller dimension that begins with those found.
   void write(const Subspace& subspace, std::size_t length, std::span<const std::uint32_t> numbers,

@@ -80,7 +80,7 @@ void Sketch::forward(const Layout&, const Piece& piece, const Streams&, std::spa
     return;
   }
   std::ranges::fill(cells, 0.0F);
-  workers().run(rows(), [&](std::size_t row) {
+  pool().run(rows(), [&](std::size_t row) {
     std::array<std::uint32_t, stretch> room;
     for_stretches(piece.first, values.size(), [&](std::size_t begin, std::size_t end) {
       const auto places = std::span(room).first(end - begin);
@@ -129,8 +129,8 @@ void Sketch::add_inverse(const Layout&, const Piece& piece, std::span<const std:
     estimate(shape, piece.first + begin, cells, some);
   };
   const std::size_t keep = keep_.of(out.size());
-  if (keep < out.size()) return largest_.add(workers(), Computed(estimate_from), keep, scale, out);
-  workers().run_stretches(out.size(), workers().grain(), [&](std::size_t begin, std::size_t end) {
+  if (keep < out.size()) return largest_.add(pool(), Computed(estimate_from), keep, scale, out);
+  pool().run_stretches(out.size(), pool().grain(), [&](std::size_t begin, std::size_t end) {
     std::array<float, chunk> room;
     for (; begin < end; begin += chunk) {
       const auto some = std::span(room).first(std::min(chunk, end - begin));

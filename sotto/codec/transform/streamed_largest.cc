@@ -58,31 +58,31 @@ Digit find_digit(std::size_t tasks, std::size_t digits, std::size_t rank, Counts
 
 }  // namespace
 
-std::span<StreamedLargest::Task> StreamedLargest::cut(const Workers& workers, std::size_t count) {
-  const std::size_t most = std::min(static_cast<std::size_t>(workers.threads()), most_tasks);
-  const std::size_t tasks = std::clamp<std::size_t>(count / workers.grain(), 1, most);
+std::span<StreamedLargest::Task> StreamedLargest::cut(const ThreadPool& pool, std::size_t count) {
+  const std::size_t most = std::min(static_cast<std::size_t>(pool.threads()), most_tasks);
+  const std::size_t tasks = std::clamp<std::size_t>(count / pool.grain(), 1, most);
   const std::size_t size = (count / tasks + chunk) / chunk * chunk;
   std::size_t used = 0;
   for (std::size_t begin = 0; begin < count; begin += size) tasks_[used++] = {begin, std::min(begin + size, count), 0};
   return std::span(tasks_).first(used);
 }
 
-void StreamedLargest::add(Workers& workers, const Computed& numbers, std::size_t keep, float scale,
+void StreamedLargest::add(ThreadPool& pool, const Computed& numbers, std::size_t keep, float scale,
                           std::span<float> out) {
   if (keep == 0) return;
-  const auto tasks = cut(workers, out.size());
+  const auto tasks = cut(pool, out.size());
   counts_.room(tasks.size() << digit_bits);  // before several threads ask for their own part of it
-  if (keep <= out.size() / most_kept && list(workers, numbers, tasks, guess(workers, numbers, tasks, keep), keep)) {
-    return add_listed(workers, tasks, keep, scale, out);
+  if (keep <= out.size() / most_kept && list(pool, numbers, tasks, guess(pool, numbers, tasks, keep), keep)) {
+    return add_listed(pool, tasks, keep, scale, out);
   }
-  add_ranked(workers, numbers, tasks, keep, scale, out);
+  add_ranked(pool, numbers, tasks, keep, scale, out);
 }
 
 // The one that four standard deviations more of a sample reach than are expected among it.
-std::uint32_t StreamedLargest::guess(Workers& workers, const Computed& numbers, std::span<const Task> tasks,
+std::uint32_t StreamedLargest::guess(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks,
                                      std::size_t keep) {
   constexpr unsigned shift = magnitude_bits - digit_bits;
-  workers.run(tasks.size(), [&](std::size_t t) {
+  pool.run(tasks.size(), [&](std::size_t t) {
     const auto counts = this->counts(t);
     std::ranges::fill(counts, 0U);
     for (std::size_t begin = tasks[t].begin; begin < tasks[t].end; begin += one_in * sampled) {
@@ -98,12 +98,12 @@ std::uint32_t StreamedLargest::guess(Workers& workers, const Computed& numbers, 
   return std::max(static_cast<std::uint32_t>(digit.value) << shift, 1U);
 }
 
-bool StreamedLargest::list(Workers& workers, const Computed& numbers, std::span<Task> tasks, std::uint32_t least,
+bool StreamedLargest::list(ThreadPool& pool, const Computed& numbers, std::span<Task> tasks, std::uint32_t least,
                            std::size_t keep) {
   const std::size_t room = room_for(keep);
   const auto places = places_.room(tasks.size() * room);
   const auto values = values_.room(tasks.size() * room);
-  workers.run(tasks.size(), [&](std::size_t t) {
+  pool.run(tasks.size(), [&](std::size_t t) {
     const auto its_places = places.subspan(t * room, room);
     const auto its_values = values.subspan(t * room, room);
     std::size_t& listed = tasks[t].listed;
@@ -128,7 +128,7 @@ bool StreamedLargest::list(Workers& workers, const Computed& numbers, std::span<
   return fits && (total >= keep || least == 1);
 }
 
-void StreamedLargest::add_listed(Workers& workers, std::span<const Task> tasks, std::size_t keep, float scale,
+void StreamedLargest::add_listed(ThreadPool& pool, std::span<const Task> tasks, std::size_t keep, float scale,
                                  std::span<float> out) {
   const std::size_t room = room_for(keep);
   const auto places = places_.room(tasks.size() * room);
@@ -142,7 +142,7 @@ void StreamedLargest::add_listed(Workers& workers, std::span<const Task> tasks, 
       magnitudes[at++] = kernels::element::magnitude_bits(values[t * room + j]);
     }
   }
-  const Ranked last = total > keep ? rank_largest(workers, magnitudes, keep) : Ranked{.value = 0, .equal = keep};
+  const Ranked last = total > keep ? rank_largest(pool, magnitudes, keep) : Ranked{.value = 0, .equal = keep};
   std::size_t wanted = total > keep ? keep - last.larger : 0;  // of those that equal the last
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     for (std::size_t j = t * room; j < t * room + tasks[t].listed; ++j) {
@@ -155,14 +155,14 @@ void StreamedLargest::add_listed(Workers& workers, std::span<const Task> tasks, 
 }
 
 // Three digits of the last one's magnitude, from the highest on; then all that reach it.
-void StreamedLargest::add_ranked(Workers& workers, const Computed& numbers, std::span<const Task> tasks,
+void StreamedLargest::add_ranked(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks,
                                  std::size_t keep, float scale, std::span<float> out) {
   constexpr std::array<unsigned, 4> cuts{magnitude_bits, 18, 9, 0};
   std::uint32_t last = 0;
   std::size_t larger = 0;
   for (std::size_t d = 1; d < cuts.size(); ++d) {
     const std::uint32_t digits = 1U << (cuts[d - 1] - cuts[d]);
-    workers.run(tasks.size(), [&](std::size_t t) {
+    pool.run(tasks.size(), [&](std::size_t t) {
       const auto counts = this->counts(t);
       std::ranges::fill(counts, 0U);
       visit_numbers(numbers, tasks[t].begin, tasks[t].end, [&](std::size_t, float number) {
@@ -175,7 +175,7 @@ void StreamedLargest::add_ranked(Workers& workers, const Computed& numbers, std:
     larger += digit.above;
   }
   // How many of each task equal the last are known, so each of them knows which of those are its own.
-  workers.run(tasks.size(), [&](std::size_t t) {
+  pool.run(tasks.size(), [&](std::size_t t) {
     std::size_t wanted = keep - larger;
     for (std::size_t before = 0; before < t; ++before) {
       wanted -= std::min<std::size_t>(wanted, counts(before)[last & ((1U << cuts[2]) - 1)]);

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "sotto/codec/scratch.h"
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 
@@ -32,7 +32,7 @@ class StreamedLargest {
   // out[i] += scale * number i, for the `keep` largest of as many numbers as `out` has. They are computed once, and one
   // in 64 twice, where a sample tells well enough what the keep-th largest is; otherwise, and when more than one in 16
   // is kept, four times. REQUIRES out.size() < 2^32.
-  void add(Workers& workers, const Computed& numbers, std::size_t keep, float scale, std::span<float> out);
+  void add(ThreadPool& pool, const Computed& numbers, std::size_t keep, float scale, std::span<float> out);
 
  private:
   static constexpr std::size_t most_tasks = 16;
@@ -41,16 +41,16 @@ class StreamedLargest {
     std::size_t begin = 0, end = 0;  // its numbers
     std::size_t listed = 0;
   };
-  std::span<Task> cut(const Workers& workers, std::size_t count);
+  std::span<Task> cut(const ThreadPool& pool, std::size_t count);
   std::span<std::uint32_t> counts(std::size_t task) {
     return counts_.room((task + 1) << digit_bits).subspan(task << digit_bits);  // there is room: add()
   }
   // A magnitude, as bits, that a few more than `keep` numbers should reach.
-  std::uint32_t guess(Workers& workers, const Computed& numbers, std::span<const Task> tasks, std::size_t keep);
+  std::uint32_t guess(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks, std::size_t keep);
   // Lists what reaches a magnitude; false when that is less than `keep`, or more than there is room for.
-  bool list(Workers& workers, const Computed& numbers, std::span<Task> tasks, std::uint32_t least, std::size_t keep);
-  void add_listed(Workers& workers, std::span<const Task> tasks, std::size_t keep, float scale, std::span<float> out);
-  void add_ranked(Workers& workers, const Computed& numbers, std::span<const Task> tasks, std::size_t keep, float scale,
+  bool list(ThreadPool& pool, const Computed& numbers, std::span<Task> tasks, std::uint32_t least, std::size_t keep);
+  void add_listed(ThreadPool& pool, std::span<const Task> tasks, std::size_t keep, float scale, std::span<float> out);
+  void add_ranked(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks, std::size_t keep, float scale,
                   std::span<float> out);
 
   std::array<Task, most_tasks> tasks_;

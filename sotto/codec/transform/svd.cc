@@ -50,7 +50,7 @@ void Svd::forward(const Layout& layout, const Piece& piece, const Streams& strea
     const auto squares = eigenvalues_.room(shape.least());
     const bool wide = shape.rows <= shape.cols;
     found.finite = eigenbasis_.find(
-        workers(), {values.data(), shape.least(), shape.most(), wide ? shape.cols : 1, wide ? 1 : shape.cols},
+        pool(), {values.data(), shape.least(), shape.most(), wide ? shape.cols : 1, wide ? 1 : shape.cols},
         found.exact, squares);
     // What is smaller is made so, or not, by the rounding of vectors to floats.
     constexpr double unit = 0x1p-24;
@@ -59,7 +59,7 @@ void Svd::forward(const Layout& layout, const Piece& piece, const Streams& strea
       energies[i] = squares[i] == 0 ? 0 : static_cast<float>(std::sqrt(std::max(squares[i], least)));
     }
   } else if (found.finite) {
-    found.finite = range_finder_.find(workers(), values, shape, rank_,
+    found.finite = range_finder_.find(pool(), values, shape, rank_,
                                       streams.stream(Purpose::transform, piece.segment), found.leading, energies);
   }
   found.finite = found.finite && kernels::all_finite(energies);

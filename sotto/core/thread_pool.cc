@@ -1,4 +1,4 @@
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void linger(Ready ready) {
 // What is said of tasks changes under the mutex; a task is claimed without it. A thread takes part in a run while it is
 // among `taking_part_`, which the caller, who takes part in any case, waits for: so nobody waits for a thread that
 // wakes up too late.
-class Workers::Pool {
+class ThreadPool::Pool {
  public:
   explicit Pool(int others) {
     try {
@@ -127,17 +127,17 @@ class Workers::Pool {
   pid_t process_ = ::getpid();
 };
 
-Workers::Workers(int threads, std::size_t grain) : threads_(threads), grain_(grain) {
+ThreadPool::ThreadPool(int threads, std::size_t grain) : threads_(threads), grain_(grain) {
   if (threads < 1 || grain < 1)
-    throw std::logic_error("Workers: at least one thread, and tasks of at least an element");
+    throw std::logic_error("ThreadPool: at least one thread, and tasks of at least an element");
   if (threads > 1) pool_ = std::make_unique<Pool>(threads - 1);
 }
 
-Workers::~Workers() {
+ThreadPool::~ThreadPool() {
   if (pool_ && !pool_->has_threads()) static_cast<void>(pool_.release());
 }
 
-void Workers::run(std::size_t count, AnyTask task) {
+void ThreadPool::run(std::size_t count, AnyTask task) {
   if (pool_ && count > 1 && !within_task && pool_->has_threads()) return pool_->run(count, task);
   for (std::size_t i = 0; i < count; ++i) task.call(task.object, i);
 }

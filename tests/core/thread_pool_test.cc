@@ -1,4 +1,4 @@
-#include "sotto/core/workers.h"
+#include "sotto/core/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,23 +17,23 @@ namespace sotto {
 namespace {
 
 class Threads : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Workers, Threads, ::testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(ThreadPool, Threads, ::testing::Values(1, 2, 3, 5));
 
 TEST_P(Threads, RunEveryTaskOnce) {
-  Workers workers(GetParam());
-  EXPECT_EQ(workers.threads(), GetParam());
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.threads(), GetParam());
   for (const std::size_t count : {0, 1, 2, 3, 4, 1000}) {
     std::vector<int> done(count);
-    workers.run(count, [&](std::size_t i) { ++done[i]; });
+    pool.run(count, [&](std::size_t i) { ++done[i]; });
     EXPECT_EQ(done, std::vector<int>(count, 1));
   }
 }
 
 TEST_P(Threads, SeeWhatWasWrittenBeforeAndAreSeenAfter) {
-  Workers workers(GetParam());
+  ThreadPool pool(GetParam());
   std::vector<std::size_t> values(100, 1);
   for (std::size_t round = 0; round < 300; ++round) {
-    workers.run(values.size(), [&](std::size_t i) { values[i] = 2 * values[i] % 1000003 + i; });
+    pool.run(values.size(), [&](std::size_t i) { values[i] = 2 * values[i] % 1000003 + i; });
     for (std::size_t& value : values) ++value;
   }
   std::vector<std::size_t> expected(100, 1);
@@ -44,10 +44,10 @@ TEST_P(Threads, SeeWhatWasWrittenBeforeAndAreSeenAfter) {
 }
 
 TEST_P(Threads, CutStretchesAsAsked) {
-  Workers workers(GetParam());
+  ThreadPool pool(GetParam());
   for (const std::size_t count : {0, 1, 6, 7, 8, 100}) {
     std::vector<int> seen(count);
-    workers.run_stretches(count, 7, [&](std::size_t begin, std::size_t end) {
+    pool.run_stretches(count, 7, [&](std::size_t begin, std::size_t end) {
       EXPECT_EQ(begin % 7, 0U);
       EXPECT_EQ(end, std::min(begin + 7, count));
       for (std::size_t i = begin; i < end; ++i) ++seen[i];
@@ -58,11 +58,11 @@ TEST_P(Threads, CutStretchesAsAsked) {
 
 // Whatever the order in which they fail, and nothing is the worse for it.
 TEST_P(Threads, PassOnTheExceptionOfTheFirstTask) {
-  Workers workers(GetParam());
+  ThreadPool pool(GetParam());
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> ended = 0;
     try {
-      workers.run(200, [&](std::size_t i) {
+      pool.run(200, [&](std::size_t i) {
         if (i == 17) std::this_thread::yield();
         if (i >= 17 && i % 2 == 1) throw std::runtime_error(std::to_string(i));
         ++ended;
@@ -74,17 +74,17 @@ TEST_P(Threads, PassOnTheExceptionOfTheFirstTask) {
     EXPECT_GE(ended, 17);
     EXPECT_LT(ended, 150);
     std::atomic<int> sum = 0;
-    workers.run(10, [&](std::size_t i) { sum += static_cast<int>(i); });
+    pool.run(10, [&](std::size_t i) { sum += static_cast<int>(i); });
     EXPECT_EQ(sum, 45);
   }
 }
 
 TEST_P(Threads, RunWithinATaskOnTheThreadOfTheTask) {
-  Workers workers(GetParam());
+  ThreadPool pool(GetParam());
   std::vector<std::vector<std::size_t>> order(20);
-  workers.run(order.size(), [&](std::size_t i) {
+  pool.run(order.size(), [&](std::size_t i) {
     const auto outer = std::this_thread::get_id();
-    workers.run(10, [&](std::size_t j) {
+    pool.run(10, [&](std::size_t j) {
       EXPECT_EQ(std::this_thread::get_id(), outer);
       order[i].push_back(j);
     });
@@ -93,17 +93,17 @@ TEST_P(Threads, RunWithinATaskOnTheThreadOfTheTask) {
 }
 
 TEST_P(Threads, EndWithoutHavingWorked) {
-  for (int i = 0; i < 50; ++i) const Workers workers(GetParam());
+  for (int i = 0; i < 50; ++i) const ThreadPool pool(GetParam());
 }
 
 // Tasks that wait for each other: they end only if as many threads are at work.
 TEST_P(Threads, WorkAtTheSameTime) {
-  Workers workers(GetParam());
+  ThreadPool pool(GetParam());
   const int threads = GetParam();
   std::atomic<int> begun = 0;
   std::mutex mutex;
   std::set<std::thread::id> ids;
-  workers.run(static_cast<std::size_t>(threads), [&](std::size_t) {
+  pool.run(static_cast<std::size_t>(threads), [&](std::size_t) {
     {
       const std::lock_guard lock(mutex);
       ids.insert(std::this_thread::get_id());
@@ -115,16 +115,16 @@ TEST_P(Threads, WorkAtTheSameTime) {
   EXPECT_TRUE(ids.contains(std::this_thread::get_id()));
 }
 
-TEST(Workers, AreLeftAloneByAForkedChild) {
-  auto workers = std::make_unique<Workers>(3);
-  workers->run(100, [](std::size_t) {});
+TEST(ThreadPool, AreLeftAloneByAForkedChild) {
+  auto pool = std::make_unique<ThreadPool>(3);
+  pool->run(100, [](std::size_t) {});
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     ::alarm(120);  // rather than for ever
     std::size_t done = 0;
-    workers->run(100, [&](std::size_t) { ++done; });  // alone
-    workers.reset();
+    pool->run(100, [&](std::size_t) { ++done; });  // alone
+    pool.reset();
     ::_exit(done == 100 ? 0 : 1);
   }
   int status = -1;
@@ -132,9 +132,9 @@ TEST(Workers, AreLeftAloneByAForkedChild) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST(Workers, NeedAThreadAndAGrain) {
-  EXPECT_THROW(Workers(0), std::logic_error);
-  EXPECT_THROW(Workers(2, 0), std::logic_error);
+TEST(ThreadPool, NeedAThreadAndAGrain) {
+  EXPECT_THROW(ThreadPool(0), std::logic_error);
+  EXPECT_THROW(ThreadPool(2, 0), std::logic_error);
 }
 
 }  // namespace

@@ -8,15 +8,15 @@ namespace sotto {
 
 // Threads that share out the work of whoever calls run(), who is one of them. They sleep between runs. Serves one
 // thread at a time; with one thread it is a plain loop, and none is started.
-class Workers {
+class ThreadPool {
  public:
   // `grain` is how many elements make a task, where the result does not depend on how they are cut.
   static constexpr std::size_t default_grain = 65536;
   // REQUIRES threads >= 1, grain >= 1. ConfigError when so many threads cannot be started.
-  explicit Workers(int threads, std::size_t grain = default_grain);
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  explicit ThreadPool(int threads, std::size_t grain = default_grain);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
   std::size_t grain() const { return grain_; }
