@@ -9,9 +9,9 @@
 int main() {
   sotto::run_threads(8, std::chrono::seconds(60), [](sotto::Communicator& ranks) {
     std::vector<float> mine(1000, static_cast<float>(ranks.rank()));
-    const auto topology =
-        std::make_shared<const sotto::Topology>(sotto::make_topology("example", "exponential", ranks.size()));
-    auto mixing = sotto::make_mixing("example", "uniform", *topology);
+    const auto topology = std::make_shared<const sotto::Topology>(
+        sotto::make_topology(sotto::read_topology("topology", "exponential"), ranks.size()));
+    auto mixing = sotto::make_mixing({}, *topology);
     const sotto::Layout layout({{"mine", 0, {1000}}}, mine.size());
     sotto::Gossiper gossiper(sotto::read_recipe("none"), topology, std::move(mixing), layout, ranks.rank());
     sotto::GossipNote note;

@@ -37,13 +37,13 @@ constexpr std::array entries{
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
-    Preset{
-        "memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
-        "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
-        "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
-        "of its step",
-        "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
-        "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, --average-iterates 100"},
+    Preset{"memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
+           "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
+           "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
+           "of its step",
+           "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
+           "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, `average-iterates` "
+           "of 100"},
     Preset{"masking", "ef", "threshold(99%, drop, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
@@ -65,7 +65,7 @@ constexpr std::array entries{
         "lss", "ef", "clusters", "auto", "auto", "none known; LSS-SGD, in a fork of ATOMO's code",
         "each value becomes the mean of those that fell into one bucket of its cluster",
         "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
-        "steps be dense first: --codec-start-after 500"},
+        "steps be dense first: a `codec-start-after` of 500"},
     Preset{"atomo", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
@@ -79,7 +79,7 @@ constexpr std::array entries{
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
            "rank-1 factors of each matrix, summed on the way",
            "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice; large trainings "
-           "begin dense, for a thousand steps: --codec-start-after 1000"},
+           "begin dense, for a thousand steps: a `codec-start-after` of 1000"},
     Preset{"fetchsgd", "", "fetch(0.3%) | count_sketch(rows=5, columns=10%, keep=100%)", "auto", "sgd(momentum=0)",
            "FetchSGD: Rothchild et al., ICML 2020",
            "sums of sketches, in which momentum and error are kept; of them the 0.3 % of largest estimate are taken",
@@ -90,7 +90,7 @@ constexpr std::array entries{
         "onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
         "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
         "feedback on both sides",
-        "the warm-up is dense (--codec-start-after, or 100 steps), and too short a one leaves a variance that does not "
+        "the warm-up is dense (`codec-start-after`, or 100 steps), and too short a one leaves a variance that does not "
         "fit: 15 to 20 % of all steps; "
         "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
         "hence an eps of 1e-4, where Adam has 1e-8"},

@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<Schedule> schedule(std::string_view sentence, std::uint64_t horizon = 100,
                                    std::uint64_t per_epoch = 10) {
-  return make_schedule("lr-schedule", sentence, horizon, per_epoch);
+  return make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), horizon, per_epoch);
 }
 
 std::vector<double> factors(std::string_view sentence, const std::vector<std::uint64_t>& steps,
