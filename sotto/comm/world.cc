@@ -81,8 +81,10 @@ void meet_at_rank_0(World& world, const std::string& master, const std::string& 
 
 World from_sotto() {
   World world = numbered("sotto", {"SOTTO_RANK", "SOTTO_RANKS", "SOTTO_LOCAL_RANK", "SOTTO_LOCAL_RANKS"});
-  if (world.size > 1 || variable("SOTTO_MASTER"))
-    meet_at(world, "SOTTO_MASTER", required("SOTTO_MASTER", "SOTTO_RANK"));
+  if (world.size > 1 || variable("SOTTO_MASTER")) {
+    const std::string master = required("SOTTO_MASTER", "SOTTO_RANK");
+    meet_at(world, "SOTTO_MASTER=" + master, master);
+  }
   world.prefix = "sotto";
   return world;
 }

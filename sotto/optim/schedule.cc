@@ -206,11 +206,11 @@ ScheduleSpec read_schedule(const Sentence& sentence) {
   ScheduleSpec spec;
   for (const Call& call : sentence.calls) {
     spec.push_back(table.read(sentence, call));
+    const std::size_t most = spec.front().entry->leads ? 2 : 1;
+    if (spec.size() > most) fail_at(sentence, call, call.position, "a schedule is one part, or a warmup and one part");
     if (spec.back().entry->leads && spec.size() > 1) {
       fail_at(sentence, call, call.position, "stands in front of the other part");
     }
-    const std::size_t most = spec.front().entry->leads ? 2 : 1;
-    if (spec.size() > most) fail_at(sentence, call, call.position, "a schedule is one part, or a warmup and one part");
   }
   return spec;
 }

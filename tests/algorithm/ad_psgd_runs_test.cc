@@ -153,9 +153,9 @@ TEST(AdPsgd, RefusesWhatDoesNotFit) {
     return error;
   };
   EXPECT_EQ(why("star", "uniform", "none", "ad_psgd(every=0)"), "");
-  EXPECT_NE(why("ring", "uniform", "none", "ad_psgd").find("two such sides; take --topology"), std::string::npos);
+  EXPECT_NE(why("ring", "uniform", "none", "ad_psgd").find("two such sides; take "), std::string::npos);
   EXPECT_NE(why("1", "uniform", "none", "ad_psgd").find("no even number"), std::string::npos);
-  EXPECT_NE(why("star", "metropolis", "none", "ad_psgd").find("leave --mixing out"), std::string::npos);
+  EXPECT_NE(why("star", "metropolis", "none", "ad_psgd").find("leave mixing out"), std::string::npos);
   EXPECT_NE(why("star", "uniform", "qsgd", "ad_psgd").find("models are exchanged"), std::string::npos);
   EXPECT_NE(why("star", "uniform", "ef | f16", "ad_psgd").find("no memory"), std::string::npos);
   EXPECT_NE(why("star", "uniform", "none", "ad_psgd(every=-1)").find("every must be in"), std::string::npos);
