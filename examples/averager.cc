@@ -1,6 +1,7 @@
-// A flat gradient of each rank, compressed and averaged in every step; here ranks are threads. Each rank sends a
-// hundredth of its elements a step; error feedback sends the others later.
+// A flat gradient of each rank, compressed and averaged in every step; here ranks are threads. A rank sends a hundredth
+// of its elements in a step. Error feedback keeps the others and sends them in later steps.
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include "sotto/aggregate/vector_averager.h"
@@ -8,16 +9,17 @@
 
 int main() {
   sotto::run_threads(4, std::chrono::seconds(60), [](sotto::Communicator& ranks) {
-    std::vector<float> gradient(10000), sum(gradient.size());
+    constexpr int steps = 1000;
+    std::vector<float> gradient(10000);
     sotto::VectorAverager averager(ranks, gradient.size(), sotto::read_recipe("ef | topk(0.01)"));
-    for (int step = 0; step < 200; ++step) {
-      for (float& value : gradient) value = static_cast<float>(ranks.rank());
+    double sum = 0;
+    for (int step = 0; step < steps; ++step) {
+      gradient.assign(gradient.size(), 1.0F + static_cast<float>(ranks.rank()));
       averager.average(gradient);
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+      sum += std::accumulate(gradient.begin(), gradient.end(), 0.0);
     }
-    if (ranks.rank() == 0) {
-      std::printf("a mean of %g a step, with %g bytes sent in each\n", sum[0] / 200,
-                  static_cast<double>(ranks.traffic().bytes_sent) / 200);
-    }
+    if (ranks.rank() != 0) return;
+    std::printf("the mean is %.2f\n", sum / steps / static_cast<double>(gradient.size()));
+    std::printf("%.0f bytes a step\n", static_cast<double>(ranks.traffic().bytes_sent) / steps);
   });
 }
