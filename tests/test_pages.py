@@ -1,6 +1,8 @@
 """Links between the pages of the repository lead somewhere, and each stage, aggregator and algorithm has its page."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -71,3 +73,12 @@ def test_each_aggregator_and_algorithm_stands_in_the_index(line, table):
     index = (ROOT / "docs" / "algorithms" / "README.md").read_text()
     listed = {name for link in re.findall(r"\[([^\]]*)\]\(\w+\.md\)", index) for name in re.findall(r"`(\w+)", link)}
     assert names - listed == set()
+
+
+def test_the_picture_is_that_of_the_table():
+    job = subprocess.run([sys.executable, ROOT / "bench" / "picture.py", "--check"], capture_output=True, text=True)
+    assert job.returncode == 0, job.stderr
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
