@@ -57,7 +57,7 @@ Arguments parse(int argc, char** argv) {
     else if (name == "--aggregator")
       arguments.aggregator = value;
     else if (name == "--topology")
-      arguments.options.topology = read_topology("topology", value);
+      arguments.options.topology = read_topology(value);
     else if (name == "--link")
       arguments.link = value;
     else if (name == "--overlap")

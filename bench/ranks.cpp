@@ -83,7 +83,7 @@ void measure(const Subject& subject, int ranks) {
   run_threads(ranks, std::chrono::seconds(300), [&](Communicator& communicator) {
     TinyModel worker(communicator.rank());
     AlgorithmOptions options;
-    options.topology = read_topology("topology", subject.topology);
+    options.topology = read_topology(subject.topology);
     const auto algorithm =
         make_algorithm(algorithm_table().read("algorithm", subject.algorithm), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false});

@@ -1,5 +1,5 @@
-# Installs the libraries, their headers and a package for find_package(sotto): targets sotto::core, sotto::codec, ... as they
-# are called in this build, and sotto::sotto for all of them.
+# Installs the libraries, the headers that users include, and a package for find_package(sotto): targets sotto::core,
+# sotto::codec, ... as they are called in this build, and sotto::sotto for all of them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -14,8 +14,11 @@ install(TARGETS sotto_all ${libraries} EXPORT sottoTargets ARCHIVE DESTINATION $
 if(TARGET sotto)
   install(TARGETS sotto DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/sotto DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-        PATTERN cli EXCLUDE)
+install(CODE "
+  set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(DESTINATION \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+  set(TORCH ${SOTTO_BUILD_TORCH})
+  include(\"${CMAKE_CURRENT_LIST_DIR}/InstallHeaders.cmake\")")
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/sotto)
 install(EXPORT sottoTargets NAMESPACE sotto:: DESTINATION ${package_folder})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Golden messages of every codec stage, made by tools/wire from docs/wire.md alone: nothing of the C++ code is used.
+"""Golden messages of every codec stage, made by tools/wire from docs/wire alone: nothing of the C++ code is used.
 
-    python tools/golden.py           writes tests/codec/golden/*.hex and the worked examples in docs/wire.md
+    python tools/golden.py           writes tests/codec/golden/*.hex and the worked examples in docs/wire
     python tools/golden.py --check   derives them again and fails when a file differs
 
 Needs numpy. The tests encode the inputs in these files with the C++ code and compare every byte.
@@ -17,11 +17,11 @@ from wire.cases import cases
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "codec" / "golden"
-WIRE = ROOT / "docs" / "wire.md"
+WIRE = sorted((ROOT / "docs" / "wire").glob("*.md"))
 
 
 def with_examples(document, made):
-    """docs/wire.md with the block after each `<!-- golden NAME -->` replaced."""
+    """A page with the block after each `<!-- golden NAME -->` replaced."""
     for case in made:
         mark = f"<!-- golden {case.name} -->\n"
         if mark in document:
@@ -38,7 +38,7 @@ def main():
     np.seterr(under="ignore")
     made = cases()
     files = {GOLDEN / f"{case.name}.hex": case.text() for case in made}
-    files[WIRE] = with_examples(WIRE.read_text(), made)
+    files |= {page: with_examples(page.read_text(), made) for page in WIRE}
     stale = sorted(set(GOLDEN.glob("*.hex")) - set(files))
     wrong = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
     if check:

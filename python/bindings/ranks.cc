@@ -18,16 +18,12 @@ namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
 
-MixingSpec read_mixing(const std::string& mixing) {
-  return mixing.empty() ? MixingSpec{} : mixing_table().read("mixing", mixing);
-}
-
 // `peers_per_step` is of "0:1,1000:2", in steps.
 StepperOptions stepper_options(const std::string& algorithm, const std::string& topology,
                                const std::string& peers_per_step, const std::string& mixing, int ranks) {
   StepperOptions options{.algorithm = algorithm_table().read("algorithm", algorithm), .own = {}};
   const AlgorithmEntry& entry = *options.algorithm.entry;
-  options.own.topology = read_topology("topology", topology.empty() ? entry.topology : topology);
+  options.own.topology = read_topology(topology.empty() ? entry.topology : topology);
   options.own.mixing = read_mixing(mixing);
   if (peers_per_step.empty()) return options;
   if (!entry.changes_peers) {
@@ -66,7 +62,7 @@ std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::sha
                                               const std::string& codec, std::uint64_t seed, int threads,
                                               double timeout) {
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    const TensorGossiperOptions options{.topology = read_topology("topology", topology),
+    const TensorGossiperOptions options{.topology = read_topology(topology),
                                         .mixing = read_mixing(mixing),
                                         .codec = read_recipe(codec),
                                         .seed = seed,

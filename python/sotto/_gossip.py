@@ -32,7 +32,7 @@ class GossipDataParallel(torch.nn.Module):
 
     algorithm: "push_sum" (SGP), "push_sum(overlap=true)" (OSGP: a round is on its way while the next step computes),
         "d_psgd" (on its way while this step computes), "choco" (for codecs of any kind) or "ad_psgd", with the options
-        that `sotto train --algorithm` has. docs/algorithms.md has the steps of each.
+        that `sotto train --algorithm` has. docs/algorithms has the steps of each.
 
     ad_psgd: each rank takes steps at its own speed, as many as its loop does. A thread averages its model with other
     ranks' meanwhile, two at a time; a forward in training mode brings the parameters up to date, and the optimizer's step

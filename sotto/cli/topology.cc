@@ -149,9 +149,8 @@ int show_topology(std::span<const std::string> arguments) {
   if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }
-  const Topology topology = make_topology(read_topology(own_name, name), static_cast<int>(options.ranks));
-  const MixingSpec mixing_spec = options.mixing.empty() ? MixingSpec{} : mixing_table().read("mixing", options.mixing);
-  const auto mixing = make_mixing(mixing_spec, topology);
+  const Topology topology = make_topology(read_topology(name, own_name), static_cast<int>(options.ranks));
+  const auto mixing = make_mixing(read_mixing(options.mixing), topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));
   if (!options.svg.empty()) write_file_atomic(options.svg, to_svg(topology));

@@ -39,6 +39,9 @@ const Table<MixingEntry>& mixing_table();
 
 using MixingSpec = Spec<MixingEntry>;
 
+// What a user says: one call, as "self_weighted(0.5)"; none of an empty text. ConfigError with a caret.
+MixingSpec read_mixing(std::string_view text, std::string_view option = "mixing");
+
 // `given` where the topology says its own shares, else `uniform`.
 MixingSpec default_mixing(const Topology& topology);
 

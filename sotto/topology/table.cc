@@ -216,7 +216,7 @@ std::string_view named_by_id(std::string_view option, std::string_view text) {
 
 const Table<TopologyEntry>& topology_table() { return table; }
 
-TopologySpec read_topology(std::string_view option, std::string_view text) {
+TopologySpec read_topology(std::string_view text, std::string_view option) {
   if (text.ends_with(".toml")) {
     const std::string path(text);
     TopologySpec spec = table.choose("graph", Given{read_topology_file(option, path)});

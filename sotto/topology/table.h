@@ -25,7 +25,7 @@ using TopologySpec = Spec<TopologyEntry>;
 
 // What a user says: one call, as "exponential(peers=2)"; an id: "5" is "exponential"; or the path of a .toml file
 // (topology_file.h). ConfigError with a caret; FileError when the file cannot be read.
-TopologySpec read_topology(std::string_view option, std::string_view text);
+TopologySpec read_topology(std::string_view text, std::string_view option = "topology");
 
 // ConfigError where there is none for so many ranks.
 Topology make_topology(const TopologySpec& spec, int ranks);

@@ -48,10 +48,10 @@ void read_graph(Choices& choices) {
   const AlgorithmEntry& entry = *choices.algorithm.entry;
   const int ranks = static_cast<int>(options.ranks / options.node_size);
   if (options.topology.empty()) options.topology = entry.topology;
-  choices.topology = read_topology("topology", options.topology);
+  choices.topology = read_topology(options.topology);
   if (options.topology.ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
-  choices.mixing = options.mixing.empty() ? default_mixing(make_topology(choices.topology, ranks))
-                                          : mixing_table().read("mixing", options.mixing);
+  choices.mixing = read_mixing(options.mixing);
+  if (!choices.mixing) choices.mixing = default_mixing(make_topology(choices.topology, ranks));
   options.mixing = choices.mixing.said();
   check_graph(choices.algorithm, choices.topology, choices.mixing, ranks);
   if (options.peers_per_step.empty() || !entry.changes_peers) return;

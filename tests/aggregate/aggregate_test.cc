@@ -142,7 +142,7 @@ TEST(Aggregation, ThreadsOfTheCodecChangeNoBit) {
   }
 }
 
-// In one round, and in a ring: the formulas of docs/algorithms.md.
+// In one round, and in a ring: the formulas of docs/algorithms/all_reduce.md.
 TEST(Aggregation, AllReduceSendsLinearFormsAlone) {
   Layout small;
   small.append("w", {300});

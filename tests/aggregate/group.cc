@@ -72,6 +72,12 @@ State state_of(Aggregator& aggregator) {
   return std::move(reader.state);
 }
 
+State state_of(VectorAverager& averager) {
+  Reader reader;
+  averager.visit_state(reader);
+  return std::move(reader.state);
+}
+
 State state_of(Memory& memory) {
   Reader reader;
   memory.visit_state(reader);
@@ -86,6 +92,11 @@ void restore(Aggregator& aggregator, const State& state) {
 void restore(Memory& memory, const State& state) {
   Restorer restorer(state);
   memory.visit_state(restorer);
+}
+
+void restore(VectorAverager& averager, const State& state) {
+  Restorer restorer(state);
+  averager.visit_state(restorer);
 }
 
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,

@@ -8,6 +8,7 @@
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/recipe.h"
+#include "sotto/aggregate/vector_averager.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
@@ -34,8 +35,10 @@ struct State {
 };
 State state_of(Aggregator& aggregator);
 State state_of(Memory& memory);
+State state_of(VectorAverager& averager);
 void restore(Aggregator& aggregator, const State& state);
 void restore(Memory& memory, const State& state);
+void restore(VectorAverager& averager, const State& state);
 // Whether an aggregator that gets the state of another one after two steps goes on as that one, to the last bit.
 bool resumes(int ranks, const std::string& aggregator, const std::string& method,
              const std::vector<BucketPlan>& buckets);

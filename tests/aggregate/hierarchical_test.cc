@@ -152,7 +152,7 @@ class Tally final : public Communicator {
   std::vector<std::size_t> to;
 };
 
-// The formula of docs/algorithms.md, for one bucket of a length that is shared out evenly.
+// The formula of docs/algorithms/hierarchical.md, for one bucket of a length that is shared out evenly.
 TEST(Hierarchical, SendsShardsAloneBetweenGroups) {
   Layout layout;
   layout.append("w", {96, 100});

@@ -187,7 +187,7 @@ TEST(Sparse, TheThresholdFollows) {
   }
 }
 
-// The bound of docs/algorithms.md: each number of 4 bytes, an entry is two of them at most.
+// The bound of docs/algorithms/sparse.md: each number of 4 bytes, an entry is two of them at most.
 TEST(Sparse, WhatARankReceivesDoesNotGrowWithTheRanks) {
   const auto buckets = plan_buckets(long_layout(), 1U << 20);
   const std::size_t k = 400, dense = 64, bins = 3 * 256 + 1;

@@ -132,7 +132,7 @@ TEST_P(Graphs, WithoutLossChocoIsPushSum) {
   }
 }
 
-// Of a round to one peer, as docs/algorithms.md says.
+// Of a round to one peer, as docs/algorithms/graphs.md says.
 std::size_t bytes_to_a_peer(const std::string& codec, const Worker& worker) {
   return message_bytes(codec, worker.buckets()) + 16 * worker.buckets().size();
 }

@@ -255,7 +255,7 @@ TEST(ParameterServer, StopsTogetherWhenOneIsAsked) {
   }
 }
 
-// As docs/algorithms.md says. Rooms are those of codecs whose messages all have the same size.
+// As docs/algorithms/parameter_server.md says. Rooms are those of codecs whose messages all have the same size.
 TEST(ParameterServer, SendsWhatTheFormulaSays) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const auto& [sentence, servers, dedicated] : {std::tuple{"servers=1", 1, false},

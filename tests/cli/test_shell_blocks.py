@@ -18,7 +18,10 @@ from conftest import DEADLINE
 from documents import ROOT, blocks
 
 HERE = pathlib.Path(__file__).parent
-ELSEWHERE = {"pip install -v .": "tests/python/test_package.py installs it, without a network"}
+INSTALL = """cmake --install build/release --prefix build/prefix
+cmake -S examples -B build/examples -DCMAKE_PREFIX_PATH=$PWD/build/prefix"""
+ELSEWHERE = {"pip install -v .": "tests/python/test_package.py installs it, without a network",
+             INSTALL: "tests/install/test_install.py installs it, and builds the examples"}
 SENTENCES = next(block for block in blocks("") if block.page == "README.md")
 
 

@@ -24,7 +24,7 @@ Input vector_of(std::size_t n, std::uint64_t seed) {
   return {"gaussian", layout, gaussian(layout, seed)};
 }
 
-// A message of one segment, read by what docs/wire.md says and nothing else.
+// A message of one segment, read by what docs/wire/clusters.md says and nothing else.
 struct Read {
   std::vector<std::size_t> sizes;
   std::vector<std::size_t> cluster, bucket;  // of each value

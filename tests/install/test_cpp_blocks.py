@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from documents import ROOT, blocks
+from headers import described_headers, install_headers
 
 STAGE = "struct TernaryOptions"  # a new header, and the line that a table gets for it
 ENTRY = "entry<Ternary>"
@@ -32,15 +33,36 @@ class Named final : public Aggregator {
 };
 }
 """
-GOSSIPER = """
+VECTORS = """
+#include <vector>
 #include "sotto/aggregate/aggregate.h"
-#include "sotto/aggregate/gossiper.h"
-#include "sotto/comm/threads.h"
+#include "sotto/aggregate/vector_averager.h"
+#include "sotto/aggregate/vector_gossiper.h"
 #include "sotto/topology/table.h"
-void example(sotto::Communicator& ranks, std::vector<float>& mine) {
+void example(sotto::Communicator& ranks, std::vector<float>& gradient, std::vector<float>& mine) {
 @BLOCK@
 }
 """
+# The header stands first, so that it is compiled by itself.
+WITH_A_HEADER = """
+#include "@HEADER@"
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+namespace c10d { class ProcessGroup; }
+namespace sotto { class Codec; class Communicator; class Layout; class Mailbox; class Message; class Topology; struct Range; }
+void train();
+void example(sotto::Communicator& ranks, std::vector<float>& gradient, std::vector<float>& vector, const sotto::Layout& layout,
+             const sotto::Topology& topology, sotto::Codec& codec, const sotto::Range& whole, sotto::Message& message,
+             sotto::Mailbox& mailbox, std::unique_ptr<sotto::Communicator>& inner, c10d::ProcessGroup& group) {
+@BLOCK@
+}
+"""
+OF_USERS = ("docs/api.md", "docs/python.md")  # pages whose blocks see installed headers alone
 TRANSPORT = """
 #include <array>
 #include "sotto/comm/transport.h"
@@ -60,7 +82,7 @@ const std::array table{
 };
 }
 """
-SURROUNDINGS = {"void average(": AGGREGATOR, "std::vector<float> statistics": GOSSIPER, "void require_NAME(": TRANSPORT,
+SURROUNDINGS = {"void average(": AGGREGATOR, "std::vector<float> statistics": VECTORS, "void require_NAME(": TRANSPORT,
                 "Transport{": TRANSPORT_LINE}
 
 
@@ -74,6 +96,9 @@ def with_stage(header, entry):
 
 
 def source_of(block):
+    for header, its_blocks in described_headers().items():
+        if block in its_blocks:
+            return WITH_A_HEADER.replace("@HEADER@", header).replace("@BLOCK@", block.text)
     for start, text in SURROUNDINGS.items():
         if block.text.startswith(start):
             return text.replace("@BLOCK@", block.text)
@@ -82,9 +107,15 @@ def source_of(block):
     return with_stage(stage[STAGE], stage[ENTRY]) if block.text == stage[ENTRY] else with_stage(stage[STAGE], "")
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    return install_headers(tmp_path_factory.mktemp("include"))
+
+
 @pytest.mark.parametrize("block", blocks("cpp"), ids=str)
-def test_it_compiles(block, tmp_path):
+def test_it_compiles(block, installed, tmp_path):
     path = tmp_path / "block.cc"
     path.write_text(source_of(block))
-    result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", path], capture_output=True, text=True, timeout=300)
+    include = installed if block.page in OF_USERS else ROOT
+    result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{include}", path], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr

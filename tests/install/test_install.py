@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from headers import public_headers
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -50,6 +52,15 @@ def test_the_examples_build_and_run(prefix, root, tmp_path):
     run("cmake", "--build", tmp_path)
     assert run(tmp_path / "gossiper") == "rank 0 has 3.5 after 3 rounds\n"
     assert run(tmp_path / "aggregate") == "mean 2.5, largest 4\n"
+    # Of 2.5, a twentieth is still held back after 1000 steps; a dense step would send 60,000 bytes.
+    match = re.fullmatch(r"the mean is (\S+)\n(\d+) bytes a step\n", run(tmp_path / "averager"))
+    assert match and 2.3 < float(match[1]) < 2.5 and int(match[2]) < 2000, match
+
+
+def test_headers_of_torch_are_left_out(prefix):
+    folder = prefix / "include"
+    found = [str(path.relative_to(folder)) for path in folder.rglob("*.h") if "detail" not in path.parts]
+    assert sorted(found) == sorted(public_headers("SOTTO_PUBLIC_HEADERS"))
 
 
 def test_nothing_of_the_build_leaks_out(prefix, root, tmp_path_factory):

@@ -1,1 +1,1 @@
-"""Codec stages and their messages, made from docs/wire.md alone: nothing of the C++ code is used here."""
+"""Codec stages and their messages, made from docs/wire alone: nothing of the C++ code is used here."""

@@ -44,7 +44,7 @@ def cases():
     topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
-        # The worked examples of docs/wire.md.
+        # The worked examples of docs/wire.
         Case("small-f32", "f32", quantise_f32, layout="small"),
         Case("small-f16", "f16", quantise_f16, layout="small"),
         Case("small-bf16", "bf16", quantise_bf16, layout="small"),

@@ -1,4 +1,4 @@
-"""Codes of symbols: streams of runs (width, symbols), as docs/wire.md has them."""
+"""Codes of symbols: streams of runs (width, symbols), as docs/wire/codes.md has them."""
 
 import struct
 

@@ -1,0 +1,58 @@
+#include "sotto/aggregate/vector_averager.h"
+
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/core/hash.h"
+#include "sotto/core/plain_floats.h"
+
+namespace sotto {
+namespace {
+
+Layout layout_of_vector(std::size_t size) { return {{{"vector", 0, {static_cast<std::int64_t>(size)}}}, size}; }
+
+}  // namespace
+
+VectorAverager::VectorAverager(Communicator& communicator, std::size_t size, const Recipe& recipe,
+                               VectorAveragerOptions options)
+    : VectorAverager(communicator, layout_of_vector(size), recipe, std::move(options)) {}
+
+VectorAverager::VectorAverager(Communicator& communicator, const Layout& layout, const Recipe& recipe,
+                               VectorAveragerOptions options)
+    : communicator_(communicator),
+      size_(layout.size()),
+      options_(std::move(options)),
+      buckets_(plan_buckets(layout, std::numeric_limits<std::size_t>::max())),
+      aggregator_(make_aggregator(recipe, buckets_, communicator, options_.pool)) {
+  Hash mark;
+  mark.add(recipe.text());
+  mark.add(layout.hash());
+  mark.add(options_.seed);
+  mark_ = mark.value();
+}
+
+void VectorAverager::average(std::span<float> gradient, double learning_rate) {
+  if (gradient.size() != size_) {
+    throw std::invalid_argument("a vector of " + std::to_string(gradient.size()) + " elements, where one of " +
+                                std::to_string(size_) + " is averaged");
+  }
+  const PlainFloats floats;
+  communicator_.at_step(step_);
+  communicator_.agree_on(mark_, "it averages another vector, or with another recipe or seed");
+  const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(step_),
+                learning_rate};
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const BucketPlan& plan = buckets_[b];
+    Bucket bucket{gradient.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(b)};
+    aggregator_->average(bucket, key, communicator_, timings_);
+  }
+  ++step_;
+}
+
+void VectorAverager::visit_state(StateVisitor& visitor) {
+  visitor.visit("step", step_);
+  aggregator_->visit_state(visitor);
+}
+
+}  // namespace sotto

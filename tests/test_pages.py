@@ -1,0 +1,84 @@
+"""Links between the pages of the repository lead somewhere, and each stage, aggregator and algorithm has its page."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from documents import PAGES, ROOT
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+STAGE = re.compile(r'entry<\w+>\(\s*"(\w+)"')
+AGGREGATOR = re.compile(r'make_\w+>\(\s*"(\w+)"')
+ALGORITHM = re.compile(r'\{(?:\.name = )?"(\w+)",')
+
+
+def without_code(text):
+    text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[\[\]()]", "", code[0]), text)
+
+
+def anchors(page):
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page):
+    for target in LINK.findall(without_code(page.read_text())):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists():
+            yield f"{target}: there is no such file"
+        elif anchor and anchor not in anchors(there):
+            yield f"{target}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    assert list(broken_links(page)) == []
+
+
+def test_broken_links_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A `b` c\n[x](#a-b-c) [y](#d) [z](e.md) `[f](g.md)` [h](https://i)\n```\n[j](k.md)\n```\n![l](m.svg)\n")
+    assert [link.split(":")[0] for link in broken_links(page)] == ["#d", "e.md", "m.svg"]
+
+
+def pages_of(folder):
+    return {page.stem for page in (ROOT / "docs" / folder).glob("*.md")} - {"README"}
+
+
+@pytest.mark.parametrize("folder", ["wire", "algorithms"])
+def test_the_index_has_each_page(folder):
+    index = (ROOT / "docs" / folder / "README.md").read_text()
+    assert {page for page in pages_of(folder) if f"({page}.md)" not in index} == set()
+
+
+def test_each_stage_has_its_page_and_its_example():
+    stages = set(STAGE.findall((ROOT / "sotto" / "codec" / "stages.cc").read_text()))
+    assert len(stages) > 30
+    assert pages_of("wire") - stages == {"selections", "codes"}
+    for stage in stages:
+        assert f"<!-- golden small-{stage} -->\n" in (ROOT / "docs" / "wire" / f"{stage}.md").read_text(), stage
+
+
+@pytest.mark.parametrize(("line", "table"), [(AGGREGATOR, "aggregate"), (ALGORITHM, "algorithm")])
+def test_each_aggregator_and_algorithm_stands_in_the_index(line, table):
+    names = set(line.findall((ROOT / "sotto" / table / "table.cc").read_text()))
+    assert len(names) > 7
+    index = (ROOT / "docs" / "algorithms" / "README.md").read_text()
+    listed = {name for link in re.findall(r"\[([^\]]*)\]\(\w+\.md\)", index) for name in re.findall(r"`(\w+)", link)}
+    assert names - listed == set()
+
+
+def test_the_picture_is_that_of_the_table():
+    job = subprocess.run([sys.executable, ROOT / "bench" / "picture.py", "--check"], capture_output=True, text=True)
+    assert job.returncode == 0, job.stderr
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
