@@ -7,13 +7,6 @@ namespace {
 
 constexpr std::array entries{
     Preset{"none", "", "f32", "auto", "auto", "", "no compression: the baseline", ""},
-    Preset{"qsgd", "", "qsgd(bits=4)", "auto", "auto", "Alistarh et al., NeurIPS 2017",
-           "stochastic rounding to 15 levels and a sign, unbiased",
-           "4 bits of level and one of sign are 5 bits on the wire; on gradients `| rans` takes a seventh of that or "
-           "more"},
-    Preset{"terngrad", "", "terngrad", "auto", "auto", "Wen et al., NeurIPS 2017",
-           "minus one, zero or one times a scale, after values were cut at 2.5 standard deviations",
-           "the cut is a bias, the only one: `terngrad(clip=0)` has none, and more noise; needs more steps than dense"},
     Preset{"signsgd", "", "signs", "vote", "signum(momentum=0)", "Bernstein et al., ICML 2018",
            "one bit a value each way: the majority of the ranks' signs",
            "every coordinate moves by the learning rate, however small its gradient: wants a rate near Adam's and a "
@@ -27,7 +20,7 @@ constexpr std::array entries{
     Preset{"signum", "", "signs", "vote", "signum", "Bernstein et al., ICML 2018; ICLR 2019",
            "the majority of the signs of the ranks' momenta, one bit a value each way",
            "as signsgd; each rank's momentum is its own, so a resume wants the same ranks"},
-    Preset{"topk", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
+    Preset{"topk-ef", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
            "ranks; in its first hundred steps Adam loses much by a hundredth, and little by a quarter "
@@ -52,9 +45,6 @@ constexpr std::array entries{
            "of each rank's decoupled momentum the 32 largest cosine coefficients of each tile; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
            "so replicas' momenta differ, and a resume wants the same ranks"},
-    Preset{"natural", "", "natural", "auto", "auto", "Horvath et al., MSML 2022",
-           "each value becomes one of the powers of two beside it, unbiased, with an eighth of its square as variance",
-           "a byte a value is all that it saves; what is summed afterwards is no power of two any more"},
     Preset{
         "sketchml", "", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
         "bins of equally many values, and for each value its bin or one nearer to zero",
@@ -66,7 +56,7 @@ constexpr std::array entries{
         "each value becomes the mean of those that fell into one bucket of its cluster",
         "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
         "steps be dense first: a `codec-start-after` of 500"},
-    Preset{"atomo", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+    Preset{"atomo-svd", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
     Preset{"atomo-entry", "", "atomo(s=5%, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",

@@ -85,7 +85,7 @@ DryRun dry_run(const Choices& asked) {
   const Phase& last = plan.phases.back();  // the steps before it send more
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
-  result.doubt = doubt_about(last.recipe, buckets);
+  result.doubt = plan.doubt(choices.algorithm, buckets);
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));

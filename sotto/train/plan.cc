@@ -15,6 +15,10 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(std
 
 }  // namespace
 
+std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
+  return algorithm.entry->uses_topology ? "" : doubt_about(phases.back().recipe, buckets);
+}
+
 RunPlan plan_run(const Choices& choices, std::uint64_t batches, std::uint64_t dense_steps) {
   const TrainOptions& options = choices.options;
   const std::uint64_t accumulate = whole(options.accumulate);

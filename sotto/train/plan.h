@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct RunPlan {
   std::vector<Phase> phases;              // of the codec
   std::string remark;                     // on them; empty: none
   std::vector<TopologyPhase> topologies;  // where their peers change
+  // doubt_about() the recipe that it comes to. Of algorithms that exchange models with neighbours: nothing, as they
+  // hold back by themselves what a codec leaves out.
+  std::string doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const;
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };
 

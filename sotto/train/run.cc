@@ -86,7 +86,7 @@ void Run::begin(RunFolder& folder) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
                     plan_.phases.back().first_step, plan_.steps));
   }
-  const std::string doubt = doubt_about(plan_.phases.back().recipe, replica_.buckets());
+  const std::string doubt = plan_.doubt(choices_.algorithm, replica_.buckets());
   if (!doubt.empty()) say("warning: " + spelled(doubt, choices_.spelling));
 }
 

@@ -32,7 +32,7 @@ struct DryRun {
   std::string aggregator;
   std::string remark;                     // why that one
   std::string phases_remark;              // RunPlan::remark
-  std::string doubt;                      // doubt_about() the method
+  std::string doubt;                      // RunPlan::doubt()
   std::vector<std::uint64_t> bytes_sent;  // a rank, in so many steps:
   std::uint64_t period = 1;
   std::uint64_t exchanges = 1;    // steps of these that send anything

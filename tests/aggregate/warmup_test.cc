@@ -55,8 +55,8 @@ TEST(Warmup, FallsOverSoManyEpochs) {
 }
 
 TEST(Warmup, TakesThePresetApart) {
-  const auto made = phases("list(30%)", "topk");
-  EXPECT_EQ(made.back().recipe.text(), read_recipe("topk").text());
+  const auto made = phases("list(30%)", "topk-ef");
+  EXPECT_EQ(made.back().recipe.text(), read_recipe("topk-ef").text());
   EXPECT_TRUE(made.front().recipe.text().starts_with("ef | topk(ratio=0.3")) << made.front().recipe.text();
 }
 
