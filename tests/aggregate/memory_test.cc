@@ -61,7 +61,7 @@ TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
                              "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
     EXPECT_EQ(doubt_about(read_recipe(method), buckets), "") << method;
   }
-  for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)", "threshold(0.01)"}) {
+  for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)"}) {
     EXPECT_NE(doubt_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
         << method;
   }
