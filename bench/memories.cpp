@@ -26,19 +26,6 @@ struct Row {
   double encode_bar = 0, decode_bar = 0;  // of memcpy; 0: none is set
 };
 
-class AsSent final : public Sent {
- public:
-  AsSent(const Codec& codec, const Message& message) : codec_(codec), message_(message) {}
-  void add_to(Bucket& out, float scale) const override {
-    codec_.add_decoded(message_.view(), {0, out.values.size()}, scale, out);
-  }
-  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(message_.view(), {0, out.values.size()}, out); }
-
- private:
-  const Codec& codec_;
-  const Message& message_;
-};
-
 class Bench {
  public:
   explicit Bench(std::int64_t elements) {
@@ -53,6 +40,7 @@ class Bench {
     const Recipe recipe = read_recipe(row.method);
     const auto memory = make_memory(recipe.memory, {buckets_, 1});
     const auto codec = make_codec(recipe.stages);
+    const auto opened = codec->make_opened();
     const Bucket bucket{gradient_, &layout_, 0};
     Bucket out{decoded_, &layout_, 0};
     const Range whole{0, gradient_.size()};
@@ -69,10 +57,12 @@ class Bench {
       encode.push_back(timer.lap());
       std::ranges::copy(prepared.values, decoded_.begin());
       timer.lap();
-      memory->settle(prepared, AsSent(*codec, message));
+      opened->open(message.view(), layout_, whole);
+      memory->settle(prepared, *opened);
       settle.push_back(timer.lap());
       all.push_back(prepare.back() + encode.back() + settle.back());
-      codec->add_decoded(message.view(), whole, -1, out);
+      opened->open(message.view(), layout_, whole);
+      opened->add_to(out, -1);
       decode.push_back(timer.lap());
       if (repeat < 0) {
         if (!std::ranges::equal(decoded_, prepared.values)) {

@@ -52,7 +52,9 @@ StageSpecs codec_of(const std::string& sentence) {
 }  // namespace
 
 TensorCodec::TensorCodec(const std::string& sentence, int threads)
-    : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))), sentence_(codec_->sentence()) {}
+    : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))),
+      opened_(codec_->make_opened()),
+      sentence_(codec_->sentence()) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
   const Lock lock(mutex_);
@@ -127,7 +129,8 @@ void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> valu
   for (std::size_t b = 0; b < plans.size(); ++b) {
     const auto& [first, last, range, layout] = plans[b];
     Bucket bucket{values.subspan(range.begin, range.size()), &layout, static_cast<std::uint16_t>(b)};
-    codec_->add_decoded(messages[b], {0, range.size()}, 1.0F, bucket);
+    opened_->open(messages[b], layout, {0, range.size()});
+    opened_->add_to(bucket, 1.0F);
   }
 }
 

@@ -41,6 +41,7 @@ class TensorCodec {
  private:
   mutable Mutex mutex_;
   std::unique_ptr<Codec> codec_ SOTTO_GUARDED_BY(mutex_);
+  std::unique_ptr<Opened> opened_ SOTTO_GUARDED_BY(mutex_);
   Message message_ SOTTO_GUARDED_BY(mutex_);
   std::string sentence_;
 };

@@ -9,14 +9,14 @@ namespace {
 
 class SentValues final : public Sent {
  public:
-  SentValues(std::span<const float> values, const Codec& codec, const Key& key)
+  SentValues(std::span<const float> values, Codec& codec, const Key& key)
       : values_(values), codec_(codec), key_(key) {}
-  void add_to(Bucket& out, float scale) const override { kernels::axpy(scale, values_, out.values); }
-  void clear_chosen(Bucket& out) const override { codec_.clear_chosen(key_, out); }
+  void add_to(Bucket& out, float scale) override { kernels::axpy(scale, values_, out.values); }
+  void clear_chosen(Bucket& out) override { codec_.clear_chosen(key_, out); }
 
  private:
   std::span<const float> values_;
-  const Codec& codec_;
+  Codec& codec_;
   Key key_;
 };
 
@@ -36,7 +36,8 @@ class AllReduce final : public Aggregator {
     if (!parts_.memory->remembers()) return;
     timer.lap();
     if (!parts_.codec->additive()) {  // all ranks together hold back what the mean has not
-      parts_.memory->settle(prepared, SentValues(bucket.values, *parts_.codec, key));
+      SentValues sent(bucket.values, *parts_.codec, key);
+      parts_.memory->settle(prepared, sent);
       timings.decode += timer.lap();
       return;
     }
@@ -45,7 +46,8 @@ class AllReduce final : public Aggregator {
     Bucket own = prepared;
     own.values = own_.room(prepared.values.size());
     mean_.own(prepared, own, key, communicator.size());
-    parts_.memory->settle(prepared, SentValues(own.values, *parts_.codec, key));
+    SentValues sent(own.values, *parts_.codec, key);
+    parts_.memory->settle(prepared, sent);
     timings.decode += timer.lap();
   }
 

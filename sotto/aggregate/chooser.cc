@@ -63,6 +63,7 @@ Chooser::Chooser(const Codec& codec, const std::shared_ptr<ThreadPool>& pool) {
   Taken taken = take_apart(codec);
   selection_ = std::move(taken.made);
   selecting_ = make_codec(taken.selection, pool);
+  opened_ = selecting_->make_opened();
   taken.rest.insert(taken.rest.begin(), what_is_there());
   carrier_ = make_codec(taken.rest, pool);
 }
@@ -79,11 +80,8 @@ void Chooser::choose(const Bucket& bucket, const Key& key, Bucket& chosen) {
   const Range whole{0, bucket.values.size()};
   selecting_->encode(bucket, key, {}, {&whole, 1}, {&message_, 1});
   std::ranges::fill(chosen.values, 0.0F);
-  selecting_->add_decoded(message_.view(), whole, 1, chosen);
-}
-
-void Chooser::clear_chosen(Bucket& out) const {
-  selecting_->clear_chosen(message_.view(), {0, out.values.size()}, out);
+  opened_->open(message_.view(), *bucket.layout, whole);
+  opened_->add_to(chosen, 1);
 }
 
 }  // namespace sotto

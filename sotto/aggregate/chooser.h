@@ -26,13 +26,14 @@ class Chooser {
   std::vector<Range> choosable(const Layout& layout) const;
   // chosen = the elements that it chooses, zeros elsewhere. NumericError where a value is not finite.
   void choose(const Bucket& bucket, const Key& key, Bucket& chosen);
-  // out = 0 at the elements that choose() chose (Codec::clear_chosen).
-  void clear_chosen(Bucket& out) const;
+  // out = 0 at the elements that choose() chose (Sent::clear_chosen).
+  void clear_chosen(Bucket& out) { opened_->clear_chosen(out); }
   void visit_state(StateVisitor& visitor) { selecting_->visit_state(visitor); }
 
  private:
   Selection selection_;  // for what it says of segments
   std::shared_ptr<Codec> selecting_, carrier_;
+  std::unique_ptr<Opened> opened_;
   Message message_;  // to nobody
 };
 

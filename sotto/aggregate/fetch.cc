@@ -25,7 +25,8 @@ class Fetch final : public Aggregator {
   Fetch(const FetchOptions& options, AggregatorParts parts)
       : options_(options),
         parts_(std::move(parts)),
-        largest_(make_codec({stage_table().choose("topk", largest_of(options.ratio))}, parts_.pool)) {
+        largest_(make_codec({stage_table().choose("topk", largest_of(options.ratio))}, parts_.pool)),
+        opened_(largest_->make_opened()) {
     std::size_t size = 0;
     for (const BucketPlan& plan : parts_.buckets) {
       begins_.push_back(size);
@@ -78,12 +79,14 @@ class Fetch final : public Aggregator {
     parts_.codec->from_linear(std::as_bytes(sketch), 1, key, bucket);
     largest_->encode(bucket, key, {}, {&whole, 1}, {&message_, 1});
     std::ranges::fill(bucket.values, 0.0F);
-    largest_->add_decoded(message_.view(), whole, 1, bucket);
+    opened_->open(message_.view(), *bucket.layout, whole);
+    opened_->add_to(bucket, 1);
   }
 
   FetchOptions options_;
   AggregatorParts parts_;
   std::unique_ptr<Codec> largest_;
+  std::unique_ptr<Opened> opened_;
   Message message_;                  // to nobody
   std::vector<std::size_t> begins_;  // of each bucket's sketch
   std::vector<float> momentum_, error_;

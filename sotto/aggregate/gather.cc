@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/aggregate/encoder.h"
-#include "sotto/aggregate/memory/sent_message.h"
+#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 
@@ -17,7 +17,7 @@ enum class Over : std::uint8_t { ranks, holders };
 
 class Gather final : public Aggregator {
  public:
-  Gather(AggregatorParts parts, Over over) : parts_(std::move(parts)), encoder_(parts_.codec), over_(over) {
+  Gather(AggregatorParts parts, Over over) : parts_(std::move(parts)), encoder_(parts_.codec), over_(over), messages_(parts_.codec) {
     for (const BucketPlan& plan : parts_.buckets) {
       rooms_.push_back(parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
     }
@@ -43,7 +43,9 @@ class Gather final : public Aggregator {
     timings.network += timer.lap();
 
     decode_all(bucket, key, communicator);
-    if (parts_.memory->remembers()) parts_.memory->settle(prepared, SentMessage(*parts_.codec, own_.view(), whole));
+    if (parts_.memory->remembers()) {
+      parts_.memory->settle(prepared, messages_[static_cast<std::size_t>(communicator.rank())]);
+    }
     timings.decode += timer.lap();
   }
 
@@ -53,20 +55,22 @@ class Gather final : public Aggregator {
   }
 
  private:
-  // All messages are checked before the first is decoded, so that a bad one leaves bucket and memory as they were. Then
+  // All messages are opened before the first is decoded, so that a bad one leaves bucket and memory as they were. Then
   // in rank order: sums of floats depend on it.
   void decode_all(Bucket& bucket, const Key& key, const Communicator& communicator) {
     const Range whole{0, bucket.values.size()};
     round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
-                [&](const MessageView& message) { parts_.codec->check(message, *bucket.layout, whole); });
-    messages_.clear();
-    for (int rank = 0; rank < communicator.size(); ++rank) {
-      messages_.push_back(rank == communicator.rank() ? own_.view() : round_.message(rank));
-    }
+                [&](const MessageView& message) {
+                  messages_[message.header().origin].open(message, *bucket.layout, whole);
+                });
+    messages_[static_cast<std::size_t>(communicator.rank())].open(own_.view(), *bucket.layout, whole);
     std::ranges::fill(bucket.values, 0.0F);
-    if (over_ == Over::holders) return parts_.codec->add_mean_of_holders(messages_, whole, bucket);
-    const float share = 1.0F / static_cast<float>(communicator.size());
-    for (const MessageView& message : messages_) parts_.codec->add_decoded(message, whole, share, bucket);
+    const auto ranks = static_cast<std::size_t>(communicator.size());
+    if (over_ == Over::holders) {
+      return parts_.codec->add_mean_of_holders(messages_.first(ranks), whole, bucket);
+    }
+    const float share = 1.0F / static_cast<float>(ranks);
+    for (const auto& message : messages_.first(ranks)) message->add_to(bucket, share);
   }
 
   AggregatorParts parts_;
@@ -75,7 +79,7 @@ class Gather final : public Aggregator {
   std::vector<std::size_t> rooms_;  // for the largest message of each bucket
   Message own_;
   Round round_;
-  std::vector<MessageView> messages_;
+  OpenedMessages messages_;  // by rank
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ GatheredStep::GatheredStep(const AggregatorParts& parts)
     : parts_(parts),
       codec_(make_codec(parts.codec->stages(), parts.pool)),
       encoder_(codec_),
+      opened_(codec_->make_opened()),
       seen_(parts.buckets.size()) {}
 
 void GatheredStep::add(const Bucket& mean, const Key& key, std::uint64_t bytes_sent) {
@@ -60,7 +61,8 @@ void GatheredStep::encode_piece(const Bucket& piece, const Key& key, Seen& seen)
   }
   sent_.assign(whole.size(), 0);
   Bucket sent{sent_, piece.layout, piece.index};
-  codec_->add_decoded(message_.view(), whole, 1, sent);
+  opened_->open(message_.view(), *piece.layout, whole);
+  opened_->add_to(sent, 1);
   seen.second += static_cast<double>(message_.bytes().size() - sizeof(Header));
   seen.sent_sent += kernels::dot(sent_, sent_);
   seen.mean_sent += kernels::dot(piece.values, sent_);

@@ -53,6 +53,7 @@ class GatheredStep {
   const AggregatorParts& parts_;
   std::shared_ptr<Codec> codec_;  // a codec may keep state of what it encodes
   Encoder encoder_;
+  std::unique_ptr<Opened> opened_;
   std::optional<std::uint64_t> step_;
   std::vector<Seen> seen_;  // by bucket
   Message message_;

@@ -41,7 +41,8 @@ Gossiper::Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology
       layout_(std::move(layout)),
       rank_(rank),
       index_(bucket),
-      room_(codec_->max_bytes(layout_, {0, layout_.size()})) {}
+      room_(codec_->max_bytes(layout_, {0, layout_.size()})),
+      opened_(codec_) {}
 
 void Gossiper::mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator,
                    Timings& timings) {
@@ -86,7 +87,8 @@ void Gossiper::begin(std::span<float> values, GossipNote& note, const Key& key, 
   const Range whole{0, layout_.size()};
   Bucket held = bucket(values);
   encoder_.encode_alone(held, key, {&whole, 1}, {&own_, 1});
-  codec_->add_decoded(own_.view(), whole, static_cast<float>(-sent_), held);
+  opened_[0].open(own_.view(), layout_, whole);
+  opened_[0].add_to(held, static_cast<float>(-sent_));
   note.weight = kept * note.weight;
   timings.encode += timer.lap();
 }
@@ -98,8 +100,9 @@ void Gossiper::begin_difference(std::span<float> difference, std::span<float> kn
   const Range whole{0, layout_.size()};
   encoder_.encode_alone(bucket(difference), key, {&whole, 1}, {&own_, 1});
   Bucket to_known = bucket(known), to_sum = bucket(sum);
-  codec_->add_decoded(own_.view(), whole, 1, to_known);
-  codec_->add_decoded(own_.view(), whole, static_cast<float>(kept), to_sum);
+  opened_[0].open(own_.view(), layout_, whole);
+  opened_[0].add_to(to_known, 1);
+  opened_[0].add_to(to_sum, static_cast<float>(kept));
   note.weight = kept * note.weight;
   timings.encode += timer.lap();
 }
@@ -119,7 +122,8 @@ void Gossiper::exchange(Communicator& communicator, Timings& timings) {
   round_.exchange(communicator);
   round_.open(communicator, {.generation = key_.generation, .step = key_.step, .bucket = index_},
               [&](const MessageView& message) {
-                codec_->check(message, layout_, {0, layout_.size()});
+                const auto number = std::ranges::find(in_, message.header().origin, &Neighbour::rank) - in_.begin();
+                opened_[static_cast<std::size_t>(number) + 1].open(message, layout_, {0, layout_.size()});
               });
   for (const Neighbour& neighbour : in_) {
     if (!std::isfinite(neighbour.note.weight) || neighbour.note.weight <= 0) {
@@ -133,8 +137,9 @@ void Gossiper::exchange(Communicator& communicator, Timings& timings) {
 void Gossiper::finish(std::span<float> values, GossipNote& note, Timings& timings) {
   Timer timer;
   Bucket held = bucket(values);
-  for (const Neighbour& neighbour : in_) {
-    codec_->add_decoded(round_.message(neighbour.rank), {0, layout_.size()}, static_cast<float>(neighbour.share), held);
+  for (std::size_t i = 0; i < in_.size(); ++i) {
+    const Neighbour& neighbour = in_[i];
+    opened_[i + 1].add_to(held, static_cast<float>(neighbour.share));
     note.weight += neighbour.share * neighbour.note.weight;
     note.least = std::min(note.least, neighbour.note.least);
   }
@@ -143,7 +148,7 @@ void Gossiper::finish(std::span<float> values, GossipNote& note, Timings& timing
 
 void Gossiper::take_back(std::span<float> values, GossipNote& note) {
   Bucket held = bucket(values);
-  if (sent_ > 0) codec_->add_decoded(own_.view(), {0, layout_.size()}, static_cast<float>(sent_), held);
+  if (sent_ > 0) opened_[0].add_to(held, static_cast<float>(sent_));
   note = said_;
 }
 

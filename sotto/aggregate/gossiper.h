@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/topology/mixing.h"
@@ -94,6 +95,7 @@ class Gossiper {
   std::size_t room_;     // bytes of the largest message
   Key key_;              // of the round that is on its way
   Message own_;
+  OpenedMessages opened_;  // 0: the own one; then those of neighbours, in the order of in_
   double sent_ = 0;  // the share that all peers together get
   GossipNote said_;  // what goes along: the weight before it was shared out
   std::vector<Neighbour> in_;

@@ -17,14 +17,6 @@ Key key_of_mean(Key key) {
   return key;
 }
 
-void Owners::SentChunks::add_to(Bucket& out, float scale) const {
-  for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.add_decoded(messages_[i].view(), chunks_[i], scale, out);
-}
-
-void Owners::SentChunks::clear_chosen(Bucket& out) const {
-  for (std::size_t i = 0; i < chunks_.size(); ++i) codec_.clear_chosen(messages_[i].view(), chunks_[i], out);
-}
-
 Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float share)
     : rank_(parts.rank),
       ranks_(parts.ranks),
@@ -33,7 +25,10 @@ Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float
       mean_codec_(make_codec(codec_->stages(), parts.pool)),
       encoder_(codec_),
       mean_encoder_(mean_codec_),
-      own_(static_cast<std::size_t>(parts.ranks)) {}
+      own_(static_cast<std::size_t>(parts.ranks)),
+      sent_(codec_),
+      offers_(codec_),
+      means_(mean_codec_) {}
 
 Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) const {
   Cut cut;
@@ -67,18 +62,28 @@ Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const C
                .step = key.step,
                .bucket = bucket.index,
                .part = static_cast<std::uint16_t>(cut.own)},
-              [&](const MessageView& message) { codec_->check(message, *bucket.layout, cut.chunk()); });
+              [&](const MessageView& message) {
+                offers_[message.header().origin].open(message, *bucket.layout, cut.chunk());
+              });
   Bucket sum = bucket;
   sum.values = sum_.room(bucket.values.size());
   const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());
   std::ranges::fill(values, 0.0F);
   if (!values.empty()) {
+    sent_[cut.own].open(own_[cut.own].view(), *bucket.layout, cut.chunk());
     for (int rank = 0; rank < ranks_; ++rank) {
-      const MessageView message = rank == rank_ ? own_[cut.own].view() : round_.message(rank);
-      codec_->add_decoded(message, cut.chunk(), share_, sum);
+      (rank == rank_ ? sent_[cut.own] : offers_[static_cast<std::size_t>(rank)]).add_to(sum, share_);
     }
   }
   return {values, &cut.layouts[cut.own], bucket.index};
+}
+
+Owners::SentChunks Owners::sent(const Layout& layout, const Cut& cut) {
+  for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
+    const bool is_open = i == cut.own && cut.chunk().size() > 0;  // by sum()
+    if (!is_open) sent_[i].open(own_[i].view(), layout, cut.chunks[i]);
+  }
+  return SentChunks(sent_.first(cut.chunks.size()));
 }
 
 void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cut& cut, Communicator& communicator,
@@ -117,37 +122,34 @@ void Owners::send_to_all(const Cut& cut, Communicator& communicator) {
   round_.exchange(communicator);
 }
 
-// All messages are checked before the first is decoded into the bucket.
+// All messages are opened before the first is decoded into the bucket.
 void Owners::decode_means(Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
+  const auto open = [&](std::size_t chunk, const MessageView& message) {
+    const Layout& layout = cut.layouts[chunk];
+    means_[chunk].open(message, layout, {0, layout.size()});
+  };
   round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
-              [&](const MessageView& message) {
-                const Layout& layout = cut.layouts[chunk_of_peer(cut, message.header().origin)];
-                mean_codec_->check(message, layout, {0, layout.size()});
-              });
-  if (cut.chunk().size() > 0) own_view_ = own_mean_.view();
+              [&](const MessageView& message) { open(chunk_of_peer(cut, message.header().origin), message); });
+  if (cut.chunk().size() > 0) open(cut.own, own_mean_.view());
   std::ranges::fill(bucket.values, 0.0F);
   for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
     const Range chunk = cut.chunks[i];
     if (chunk.size() == 0) continue;
     Bucket part{bucket.values.subspan(chunk.begin, chunk.size()), &cut.layouts[i], bucket.index};
-    mean_codec_->add_decoded(spread_message(i, cut), {0, chunk.size()}, 1, part);
+    means_[i].add_to(part, 1);
   }
 }
 
-const MessageView& Owners::spread_message(std::size_t chunk, const Cut& cut) const {
-  return chunk == cut.own ? own_view_ : round_.message(owner(chunk, cut));
+void Owners::subtract_sent(Bucket& mean, const Cut& cut) {
+  if (!mean.values.empty()) means_[cut.own].add_to(mean, -1);
 }
 
-void Owners::subtract_sent(Bucket& mean) const {
-  if (!mean.values.empty()) mean_codec_->add_decoded(own_view_, {0, mean.values.size()}, -1, mean);
-}
-
-void Owners::clear_spread(Bucket& out, const Cut& cut) const {
+void Owners::clear_spread(Bucket& out, const Cut& cut) {
   for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
     const Range chunk = cut.chunks[i];
     if (chunk.size() == 0) continue;
     Bucket part{out.values.subspan(chunk.begin, chunk.size()), &cut.layouts[i], out.index};
-    mean_codec_->clear_chosen(spread_message(i, cut), {0, chunk.size()}, part);
+    means_[i].clear_chosen(part);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/chunks.h"
 #include "sotto/aggregate/encoder.h"
+#include "sotto/aggregate/opened_messages.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/codec/scratch.h"
 
@@ -49,21 +50,23 @@ class Owners {
   // After send(): what this rank sent of all chunks, which is all that becomes of its vector.
   class SentChunks final : public Sent {
    public:
-    SentChunks(const Codec& codec, std::span<const Message> messages, std::span<const Range> chunks)
-        : codec_(codec), messages_(messages), chunks_(chunks) {}
-    void add_to(Bucket& out, float scale) const override;
-    void clear_chosen(Bucket& out) const override;
+    explicit SentChunks(std::span<const std::unique_ptr<Opened>> chunks) : chunks_(chunks) {}
+    void add_to(Bucket& out, float scale) override {
+      for (const auto& chunk : chunks_) chunk->add_to(out, scale);
+    }
+    void clear_chosen(Bucket& out) override {
+      for (const auto& chunk : chunks_) chunk->clear_chosen(out);
+    }
 
    private:
-    const Codec& codec_;
-    std::span<const Message> messages_;
-    std::span<const Range> chunks_;
+    std::span<const std::unique_ptr<Opened>> chunks_;
   };
-  SentChunks sent(const Cut& cut) const { return {*codec_, own_, cut.chunks}; }
+  // `layout` is that of the whole bucket.
+  SentChunks sent(const Layout& layout, const Cut& cut);
   // After spread(): mean = mean - what was sent of it.
-  void subtract_sent(Bucket& mean) const;
-  // After spread(): out = 0 at the elements that messages of means chose (Codec::clear_chosen).
-  void clear_spread(Bucket& out, const Cut& cut) const;
+  void subtract_sent(Bucket& mean, const Cut& cut);
+  // After spread(): out = 0 at the elements that messages of means chose (Sent::clear_chosen).
+  void clear_spread(Bucket& out, const Cut& cut);
 
   // As many floats as a bucket has: those in which sum() was made, whose result is lost.
   std::span<float> room(std::size_t values) { return sum_.room(values); }
@@ -71,7 +74,6 @@ class Owners {
   Codec& mean_codec() { return *mean_codec_; }
 
  private:
-  int owner(std::size_t chunk, const Cut& cut) const { return owner_of(static_cast<int>(chunk), cut.index, ranks_); }
   std::size_t chunk_of_peer(const Cut& cut, int peer) const {
     return static_cast<std::size_t>(chunk_of(peer, cut.index, ranks_));
   }
@@ -80,7 +82,6 @@ class Owners {
   void for_each_peer(F&& f) const {
     for (int i = 1; i < ranks_; ++i) f((rank_ + i) % ranks_);
   }
-  const MessageView& spread_message(std::size_t chunk, const Cut& cut) const;
   std::exception_ptr encode_mean(const Bucket& mean, const Key& key, const Cut& cut);
   void send_to_all(const Cut& cut, Communicator& communicator);
   void decode_means(Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator);
@@ -91,7 +92,9 @@ class Owners {
   Encoder encoder_, mean_encoder_;
   std::vector<Message> own_;  // one a chunk
   Message own_mean_;
-  MessageView own_view_;  // of that
+  OpenedMessages sent_;    // this rank's, by chunk
+  OpenedMessages offers_;  // of the own chunk, by rank
+  OpenedMessages means_;   // by chunk
   Scratch<float> sum_;
   Round round_;
 };

@@ -72,7 +72,7 @@ class SentFactors final : public Sent {
  public:
   SentFactors(const Plan& plan, std::span<const float> mean, std::span<const float> own_left)
       : plan_(plan), mean_(mean), own_left_(own_left) {}
-  void add_to(Bucket& out, float scale) const override {
+  void add_to(Bucket& out, float scale) override {
     const auto add = [&](std::span<const float> values, Range range) {
       kernels::axpy(scale, values, out.values.subspan(range.begin, range.size()));
     };
@@ -121,7 +121,8 @@ class Power final : public Aggregator {
     timer.lap();
     make_mean(plan, left.values, right.values, bucket.values);
     Bucket held = prepared;
-    parts_.memory->settle(held, SentFactors(plan, bucket.values, own.values));
+    SentFactors sent(plan, bucket.values, own.values);
+    parts_.memory->settle(held, sent);
     keep(plan, right.values);
     timings.decode += timer.lap();
   }

@@ -46,9 +46,10 @@ class ScatterReduce final : public Aggregator {
     owners_.spread(mean, bucket, key, cut, communicator, timings);
     if (!parts_.memory->remembers()) return;
     timer.lap();
-    parts_.memory->settle(prepared, owners_.sent(cut));
+    Owners::SentChunks sent = owners_.sent(*prepared.layout, cut);
+    parts_.memory->settle(prepared, sent);
     if (keeps_) {  // `mean` holds what was offered: error and mean
-      owners_.subtract_sent(mean);
+      owners_.subtract_sent(mean, cut);
       std::ranges::copy(mean.values, error_of(cut).begin());
     }
     timings.decode += timer.lap();

@@ -39,11 +39,11 @@ struct Regions {
 // Of what a rank sent, what its owners kept.
 class SentAndKept final : public Sent {
  public:
-  SentAndKept(std::span<const float> used, std::span<const float> dropped, const Chooser& chooser,
+  SentAndKept(std::span<const float> used, std::span<const float> dropped, Chooser& chooser,
               std::span<float> room)
       : used_(used), dropped_(dropped), chooser_(chooser), room_(room) {}
-  void add_to(Bucket& out, float scale) const override { kernels::axpy(scale, used_, out.values); }
-  void clear_chosen(Bucket& out) const override {
+  void add_to(Bucket& out, float scale) override { kernels::axpy(scale, used_, out.values); }
+  void clear_chosen(Bucket& out) override {
     std::ranges::fill(room_, 1.0F);
     Bucket others = out;
     others.values = room_;
@@ -53,7 +53,7 @@ class SentAndKept final : public Sent {
 
  private:
   std::span<const float> used_, dropped_;  // `dropped`: 0 at the elements that owners sent, else 1
-  const Chooser& chooser_;
+  Chooser& chooser_;
   std::span<float> room_;
 };
 
@@ -182,10 +182,10 @@ class Sparse final : public Aggregator {
     if (!parts_.memory->remembers()) return;
 
     std::ranges::fill(chosen.values, 0.0F);
-    owners_.sent(regions.cut).add_to(chosen, 1);
+    owners_.sent(*chosen.layout, regions.cut).add_to(chosen, 1);
     for (std::size_t i = 0; i < chosen.values.size(); ++i)
       chosen.values[i] = dropped.values[i] > 0 ? 0 : chosen.values[i];
-    owners_.subtract_sent(mean);
+    owners_.subtract_sent(mean, regions.cut);
     const Range own = regions.cut.chunk();
     Bucket owed = chosen;
     owed.values = owners_.room(chosen.values.size());  // in which `mean` stands
@@ -193,7 +193,8 @@ class Sparse final : public Aggregator {
     std::ranges::fill(owed.values.subspan(own.end), 0.0F);
     kernels::scale(static_cast<float>(parts_.ranks), mean.values);
     parts_.memory->hold(owed);
-    parts_.memory->settle(prepared, SentAndKept(chosen.values, dropped.values, chooser_, owed.values));
+    SentAndKept sent(chosen.values, dropped.values, chooser_, owed.values);
+    parts_.memory->settle(prepared, sent);
   }
 
   // The threshold follows the number of sums that were kept, which all ranks see.

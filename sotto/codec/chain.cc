@@ -31,26 +31,29 @@ bool has_one_block(const Quantise& quantise) {
 
 }  // namespace
 
-Chain::Chain(StageSpecs stages, Stages made, std::shared_ptr<ThreadPool> pool)
-    : stages_(std::move(made)),
-      specs_(std::move(stages)),
-      sentence_(text_of(specs_)),
-      pool_(std::move(pool)),
-      whole_(stages_.quantise->whole()),
-      one_block_(has_one_block(*stages_.quantise)),
-      slice_(slice_for(*stages_.quantise, pool_->grain())),
-      stretch_((pool_->grain() + slice_ - 1) / slice_ * slice_) {
+ChainParts::ChainParts(StageSpecs specs_, Stages made, std::shared_ptr<ThreadPool> pool_)
+    : stages(std::move(made)),
+      specs(std::move(specs_)),
+      sentence(text_of(specs)),
+      pool(std::move(pool_)),
+      whole(stages.quantise->whole()),
+      one_block(has_one_block(*stages.quantise)),
+      slice(slice_for(*stages.quantise, pool->grain())),
+      stretch((pool->grain() + slice - 1) / slice * slice) {
   const auto use = [this](Stage* stage) {
-    if (stage != nullptr) stage->use(pool_);
+    if (stage != nullptr) stage->use(pool);
   };
-  use(stages_.transform.get());
-  use(stages_.select.get());
-  use(stages_.within.get());
-  use(stages_.quantise.get());
-  use(stages_.code.get());
+  use(stages.transform.get());
+  use(stages.select.get());
+  use(stages.within.get());
+  use(stages.quantise.get());
+  use(stages.code.get());
 }
 
-Contract Chain::contract(const Layout& layout) const {
+ChainMessage::ChainMessage(std::shared_ptr<ChainParts> parts)
+    : parts_(std::move(parts)), stages_(parts_->stages), pool_(*parts_->pool) {}
+
+Contract ChainMessage::contract(const Layout& layout) {
   const Plan plan = this->plan(layout, {0, layout.size()});
   Contract contract{.linear = true, .input = Contract::Input::model};
   if (stages_.transform) contract = stages_.transform->contract(layout);
@@ -71,16 +74,12 @@ Contract Chain::contract(const Layout& layout) const {
   for (const Slot& slot : slots_) atoms = std::max(atoms, slot.atoms.split > 0 ? slot.atoms.count : 0);
   if (atoms > 0) quantise = of_products(quantise, atoms);
   // Without a stage before it the quantiser's own blocks are where parts may be cut.
-  contract = in_place() ? quantise : compose(contract, quantise);
-  contract.linear = linear() != nullptr;
+  contract = parts_->in_place() ? quantise : compose(contract, quantise);
+  contract.linear = parts_->linear() != nullptr;
   return contract;
 }
 
-std::size_t Chain::max_bytes(const Layout& layout, Range part) const {
-  return sizeof(Header) + plan(layout, part).max_body;
-}
-
-Chain::Plan Chain::plan(const Layout& layout, Range part) const {
+ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   cut_pieces(layout, part, pieces_);
   const std::size_t block = stages_.select ? stages_.select->block() : 1;
   Plan plan;
@@ -135,8 +134,8 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
     widest = std::max(widest, atoms.width);
   }
   plan.values = std::min(plan.values, plan.most * widest);
-  plan.max_body += whole_ ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
-  if (selection_is_known()) {
+  plan.max_body += parts_->whole ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
+  if (parts_->selection_is_known()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
     plan.max_body += length_bytes + max_index_bytes(plan.most_blocks, plan.blocks);
@@ -150,26 +149,26 @@ Chain::Plan Chain::plan(const Layout& layout, Range part) const {
 }
 
 // What no message of this layout will exceed, however many atoms it selects.
-void Chain::reserve_decoding(const Plan& plan) const {
+void ChainMessage::reserve_decoding(const Plan& plan) {
   units_.reserve(plan.units);
-  cuts_.reserve(plan.values / stretch_ + 2);
+  cuts_.reserve(plan.values / parts_->stretch + 2);
   if (stages_.code) {
     coded_.room(plan.max_body);
     runs_.reserve(plan.runs.runs + 1);
     stages_.code->reserve(std::max(plan.runs.symbols, plan.max_body));  // a symbol may be a byte, or a bit
   }
-  if (in_place()) return;
+  if (parts_->in_place()) return;
   if (stages_.select) room_for_blocks(plan);
   indices_.room(plan.most);
   atoms_.room(plan.most);
   values_.room(plan.values);
-  if (selection_is_known()) reserve_selection(plan);
+  if (parts_->selection_is_known()) reserve_selection(plan);
   if (!stages_.within) return;
   within_.room(plan.values);
   kept_values_.room(plan.values);
 }
 
-void Chain::reserve_selection(const Plan& plan) const {
+void ChainMessage::reserve_selection(const Plan& plan) {
   const std::size_t groups = stages_.within ? plan.units : slots_.size();
   groups_.reserve(groups);
   counts_.reserve(groups);
@@ -177,19 +176,8 @@ void Chain::reserve_selection(const Plan& plan) const {
   if (stages_.select->scales()) scales_.room(plan.most_blocks);
 }
 
-void Chain::reserve(const Plan& plan) {
-  reserve_decoding(plan);
-  crcs_.reserve(plan.values / stretch_ + 2);
-  if (!stages_.select) return;
-  reserve_selection(plan);
-  if (stages_.within) stages_.within.reserve(plan.values, plan.units);
-  numbers_.room(plan.values);
-  if (stages_.within) kept_numbers_.room(plan.values);
-  if (stages_.within && stages_.within->scales()) scales_.room(plan.values);
-}
-
 // The units of what the slots say that goes. REQUIRES selected and value of every slot.
-void Chain::cut_units() const {
+void ChainMessage::cut_units() {
   units_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
@@ -209,9 +197,9 @@ void Chain::cut_units() const {
   }
 }
 
-// Stretches are cut between units, and within one at multiples of `slice`; each has `stretch_` values or more, but the
+// Stretches are cut between units, and within one at multiples of `slice`; each has `parts_->stretch` values or more, but the
 // last.
-void Chain::cut_stretches(std::size_t slice) const {
+void ChainMessage::cut_stretches(std::size_t slice) {
   cuts_.clear();
   std::size_t room = 0;  // for values of the stretch at hand
   Cut cut;
@@ -220,7 +208,7 @@ void Chain::cut_stretches(std::size_t slice) const {
     for (cut.begin = 0; cut.begin < count;) {
       if (room == 0) {
         cuts_.push_back(cut);
-        room = stretch_;
+        room = parts_->stretch;
       }
       const std::size_t size = std::min(count - cut.begin, (room + slice - 1) / slice * slice);
       cut.begin += size;
@@ -233,14 +221,14 @@ void Chain::cut_stretches(std::size_t slice) const {
   cuts_.push_back(cut);
 }
 
-std::size_t Chain::values_in_slots() const { return slots_.empty() ? 0 : slots_.back().value + slots_.back().values(); }
+std::size_t ChainMessage::values_in_slots() const { return slots_.empty() ? 0 : slots_.back().value + slots_.back().values(); }
 
 void Chain::visit_state(StateVisitor& visitor) {
-  if (stages_.transform) stages_.transform->visit_state(visitor);
-  stages_.quantise->visit_state(visitor);
+  if (parts_->stages.transform) parts_->stages.transform->visit_state(visitor);
+  parts_->stages.quantise->visit_state(visitor);
 }
 
-void Chain::throw_not_finite(const std::string& segment, const Key& key) {
+void ChainMessage::throw_not_finite(const std::string& segment, const Key& key) {
   throw NumericError(fmt::format("{} is not finite at step {} on rank {}", segment, key.step, key.rank));
 }
 

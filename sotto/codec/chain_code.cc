@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
-#include "sotto/codec/chain.h"
+#include "sotto/codec/chain_encoder.h"
+#include "sotto/codec/opened_chain.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 
 // What a code sees of the units, whose side information this is.
-void Chain::list_runs(std::span<const std::byte> side) const {
+void ChainMessage::list_runs(std::span<const std::byte> side) {
   runs_.clear();
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const Unit& unit = units_[i];
@@ -23,7 +24,7 @@ void Chain::list_runs(std::span<const std::byte> side) const {
 
 // Size of the coded body, which takes the place of the body; 0 when it would not be smaller. `head` bytes of it tell
 // what is selected, or how long the lists of that are.
-std::size_t Chain::compress(std::span<std::byte> body, std::size_t head, Range packed) {
+std::size_t ChainEncoder::compress(std::span<std::byte> body, std::size_t head, Range packed) {
   const bool apart = stages_.code->of_symbols();
   if (body.size() <= (apart ? 1 : length_bytes + 1)) return 0;
   const std::span<const std::byte> all = body;
@@ -48,7 +49,7 @@ std::size_t Chain::compress(std::span<std::byte> body, std::size_t head, Range p
   return writer.used();
 }
 
-std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, const Plan& plan) const {
+std::span<const std::byte> OpenedChain::decompress(std::span<const std::byte> body, const Plan& plan) {
   ByteReader reader(body);
   const auto size = reader.get<std::uint32_t>("coded body");
   if (size > plan.max_body) {
@@ -61,8 +62,8 @@ std::span<const std::byte> Chain::decompress(std::span<const std::byte> body, co
 }
 
 // REQUIRES the units of the message, whose symbols are `packed` bytes.
-std::span<const std::byte> Chain::decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
-                                                     std::size_t packed) const {
+std::span<const std::byte> OpenedChain::decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
+                                                     std::size_t packed) {
   const auto raw = coded_.room(packed);
   list_runs(side);
   stages_.code->decode(coded, {raw, runs_});

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sotto/codec/chain.h"
+#include "sotto/codec/opened_chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
@@ -24,10 +24,10 @@ std::span<T> part_of(std::span<T> all, Range range) {
 
 }  // namespace
 
-Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
-                                 const Plan& plan) const {
+OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
+                                 const Plan& plan) {
   ByteReader reader(body);
-  const bool known = selection_is_known();
+  const bool known = parts_->selection_is_known();
   if (known) {
     const auto seed = reader.get<std::uint64_t>("seed of what is selected");
     select_known(layout, {{.seed = seed, .step = header.step}, header.bucket}, plan);
@@ -58,12 +58,12 @@ Chain::Sections Chain::read_body(std::span<const std::byte> body, const Header& 
 }
 
 // How large the symbols of each unit are; returns the bytes of all.
-std::size_t Chain::read_sizes(std::span<const std::byte> side) const {
+std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
   const Quantise& quantise = *stages_.quantise;
   std::size_t total = 0;
   for (Unit& unit : units_) {
     unit.packed = quantise.packed_bytes(unit.sent);
-    if (whole_ && unit.sent > 0) {
+    if (parts_->whole && unit.sent > 0) {
       const std::size_t bytes = quantise.side_bytes(unit.sent);
       const std::size_t size = quantise.packed_size(side.first(bytes), unit.sent);
       side = side.subspan(bytes);
@@ -76,9 +76,9 @@ std::size_t Chain::read_sizes(std::span<const std::byte> side) const {
   return total;
 }
 
-void Chain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) const {
+void OpenedChain::read_selected(std::span<const std::byte> index, IndexCode code, const Plan& plan) {
   const auto room = room_for_blocks(plan);
-  const auto taken = room.first(read_indices(*pool_, index, code, plan.blocks, room));
+  const auto taken = room.first(read_indices(pool_, index, code, plan.blocks, room));
   auto next = taken.begin();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -92,10 +92,10 @@ void Chain::read_selected(std::span<const std::byte> index, IndexCode code, cons
   spread_blocks(taken, plan);
 }
 
-void Chain::read_selected_within(std::span<const std::byte> index, IndexCode code) const {
+void OpenedChain::read_selected_within(std::span<const std::byte> index, IndexCode code) {
   const std::size_t count = values_in_slots();
   const auto room = within_.room(count);
-  const auto within = room.first(read_indices(*pool_, index, code, count, room));
+  const auto within = room.first(read_indices(pool_, index, code, count, room));
   auto next = within.begin();
   for (Unit& unit : units_) {
     const auto begin = next;
@@ -105,63 +105,57 @@ void Chain::read_selected_within(std::span<const std::byte> index, IndexCode cod
   }
 }
 
-// Everything is checked; slots, units and decoded rows are then those of this message.
-Chain::Sections Chain::open(const MessageView& message, const Layout& layout, Range part) const {
+void OpenedChain::open(const MessageView& message, const Layout& layout, Range part) {
   const Header& header = message.header();
   const Plan plan = this->plan(layout, part);
-  if (header.elements != part.size() || header.contract != contract_hash(sentence_, layout, part)) {
+  if (header.elements != part.size() || header.contract != contract_hash(parts_->sentence, layout, part)) {
     throw WireError(
         fmt::format("message of rank {} was made by another codec or for another layout or part: {} elements, "
                     "contract {:08x}; here `{}` with {} elements",
-                    header.origin, header.elements, header.contract, sentence_, part.size()));
+                    header.origin, header.elements, header.contract, parts_->sentence, part.size()));
   }
-  const unsigned allowed = (stages_.select && !selection_is_known() ? index_flags.all() : 0U) |
+  const unsigned allowed = (stages_.select && !parts_->selection_is_known() ? index_flags.all() : 0U) |
                            (stages_.within ? within_flags.all() : 0U) | (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
   reserve_decoding(plan);
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
-  const auto sections = read_body(body, header, layout, plan);
-  if (!whole_) cut_stretches(slice_);
+  sections_ = read_body(body, header, layout, plan);
+  if (!parts_->whole) cut_stretches(parts_->slice);
   visit_all_shares([&](const Share& share) {
-    const auto packed = part_of(sections.packed, share.packed);
+    const auto packed = part_of(sections_.packed, share.packed);
     if (!kernels::zeros_behind(packed, share.values.size() * stages_.quantise->width_of(share.values.size()))) {
       throw WireError("bits behind the last symbol of a segment that are not zero");
     }
-    stages_.quantise->check(part_of(sections.side, share.side), packed, share.values.size());
+    stages_.quantise->check(part_of(sections_.side, share.side), packed, share.values.size());
   });
   if (stages_.transform) {
-    decode_units(sections, 1);
+    decode_units(sections_, 1);
     if (too_large() != nullptr) throw WireError("values whose sums are too large for floats");
   }
-  return sections;
 }
 
-void Chain::check(const MessageView& message, const Layout& layout, Range part) const { open(message, layout, part); }
-
-void Chain::add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const {
-  if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::add_decoded: bucket and layout differ");
-  const auto sections = open(message, *out.layout, part);
-  if (in_place()) {
+void OpenedChain::add_to(Bucket& out, float scale) {
+  if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::add_to: bucket and layout differ");
+  if (parts_->in_place()) {
     visit_all_shares([&](const Share& share) {
-      stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
+      stages_.quantise->add_decoded(part_of(sections_.side, share.side), part_of(sections_.packed, share.packed), scale,
                                     part_of(out.values.subspan(share.unit->value), share.values));
     });
     return;
   }
-  if (!stages_.transform) decode_units(sections, scale);
+  if (!stages_.transform) decode_units(sections_, scale);
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
-void Chain::clear_chosen(const MessageView& message, Range part, Bucket& out) const {
-  if (out.values.size() != out.layout->size()) throw std::logic_error("Codec::clear_chosen: bucket and layout differ");
+void OpenedChain::clear_chosen(Bucket& out) {
+  if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::clear_chosen: bucket and layout differ");
   if (stages_.transform || !stages_.select.chooses()) return;  // only rows of a transform are selected from twice
-  open(message, *out.layout, part);
   clear_selected(out);
 }
 
-void Chain::clear_selected(Bucket& out) const {
+void OpenedChain::clear_selected(Bucket& out) {
   for (const Slot& slot : slots_) {
     if (stages_.select.is_dense(out.layout->segments()[slot.piece.segment])) continue;
     const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
@@ -171,7 +165,7 @@ void Chain::clear_selected(Bucket& out) const {
 }
 
 // Into values_, times `scale`.
-void Chain::decode_units(const Sections& sections, float scale) const {
+void ChainMessage::decode_units(const Sections& sections, float scale) {
   const auto values = values_.room(values_in_slots());
   const auto decoded =
       stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept + units_.back().sent) : values;
@@ -188,7 +182,7 @@ void Chain::decode_units(const Sections& sections, float scale) const {
 
 // No element of what these rows stand for exceeds it. Of products each has its own: where the first factor of one is
 // large, the second one of another may be. Not a number where a factor is infinite and the other one zero.
-double Chain::bound_of_sums(const Slot& slot, std::span<const float> rows) {
+double ChainMessage::bound_of_sums(const Slot& slot, std::span<const float> rows) {
   const auto most = [](std::span<const float> values) {
     return static_cast<double>(std::bit_cast<float>(kernels::max_abs_bits(values)));
   };
@@ -202,7 +196,7 @@ double Chain::bound_of_sums(const Slot& slot, std::span<const float> rows) {
 }
 
 // Finite rows may stand for sums that are not: no encoder writes such ones. REQUIRES the decoded rows in values_.
-const Chain::Slot* Chain::too_large() const {
+const ChainMessage::Slot* ChainMessage::too_large() {
   for (const Slot& slot : slots_) {
     const auto rows = values_.room(slot.value + slot.values()).subspan(slot.value);
     if (!(bound_of_sums(slot, rows) <= std::numeric_limits<float>::max())) return &slot;
@@ -211,13 +205,13 @@ const Chain::Slot* Chain::too_large() const {
 }
 
 // REQUIRES the decoded rows of the slot in values_, times `scale` already when they are elements.
-void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
+void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
   const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
   const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
   const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {
-    pool_->run_stretches(indices.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
+    pool_.run_stretches(indices.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
       kernels::scatter_add(values.subspan(begin, end - begin), indices.subspan(begin, end - begin), first, target);
     });
     return;
@@ -226,7 +220,7 @@ void Chain::add_rows(const Slot& slot, float scale, Bucket& out) const {
 }
 
 // The numbers within their piece of the atoms that go.
-std::span<const std::uint32_t> Chain::atoms_of(const Slot& slot) const {
+std::span<const std::uint32_t> ChainMessage::atoms_of(const Slot& slot) {
   const auto numbers = atoms_.room(slot.selected);
   if (stages_.select) {
     const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "sotto/codec/chain.h"
+#include "sotto/codec/chain_encoder.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/core/bytes.h"
 #include "sotto/core/error.h"
@@ -15,26 +15,35 @@
 
 namespace sotto {
 
-std::size_t Chain::agreed_count(const Layout& layout) const {
-  return stages_.quantise->agreed_count() * layout.segments().size();
+void ChainEncoder::reserve(const Plan& plan) {
+  reserve_decoding(plan);
+  crcs_.reserve(plan.values / parts_->stretch + 2);
+  if (!stages_.select) return;
+  reserve_selection(plan);
+  if (stages_.within) stages_.within.reserve(plan.values, plan.units);
+  numbers_.room(plan.values);
+  if (stages_.within) kept_numbers_.room(plan.values);
+  if (stages_.within && stages_.within->scales()) scales_.room(plan.values);
 }
 
-void Chain::propose(const Bucket& bucket, std::span<float> numbers) {
-  if (numbers.size() != agreed_count(*bucket.layout)) throw std::logic_error("Codec::propose: agreed_count() numbers");
+void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
   const std::size_t each = stages_.quantise->agreed_count();
   const auto segments = bucket.layout->segments();
+  if (numbers.size() != each * segments.size()) throw std::logic_error("Codec::propose: agreed_count() numbers");
   for (std::size_t i = 0; each > 0 && i < segments.size(); ++i) {
     const Range range = segments[i].range();
     stages_.quantise->propose(bucket.values.subspan(range.begin, range.size()), numbers.subspan(i * each, each));
   }
 }
 
-void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
+void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
                    std::span<Message> out) {
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
-  if (agreed.size() != agreed_count(*bucket.layout)) throw std::logic_error("Codec::encode: agreed_count() numbers");
+  if (agreed.size() != stages_.quantise->agreed_count() * bucket.layout->segments().size()) {
+    throw std::logic_error("Codec::encode: agreed_count() numbers");
+  }
   const auto odd = std::ranges::find_if(agreed, [](float number) { return !std::isfinite(number); });
   if (odd != agreed.end()) {
     const auto segment = static_cast<std::size_t>(odd - agreed.begin()) / stages_.quantise->agreed_count();
@@ -46,7 +55,7 @@ void Chain::encode(const Bucket& bucket, const Key& key, std::span<const float> 
   }
 }
 
-void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out) {
+void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part, std::uint16_t number, Message& out) {
   const Plan plan = this->plan(*bucket.layout, part);
   const Streams streams{key, bucket.index};
   const std::span<std::byte> body = out.begin(plan.max_body);
@@ -57,7 +66,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
                 .bucket = bucket.index,
                 .part = number,
                 .elements = static_cast<std::uint32_t>(part.size()),
-                .contract = contract_hash(sentence_, *bucket.layout, part)};
+                .contract = contract_hash(parts_->sentence, *bucket.layout, part)};
 
   reserve(plan);
   for (const Slot& slot : slots_) stages_.quantise->reserve(place_of(slot, streams), plan.largest);
@@ -70,17 +79,17 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
     indices = apply_select(bucket, streams, plan);
     gather_rows(bucket, streams);
   }
-  if (selection_is_known()) {
+  if (parts_->selection_is_known()) {
     writer.put(key.seed);
   } else if (stages_.select) {
-    index = plan_indices(*pool_, indices, plan.blocks);
+    index = plan_indices(pool_, indices, plan.blocks);
     header.flags |= index_flags.of(index.code);
     writer.put(static_cast<std::uint32_t>(index.bytes));
   }
   cut_units();
   if (stages_.within) {
     indices_within = apply_select_within(bucket, streams);
-    within = plan_indices(*pool_, indices_within, values_in_slots());
+    within = plan_indices(pool_, indices_within, values_in_slots());
     header.flags |= within_flags.of(within.code);
     writer.put(static_cast<std::uint32_t>(within.bytes));
   }
@@ -98,8 +107,8 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
   if (stages_.transform) require_readable({side, writer.rest().first(packed.range.size())}, bucket, key);
   packed.range = {writer.used(), writer.used() + packed.range.size()};
   writer.take(packed.range.size());
-  if (stages_.within) write_indices(*pool_, indices_within, within, writer.take(within.bytes));
-  if (index.bytes > 0) write_indices(*pool_, indices, index, writer.take(index.bytes));
+  if (stages_.within) write_indices(pool_, indices_within, within, writer.take(within.bytes));
+  if (index.bytes > 0) write_indices(pool_, indices, index, writer.take(index.bytes));
 
   std::size_t size = writer.used();
   if (stages_.code) {
@@ -114,7 +123,7 @@ void Chain::encode_part(const Bucket& bucket, const Key& key, Range part, std::u
 
 // Readers refuse rows whose sums may be too large. Quantisers, and what scales the floats within rows, may make them
 // larger than they were: where that might be too much, it is looked at as a reader does.
-void Chain::require_readable(const Sections& sections, const Bucket& bucket, const Key& key) {
+void ChainEncoder::require_readable(const Sections& sections, const Bucket& bucket, const Key& key) {
   constexpr double margin = 0x1p48;
   bool near = false;
   for (const Slot& slot : slots_) {
@@ -127,7 +136,7 @@ void Chain::require_readable(const Sections& sections, const Bucket& bucket, con
     near = near || static_cast<double>(kept) * most * most * margin > std::numeric_limits<float>::max();
   }
   if (!near) return;
-  if (!whole_) cut_stretches(slice_);
+  if (!parts_->whole) cut_stretches(parts_->slice);
   decode_units(sections, 1);
   if (const Slot* slot = too_large()) {
     throw NumericError(fmt::format("{} has values whose sums are too large for floats at step {} on rank {}",
@@ -135,7 +144,7 @@ void Chain::require_readable(const Sections& sections, const Bucket& bucket, con
   }
 }
 
-void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   const auto rows = rows_.room(plan.rows);
   const auto energies = energies_.room(plan.rows > plan.atoms ? plan.atoms : 0);
   const bool factors = stages_.transform->factors();
@@ -153,14 +162,14 @@ void Chain::apply_transform(const Bucket& bucket, const Streams& streams, const 
 }
 
 // Of all that was selected of a slot, or of all its atoms.
-void Chain::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows) {
+void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows) {
   const Range range = slot.piece.range;
   stages_.transform->write_factors(*bucket.layout, slot.piece, streams,
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
 }
 
 // The rows of the selected atoms, one after the other, scaled, and the number within its segment of each float.
-void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
+void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
   const std::size_t block = stages_.select->block();
   const std::size_t count = values_in_slots();
   const auto all_values = values_.room(count);
@@ -178,7 +187,7 @@ void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
     const bool scaled = stages_.select->scales();
     const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
-    pool_->run_stretches(indices.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
+    pool_.run_stretches(indices.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t atom = indices[j] - first;
         for (std::size_t c = 0; c < width; ++c) {
@@ -194,7 +203,7 @@ void Chain::gather_rows(const Bucket& bucket, const Streams& streams) {
 }
 
 // The second selection: every unit is a group. What it lets through moves together.
-std::span<const std::uint32_t> Chain::apply_select_within(const Bucket& bucket, const Streams& streams) {
+std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& bucket, const Streams& streams) {
   const std::size_t count = values_in_slots();
   const auto values = values_.room(count);
   const auto numbers = numbers_.room(count);

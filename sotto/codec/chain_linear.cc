@@ -11,29 +11,29 @@
 namespace sotto {
 
 // A cast, of values that stand for the same on every rank.
-const LinearForm* Chain::linear() const {
-  const bool same_map = !stages_.transform || stages_.transform->linear();
-  const bool same_atoms = !stages_.select || selection_is_known();
-  return same_map && same_atoms && !stages_.within && !stages_.code ? stages_.quantise->linear() : nullptr;
+const LinearForm* ChainParts::linear() const {
+  const bool same_map = !stages.transform || stages.transform->linear();
+  const bool same_atoms = !stages.select || selection_is_known();
+  return same_map && same_atoms && !stages.within && !stages.code ? stages.quantise->linear() : nullptr;
 }
 
 std::optional<DType> Chain::linear_type() const {
-  return linear() != nullptr ? std::optional(linear()->type()) : std::nullopt;
+  return parts_->linear() != nullptr ? std::optional(parts_->linear()->type()) : std::nullopt;
 }
 
 // Padding goes along where nothing stands before the cast.
-std::size_t Chain::linear_count(const Layout& layout) const {
-  if (linear() == nullptr) return 0;
-  return in_place() ? layout.size() : plan(layout, {0, layout.size()}).values;
+std::size_t ChainMessage::linear_count(const Layout& layout) {
+  if (parts_->linear() == nullptr) return 0;
+  return parts_->in_place() ? layout.size() : plan(layout, {0, layout.size()}).values;
 }
 
-void Chain::to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) {
-  const LinearForm* form = linear();
-  if (form == nullptr) throw std::logic_error("Codec::to_linear: " + sentence_ + " is not linear");
+void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) {
+  const LinearForm* form = parts_->linear();
+  if (form == nullptr) throw std::logic_error("Codec::to_linear: " + parts_->sentence + " is not linear");
   const auto all = linear_values(bucket, key);
   const std::size_t size = size_of(form->type());
   std::atomic<bool> fits = true;
-  pool_->run_stretches(all.size(), pool_->grain(), [&](std::size_t begin, std::size_t end) {
+  pool_.run_stretches(all.size(), pool_.grain(), [&](std::size_t begin, std::size_t end) {
     const auto values = all.subspan(begin, end - begin);
     if (!form->write(values, scale, out.subspan(begin * size, values.size() * size))) fits = false;
   });
@@ -50,10 +50,10 @@ void Chain::to_linear(const Bucket& bucket, float scale, const Key& key, std::sp
 }
 
 // What the cast is of; slots are then those of the whole bucket.
-std::span<const float> Chain::linear_values(const Bucket& bucket, const Key& key) {
+std::span<const float> ChainEncoder::linear_values(const Bucket& bucket, const Key& key) {
   const Streams streams{key, bucket.index};
   const Plan plan = this->plan(*bucket.layout, {0, bucket.layout->size()});
-  if (in_place()) return bucket.values;
+  if (parts_->in_place()) return bucket.values;
   reserve(plan);
   if (stages_.transform) apply_transform(bucket, streams, plan);
   if (!stages_.select) return rows_.room(plan.rows);
@@ -64,17 +64,17 @@ std::span<const float> Chain::linear_values(const Bucket& bucket, const Key& key
   return values;
 }
 
-void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) const {
-  if (linear() == nullptr) throw std::logic_error("Codec::from_linear: " + sentence_ + " is not linear");
+void OpenedChain::from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) {
+  if (parts_->linear() == nullptr) throw std::logic_error("Codec::from_linear: " + parts_->sentence + " is not linear");
   const auto decode = [&](float factor, std::span<float> all) {
-    const std::size_t size = size_of(linear()->type());
-    pool_->run_stretches(all.size(), pool_->grain(), [&](std::size_t begin, std::size_t end) {
+    const std::size_t size = size_of(parts_->linear()->type());
+    pool_.run_stretches(all.size(), pool_.grain(), [&](std::size_t begin, std::size_t end) {
       const auto values = all.subspan(begin, end - begin);
       std::ranges::fill(values, 0.0F);
-      linear()->add(in.subspan(begin * size, values.size() * size), factor, values);
+      parts_->linear()->add(in.subspan(begin * size, values.size() * size), factor, values);
     });
   };
-  if (in_place()) {
+  if (parts_->in_place()) {
     decode(scale, out.values);
     out.layout->clear_padding(out.values);
     return;
@@ -87,8 +87,8 @@ void Chain::from_linear(std::span<const std::byte> in, float scale, const Key& k
   for (const Slot& slot : slots_) add_rows(slot, scale, out);
 }
 
-void Chain::clear_chosen(const Key& key, Bucket& out) const {
-  if (linear() == nullptr) throw std::logic_error("Codec::clear_chosen: " + sentence_ + " is not linear");
+void OpenedChain::clear_chosen(const Key& key, Bucket& out) {
+  if (parts_->linear() == nullptr) throw std::logic_error("Codec::clear_chosen: " + parts_->sentence + " is not linear");
   if (stages_.transform || !stages_.select.chooses()) return;
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
   reserve_decoding(plan);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "sotto/codec/chain.h"
 #include "sotto/core/error.h"
@@ -8,36 +7,36 @@ namespace sotto {
 
 // Rows of several ranks can be summed where the map is the same on each of them.
 bool Chain::lists_atoms() const {
-  return stages_.select.chooses() && !stages_.within && (!stages_.transform || stages_.transform->additive());
+  const Stages& stages = parts_->stages;
+  return stages.select.chooses() && !stages.within && (!stages.transform || stages.transform->additive());
 }
 
-void Chain::add_mean_of_holders(std::span<const MessageView> messages, Range part, Bucket& out) const {
-  if (!lists_atoms()) throw std::logic_error("Codec::add_mean_of_holders: " + sentence_ + " lists no atoms");
+void OpenedChain::add_mean_of_holders(std::span<const std::unique_ptr<Opened>> messages, Range part, Bucket& out) {
   if (messages.empty()) return;
   const Plan plan = this->plan(*out.layout, part);
-  std::ranges::fill(sums_.room(plan.rows), 0.0F);
-  std::ranges::fill(holders_.room(plan.atoms), 0U);
+  const auto sums = sums_.room(plan.rows);
+  const auto holders = holders_.room(plan.atoms);
+  std::ranges::fill(sums, 0.0F);
+  std::ranges::fill(holders, 0U);
   indices_.room(plan.atoms);  // what messages hold together may be more than one can
   atoms_.room(plan.atoms);
   values_.room(plan.rows);
-  for (const MessageView& message : messages) {
-    const auto sections = open(message, *out.layout, part);
-    if (!stages_.transform) decode_units(sections, 1);
-    add_to_sums(1.0F / static_cast<float>(messages.size()));  // no sum is larger than what it is of
+  for (const auto& message : messages) {
+    const float share = 1.0F / static_cast<float>(messages.size());  // no sum is larger than what it is of
+    dynamic_cast<OpenedChain&>(*message).add_to_sums(share, sums, holders);
   }
   take_means(*out.layout, messages.size());
   if (stages_.transform && too_large() != nullptr) throw WireError("means whose sums are too large for floats");
   for (const Slot& slot : slots_) add_rows(slot, 1, out);
 }
 
-// REQUIRES the decoded rows of all slots in values_.
-void Chain::add_to_sums(float share) const {
+void OpenedChain::add_to_sums(float share, std::span<float> all_sums, std::span<std::uint32_t> holders) {
+  if (!stages_.transform) decode_units(sections_, 1);
   for (const Slot& slot : slots_) {
     const std::size_t width = slot.atoms.width;
     const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
     const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
-    const auto holders = holders_.room(slot.first + slot.atoms.count);
-    const auto sums = sums_.room(slot.row + slot.atoms.values()).subspan(slot.row);
+    const auto sums = all_sums.subspan(slot.row, slot.atoms.values());
     for (std::size_t j = 0; j < indices.size(); ++j) {
       ++holders[indices[j]];
       float* const row = &sums[(indices[j] - slot.first) * width];
@@ -47,7 +46,7 @@ void Chain::add_to_sums(float share) const {
 }
 
 // The slots then say that every atom goes that a message held, and values_ are their means.
-void Chain::take_means(const Layout& layout, std::size_t messages) const {
+void OpenedChain::take_means(const Layout& layout, std::size_t messages) {
   std::size_t sent = 0;
   std::size_t value = 0;
   for (Slot& slot : slots_) {

@@ -1,17 +1,17 @@
 #include <algorithm>
 
-#include "sotto/codec/chain.h"
+#include "sotto/codec/chain_encoder.h"
 #include "sotto/codec/crc.h"
 #include "sotto/codec/shared_work.h"
 
 namespace sotto {
 
-std::optional<std::uint64_t> Chain::place_of(const Slot& slot, const Streams& streams) {
+std::optional<std::uint64_t> ChainEncoder::place_of(const Slot& slot, const Streams& streams) {
   if (slot.atoms.split > 0) return std::nullopt;
   return (std::uint64_t{streams.bucket} << 32U) | slot.piece.segment;
 }
 
-Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
+Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
   const Slot& slot = slots_[unit.slot];
   const ElementStream stream = streams.stream(Purpose::quantise, slot.piece.segment);
   const std::size_t end = unit.kept + unit.sent;
@@ -36,12 +36,12 @@ Values Chain::values_of(const Unit& unit, const Bucket& bucket, const Streams& s
 }
 
 // The bytes and the CRC-32 of all symbols.
-SummedBytes Chain::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                   std::span<std::byte> packed) {
-  if (one_block_) return quantise_one_by_one(bucket, streams, side, packed);
-  cut_stretches(slice_);
+  if (parts_->one_block) return quantise_one_by_one(bucket, streams, side, packed);
+  cut_stretches(parts_->slice);
   crcs_.resize(cuts_.size() - 1);
-  pool_->run(crcs_.size(), [&](std::size_t stretch) {
+  pool_.run(crcs_.size(), [&](std::size_t stretch) {
     std::uint32_t crc = 0;
     visit_shares(stretch, [&](const Share& share) {
       const Values values = values_of(*share.unit, bucket, streams).part(share.values.begin, share.values.size());
@@ -62,7 +62,7 @@ SummedBytes Chain::quantise_units(const Bucket& bucket, const Streams& streams, 
 
 // One unit after the other, each of which the quantiser shares out. Those of wholes may turn out to be smaller than the
 // room for them.
-SummedBytes Chain::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
+SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                        std::span<std::byte> packed) {
   Quantise& stage = *stages_.quantise;
   std::size_t used = 0;
@@ -72,30 +72,30 @@ SummedBytes Chain::quantise_one_by_one(const Bucket& bucket, const Streams& stre
     if (!stage.encode(values_of(unit, bucket, streams), its_side, packed.subspan(used, unit.packed))) {
       throw_not_finite(unit, bucket, streams.key);
     }
-    if (whole_) unit.packed = stage.packed_size(its_side, unit.sent);
+    if (parts_->whole) unit.packed = stage.packed_size(its_side, unit.sent);
     used += unit.packed;
     side = side.subspan(its_side.size());
   }
   const auto written = packed.first(used);
   JoinedCrc joined;
   join_in_order<std::uint32_t>(
-      *pool_, used, pool_->grain(),
+      pool_, used, pool_.grain(),
       [&](std::size_t begin, std::size_t end) { return crc32(0, written.subspan(begin, end - begin)); },
-      [&](std::size_t begin, std::uint32_t crc) { joined.add(crc, std::min(pool_->grain(), used - begin)); });
+      [&](std::size_t begin, std::uint32_t crc) { joined.add(crc, std::min(pool_.grain(), used - begin)); });
   return {{0, used}, joined.value()};
 }
 
-void Chain::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const {
+void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, const Key& key) const {
   throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
 }
 
 // Slice by slice, each of which is summed while it is in the cache: `crc` is that of what stands before it, and then of
 // these, too.
-bool Chain::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
+bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;
   const std::size_t count = values.data.size();
-  for (std::size_t begin = 0; begin < count; begin += slice_) {
-    const std::size_t size = std::min(slice_, count - begin);
+  for (std::size_t begin = 0; begin < count; begin += parts_->slice) {
+    const std::size_t size = std::min(parts_->slice, count - begin);
     const auto bytes = packed.subspan(stage.packed_bytes(begin), stage.packed_bytes(size));
     if (!stage.encode(values.part(begin, size), side.subspan(stage.side_bytes(begin), stage.side_bytes(size)), bytes))
       return false;

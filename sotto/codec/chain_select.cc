@@ -1,12 +1,13 @@
 #include <algorithm>
 
-#include "sotto/codec/chain.h"
+#include "sotto/codec/chain_encoder.h"
+#include "sotto/codec/opened_chain.h"
 #include "sotto/codec/shared_work.h"
 #include "sotto/kernels/reduce.h"
 
 namespace sotto {
 
-std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
@@ -20,22 +21,22 @@ std::span<const std::uint32_t> Chain::apply_select(const Bucket& bucket, const S
 }
 
 // What a selection that does not look at them may leave behind.
-void Chain::require_finite(const Select& select, const Layout& layout, const Key& key) const {
+void ChainEncoder::require_finite(const Select& select, const Layout& layout, const Key& key) const {
   if (!select.blind()) return;
   for (const Group& group : groups_) {
-    if (largest_magnitude(*pool_, group.energies) < kernels::infinity_bits) continue;
+    if (largest_magnitude(pool_, group.energies) < kernels::infinity_bits) continue;
     throw_not_finite(layout.segments()[group.segment].name, key);
   }
 }
 
 // What a reader selects who sees no energies.
-void Chain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) const {
+void OpenedChain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) groups_.push_back(group_of(layout, slot, {}));
   select(streams, plan);
 }
 
-Group Chain::group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
+Group ChainMessage::group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const {
   const Segment& segment = layout.segments()[slot.piece.segment];
   return {energies,
           slot.piece.segment,
@@ -48,7 +49,7 @@ Group Chain::group_of(const Layout& layout, const Slot& slot, std::span<const fl
 }
 
 // The numbers of the selected blocks of all groups; slots and indices_ then say which atoms these are.
-std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) const {
+std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan& plan) {
   if (stages_.select->known()) streams.key.rank = 0;
   counts_.resize(slots_.size());
   const auto room = room_for_blocks(plan);
@@ -60,12 +61,12 @@ std::span<const std::uint32_t> Chain::select(Streams streams, const Plan& plan) 
 }
 
 // Blocks of one atom need no room beside that of atoms.
-std::span<std::uint32_t> Chain::room_for_blocks(const Plan& plan) const {
+std::span<std::uint32_t> ChainMessage::room_for_blocks(const Plan& plan) {
   return (stages_.select->block() > 1 ? taken_ : indices_).room(plan.most_blocks);
 }
 
 // REQUIRES how many blocks of each slot are among `taken`.
-void Chain::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) const {
+void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) {
   const std::size_t block = stages_.select->block();
   const auto indices = indices_.room(plan.most);
   std::size_t taken_at = 0;
@@ -82,7 +83,7 @@ void Chain::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan
     sent += slot.selected;
     value += slot.values();
     if (block == 1) continue;  // they stand there already
-    pool_->run_stretches(its.size(), scattered_grain(*pool_), [&](std::size_t begin, std::size_t end) {
+    pool_.run_stretches(its.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
       std::size_t at = slot.sent + begin * block;
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t first = (its[j] - slot.first_block) * block;

@@ -60,6 +60,26 @@ struct Contract {
   std::size_t block = 1;         // elements a block, when grain is block
 };
 
+// What others have of a vector, once they decoded it.
+class Sent {
+ public:
+  virtual ~Sent() = default;
+  // out += scale * what was sent.
+  virtual void add_to(Bucket& out, float scale) = 0;
+  // out = 0 at the elements that a selection chose to be sent, whatever their values became. Elements that are sent in
+  // every step were not chosen: all of them where nothing selects, segments that a selection sends whole. Nor were
+  // elements that a row of a transform stands for.
+  virtual void clear_chosen(Bucket& /*out*/) {}
+};
+
+// A message that was opened: all that it says was checked, once. A bad message leaves nothing open.
+class Opened : public Sent {
+ public:
+  // WireError if the message is not one that the codec can have made for this layout and part. Any rank opens any
+  // rank's message. The bytes of the message must stay until the next one is opened.
+  virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
+};
+
 // The lossy or lossless code of a bucket. One object serves one caller at a time: it reuses buffers, so a step after
 // the first allocates nothing. All randomness comes from the Key.
 class Codec {
@@ -83,19 +103,16 @@ class Codec {
   virtual void encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
                       std::span<Message> out) = 0;
 
-  // WireError if the message is not one that this codec can have made for this layout and part.
-  virtual void check(const MessageView& message, const Layout& layout, Range part) const = 0;
-  // out[part] += scale * decoded. Any rank decodes any rank's message, which is checked before `out` is touched.
-  virtual void add_decoded(const MessageView& message, Range part, float scale, Bucket& out) const = 0;
+  // Room for one message, to be reused from message to message. It shares the stages of this codec: both serve the same
+  // caller.
+  virtual std::unique_ptr<Opened> make_opened() const = 0;
   // Whether every message says which atoms it holds, and an atom is the same one on every rank.
   virtual bool lists_atoms() const { return false; }
   // out[part] += the mean of these messages, in which that of an atom is over the messages that hold it. What a
-  // selection does not choose (dense segments) is in all of them. REQUIRES lists_atoms(), and checked messages.
-  virtual void add_mean_of_holders(std::span<const MessageView> /*messages*/, Range /*part*/, Bucket& /*out*/) const {}
-  // out = 0 at the elements of the part that a selection chose for this message, whatever their values became. What is
-  // sent in every step was not chosen: all elements where nothing selects, segments that a selection sends whole. Nor
-  // were those that a row of a transform stands for.
-  virtual void clear_chosen(const MessageView& /*message*/, Range /*part*/, Bucket& /*out*/) const {}
+  // selection does not choose (dense segments) is in all of them. REQUIRES lists_atoms(), and messages of this codec
+  // that are open.
+  virtual void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> /*messages*/, Range /*part*/,
+                                   Bucket& /*out*/) {}
 
   // Linear codecs (contract().linear) also have a form that can be summed over ranks element by element, in this type:
   // linear_count() numbers, the same ones on every rank for the same seed, step and bucket. from_linear() makes the
@@ -104,12 +121,12 @@ class Codec {
   virtual std::size_t linear_count(const Layout&) const { return 0; }
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
   virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
-                           Bucket& /*out: overwritten*/) const {}
+                           Bucket& /*out: overwritten*/) {}
   // Whether what from_linear() makes of a sum is the sum of what it makes of each form. Otherwise what was sent of one
   // rank's vector is known by the mean alone.
   virtual bool additive() const { return true; }
-  // clear_chosen() of a message, of the linear form of this step.
-  virtual void clear_chosen(const Key&, Bucket& /*out*/) const {}
+  // Sent::clear_chosen(), of the linear form of this step.
+  virtual void clear_chosen(const Key&, Bucket& /*out*/) {}
 
   // Warm starts and tables, for checkpoints.
   virtual void visit_state(StateVisitor&) {}

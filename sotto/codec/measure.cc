@@ -47,6 +47,8 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
   std::array<Message, 1> messages;
   std::vector<float> agreed;
   std::vector<Record> records(codecs.size());
+  std::vector<std::unique_ptr<Opened>> opened;
+  for (const auto& codec : codecs) opened.push_back(codec->make_opened());
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
     for (std::size_t c = 0; c < codecs.size(); ++c) {
@@ -59,7 +61,8 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
       const double encoded = timer.lap();
       std::fill(decoded.begin(), decoded.end(), 0.0F);
       timer.lap();
-      codecs[c]->add_decoded(messages[0].view(), parts[0], 1.0F, out);
+      opened[c]->open(messages[0].view(), *out.layout, parts[0]);
+      opened[c]->add_to(out, 1.0F);
       const double added = timer.lap();
       if (repeat < 0) continue;
       records[c].copy.push_back(copied);

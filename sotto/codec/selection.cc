@@ -11,7 +11,7 @@ bool Selection::is_dense(const Segment& segment) const {
   return is_dense({.energies = {}, .dimensions = segment.shape.size(), .values = segment.numel()});
 }
 
-std::size_t Selection::limits(std::span<const GroupSize> groups, std::span<std::size_t> each) const {
+std::size_t Selection::limits(std::span<const GroupSize> groups, std::span<std::size_t> each) {
   list_numbers(groups);
   each_.resize(numbers_.size());
   std::size_t total = stage_->limits(numbers_, each_);
@@ -30,7 +30,7 @@ std::size_t Selection::limits(std::span<const GroupSize> groups, std::span<std::
 }
 
 // How many atoms each group has that the stage is given.
-void Selection::list_numbers(std::span<const GroupSize> groups) const {
+void Selection::list_numbers(std::span<const GroupSize> groups) {
   numbers_.clear();
   for (const GroupSize& group : groups) {
     if (group.dense) continue;
@@ -40,7 +40,7 @@ void Selection::list_numbers(std::span<const GroupSize> groups) const {
   }
 }
 
-void Selection::list_others(std::span<const Group> groups) const {
+void Selection::list_others(std::span<const Group> groups) {
   others_.clear();
   for (const Group& group : groups) {
     if (is_dense(group)) continue;
@@ -57,7 +57,7 @@ void Selection::list_others(std::span<const Group> groups) const {
   }
 }
 
-void Selection::reserve(std::size_t atoms, std::size_t groups) const {
+void Selection::reserve(std::size_t atoms, std::size_t groups) {
   stage_->reserve(atoms, groups);
   others_.reserve(groups);
   numbers_.reserve(groups);
@@ -65,7 +65,7 @@ void Selection::reserve(std::size_t atoms, std::size_t groups) const {
 }
 
 std::size_t Selection::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                              std::span<std::size_t> counts, std::span<float> scales) const {
+                              std::span<std::size_t> counts, std::span<float> scales) {
   const bool any_dense = std::ranges::any_of(groups, [this](const Group& group) { return is_dense(group); });
   if (!any_dense && !stage_->by_chunk()) return stage_->select(groups, streams, indices, counts, scales);
 
@@ -119,7 +119,7 @@ std::size_t Selection::write_dense(const Group& group, std::uint32_t* out) const
   return count;
 }
 
-Contract Selection::contract(std::span<const GroupSize> groups) const {
+Contract Selection::contract(std::span<const GroupSize> groups) {
   list_numbers(groups);
   return stage_->contract(numbers_);
 }

@@ -33,11 +33,11 @@ class Selection {
   bool chooses() const { return stage_ != nullptr && !stage_->sends_all(); }
 
   // As those of Select, for groups of which some are dense.
-  std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each) const;
-  void reserve(std::size_t atoms, std::size_t groups) const;
+  std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each);
+  void reserve(std::size_t atoms, std::size_t groups);
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float> scales) const;
-  Contract contract(std::span<const GroupSize> groups) const;
+                     std::span<std::size_t> counts, std::span<float> scales);
+  Contract contract(std::span<const GroupSize> groups);
 
  private:
   bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= stage_->dense(); }
@@ -45,16 +45,16 @@ class Selection {
   std::size_t chunks(std::size_t atoms, std::size_t chunk) const {
     return stage_->by_chunk() && chunk > 0 ? (atoms + chunk - 1) / chunk : 1;
   }
-  void list_numbers(std::span<const GroupSize> groups) const;
-  void list_others(std::span<const Group> groups) const;
+  void list_numbers(std::span<const GroupSize> groups);
+  void list_others(std::span<const Group> groups);
   std::size_t blocks(std::size_t atoms) const { return (atoms + stage_->block() - 1) / stage_->block(); }
   std::size_t write_dense(const Group& group, std::uint32_t* out) const;
 
   std::unique_ptr<Select> stage_;
-  mutable std::vector<Group> others_;         // groups that are not dense, or their chunks,
-  mutable std::vector<std::size_t> numbers_;  // and how many atoms they have or send
-  mutable std::vector<std::size_t> each_;
-  mutable Scratch<std::uint32_t> dense_;  // atoms of those that are
+  std::vector<Group> others_;         // groups that are not dense, or their chunks,
+  std::vector<std::size_t> numbers_;  // and how many atoms they have or send
+  std::vector<std::size_t> each_;
+  Scratch<std::uint32_t> dense_;  // atoms of those that are
 };
 
 }  // namespace sotto

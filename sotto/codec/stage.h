@@ -73,7 +73,7 @@ class Transform : public Stage {
   // out += scale * what these rows stand for. `selected` are the ascending numbers of their atoms within the piece; the
   // others are zero.
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                           std::span<const float> rows, float scale, std::span<float> out) const = 0;
+                           std::span<const float> rows, float scale, std::span<float> out) = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
   virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
   virtual bool has_chunks() const { return false; }           // Atoms::chunk is not 0
@@ -255,12 +255,12 @@ class Code : public Stage {
   // body, a single run of bytes.
   virtual bool of_symbols() const { return false; }
   // Room for so many symbols, at most: neither of the two below then allocates anything.
-  virtual void reserve(std::size_t /*symbols*/) const {}
+  virtual void reserve(std::size_t /*symbols*/) {}
   // Size of the coded form in `out`; nothing when it does not fit there, and the body is then sent as it is.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
   // Fills out.bytes. What the runs are the message says, and is checked; WireError when the coded bytes are not those
   // of such runs. Bits behind the last symbol of a run may become anything: the chain checks that they are zero.
-  virtual void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const = 0;
+  virtual void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) = 0;
 };
 
 }  // namespace sotto

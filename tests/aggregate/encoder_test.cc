@@ -34,8 +34,7 @@ class Asking final : public Codec {
               std::span<Message>) override {
     given.assign(agreed.begin(), agreed.end());
   }
-  void check(const MessageView&, const Layout&, Range) const override {}
-  void add_decoded(const MessageView&, Range, float, Bucket&) const override {}
+  std::unique_ptr<Opened> make_opened() const override { return nullptr; }
 
   std::vector<float> given;
 

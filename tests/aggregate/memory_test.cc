@@ -15,6 +15,7 @@
 #include "sotto/core/error.h"
 #include "tests/aggregate/group.h"
 #include "tests/aggregate/mirror.h"
+#include "tests/support/opened.h"
 
 namespace sotto {
 namespace {
@@ -77,6 +78,7 @@ struct Exchange {
   std::unique_ptr<Codec> codec;
   std::unique_ptr<Memory> memory;
   Message message;
+  std::unique_ptr<Opened> sent_message;  // by send()
   std::vector<float> values;
 
   Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
@@ -96,29 +98,16 @@ struct Exchange {
     codec->encode(prepared, key(step), {}, {&whole, 1}, {&message, 1});
     std::vector<float> sent(prepared.values.size());
     Bucket out{sent, &layout, 0};
-    codec->add_decoded(message.view(), whole, 1, out);
+    sent_message = test::opened(*codec, message.view(), layout, whole);
+    sent_message->add_to(out, 1);
     return sent;
   }
-
-  class AsSent final : public Sent {
-   public:
-    explicit AsSent(const Exchange& exchange) : exchange_(exchange) {}
-    void add_to(Bucket& out, float scale) const override {
-      exchange_.codec->add_decoded(exchange_.message.view(), {0, out.values.size()}, scale, out);
-    }
-    void clear_chosen(Bucket& out) const override {
-      exchange_.codec->clear_chosen(exchange_.message.view(), {0, out.values.size()}, out);
-    }
-
-   private:
-    const Exchange& exchange_;
-  };
 
   // A whole step; returns what was sent.
   std::vector<float> step(int number) {
     Bucket prepared = prepare(number);
     auto sent = send(prepared, number);
-    memory->settle(prepared, AsSent(*this));
+    memory->settle(prepared, *sent_message);
     return sent;
   }
   std::vector<float> state(const std::string& name) { return test::state_of(*memory).floats.at(name); }
@@ -135,7 +124,7 @@ TEST(Memories, KeepWhatOfTheOfferedWasNotSent) {
         const std::vector<float> offered(prepared.values.begin(), prepared.values.end());
         EXPECT_EQ(exchange.state(name), offered);
         const auto sent = exchange.send(prepared, step);
-        exchange.memory->settle(prepared, Exchange::AsSent(exchange));
+        exchange.memory->settle(prepared, *exchange.sent_message);
         const auto kept = exchange.state(name);
         for (std::size_t i = 0; i < kept.size(); ++i) {
           // Rows of a transform are added one after the other, so the last bit may differ.
@@ -288,11 +277,11 @@ TEST(Momentum, StopsWhereASelectionChoseAndNowhereElse) {
       exchange.send(prepared, 0);
       std::vector<float> marks(prepared.values.size(), 1);
       Bucket marked{marks, &exchange.layout, 0};
-      exchange.codec->clear_chosen(exchange.message.view(), {0, marks.size()}, marked);
+      exchange.sent_message->clear_chosen(marked);
       const bool selects = std::string(codec).starts_with("topk");
       EXPECT_EQ(std::ranges::count(marks, 0.0F) > 0, selects) << codec;
       const auto before = exchange.state("memory.momentum.u");
-      exchange.memory->settle(prepared, Exchange::AsSent(exchange));
+      exchange.memory->settle(prepared, *exchange.sent_message);
       const auto after = exchange.state("memory.momentum.u");
       for (std::size_t i = 0; i < before.size(); ++i) {
         ASSERT_EQ(after[i], masking ? before[i] * marks[i] : before[i]) << codec << " " << i;

@@ -10,6 +10,7 @@
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/opened.h"
 
 namespace sotto {
 namespace {
@@ -159,7 +160,7 @@ TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
     codec->encode({values, &layout, 0}, {}, {}, {&whole, 1}, {&message, 1});
     std::vector<float> out(layout.size());
     Bucket decoded{out, &layout, 0};
-    codec->add_decoded(message.view(), whole, 1, decoded);
+    test::opened(*codec, message.view(), layout, whole)->add_to(decoded, 1);
     const auto lost = [&](const Segment& segment) {
       const Range range = segment.range();
       double sum = 0;

@@ -14,6 +14,7 @@
 #include "tests/aggregate/failure.h"
 #include "tests/aggregate/group.h"
 #include "tests/codec/fixture.h"
+#include "tests/support/opened.h"
 
 namespace sotto {
 namespace {
@@ -240,7 +241,7 @@ TEST(ScatterReduce, DrawsAnewForTheMean) {
     codec->encode({values, &layout, 0}, {5, 0, 0, 0}, {}, {&first, 1}, {&message, 1});
     std::vector<float> owners(layout.size());
     Bucket out{owners, &layout, 0};
-    codec->add_decoded(message.view(), first, 1, out);
+    test::opened(*codec, message.view(), layout, first)->add_to(out, 1);
     average_all(*aggregator, buckets, values, 0, communicator);
     int others = 0;
     for (std::size_t i = 0; i < first.end; ++i) others += values[i] != owners[i] ? 1 : 0;

@@ -20,6 +20,7 @@ TEST(AllocationCounter, Counts) {
 void expect_no_allocation_after_the_first_step(const std::string& sentence,
                                                const std::shared_ptr<ThreadPool>& pool = nullptr) {
   const auto codec = make_codec(read_stages(sentence), pool);
+  const auto opened = codec->make_opened();
   const Layout layout = mixed_layout();
   // First hardly anything is selected, then all that can be.
   std::array<std::vector<float>, 4> inputs{std::vector<float>(layout.size()), gaussian(layout, 1, 1e-3F),
@@ -38,7 +39,8 @@ void expect_no_allocation_after_the_first_step(const std::string& sentence,
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const MessageView view = MessageView::parse(messages[i].bytes());
       view.expect({.step = step, .part = static_cast<std::uint16_t>(i)});
-      codec->add_decoded(view, parts[i], 1, out);
+      opened->open(view, layout, parts[i]);
+      opened->add_to(out, 1);
     }
     if (step == 0) after_first = allocation_count();
   }

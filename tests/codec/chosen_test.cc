@@ -5,6 +5,7 @@
 
 #include "sotto/codec/stages.h"
 #include "tests/codec/fixture.h"
+#include "tests/support/opened.h"
 
 namespace sotto::testing {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::vector<bool> chosen(const Codec& codec, const Input& input, std::span<const std::byte> message) {
   std::vector<float> marks(input.values.size(), 1.0F);
   Bucket out{marks, &input.layout, 0};
-  codec.clear_chosen(MessageView::parse(message), {0, marks.size()}, out);
+  test::opened(codec, MessageView::parse(message), input.layout, {0, marks.size()})->clear_chosen(out);
   std::vector<bool> found;
   for (const float mark : marks) {
     EXPECT_TRUE(mark == 0.0F || mark == 1.0F);

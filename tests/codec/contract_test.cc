@@ -1,5 +1,6 @@
 #include "sotto/codec/contract.h"
 #include "sotto/codec/stages.h"
+#include "tests/support/opened.h"
 
 #include <gtest/gtest.h>
 
@@ -109,7 +110,7 @@ TEST(Contracts, QsgdReachesItsBound) {
   std::vector<float> out(512);
   Bucket bucket{out, &layout, 0};
   codec->encode({values, &layout, 0}, {}, {}, std::vector<Range>{{0, 512}}, messages);
-  codec->add_decoded(messages[0].view(), {0, 512}, 1, bucket);
+  test::opened(*codec, messages[0].view(), layout, {0, 512})->add_to(bucket, 1);
   double error = 0, norm = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     error += std::pow(out[i] - values[i], 2);
@@ -137,7 +138,7 @@ TEST(Contracts, TernGradKeepsItsBoundWhereItCuts) {
         std::vector<float> out(512);
         Bucket bucket{out, &layout, 0};
         codec->encode({values, &layout, 0}, {.step = step}, {}, std::vector<Range>{{0, 512}}, messages);
-        codec->add_decoded(messages[0].view(), {0, 512}, 1, bucket);
+        test::opened(*codec, messages[0].view(), layout, {0, 512})->add_to(bucket, 1);
         for (std::size_t i = 0; i < values.size(); ++i) error += std::pow(out[i] - values[i], 2) / repeats;
       }
       EXPECT_LE(error, omega * norm) << sentence << " with " << large;

@@ -10,6 +10,7 @@
 #include "sotto/core/random.h"
 #include "sotto/core/table.h"
 #include "tests/codec/generated.h"
+#include "tests/support/opened.h"
 
 namespace sotto::testing {
 
@@ -335,7 +336,7 @@ std::vector<float> decode(const Codec& codec, const Input& input, std::span<cons
 void add_part(const Codec& codec, const Layout& layout, Range part, std::span<const std::byte> message, float scale,
               std::vector<float>& out) {
   Bucket bucket{out, &layout, 0};
-  codec.add_decoded(MessageView::parse(message), part, scale, bucket);
+  test::opened(codec, MessageView::parse(message), layout, part)->add_to(bucket, scale);
 }
 
 double square_norm(std::span<const float> values) {

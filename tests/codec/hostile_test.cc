@@ -8,6 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "tests/codec/fixture.h"
+#include "tests/support/opened.h"
 
 namespace sotto::testing {
 namespace {
@@ -20,10 +21,10 @@ void expect_safe(const Codec& codec, const Input& input, std::span<const std::by
     add_part(codec, input.layout, whole, message, 1, out);
   } catch (const WireError&) {
     EXPECT_EQ(square_norm(out), 0);
-    EXPECT_THROW(codec.check(MessageView::parse(message), input.layout, whole), WireError);
+    EXPECT_THROW(test::opened(codec, MessageView::parse(message), input.layout, whole), WireError);
     return;
   }
-  EXPECT_NO_THROW(codec.check(MessageView::parse(message), input.layout, whole));
+  EXPECT_NO_THROW(test::opened(codec, MessageView::parse(message), input.layout, whole));
   std::vector<float> cleared = out;
   input.layout.clear_padding(cleared);
   EXPECT_EQ(out, cleared);

@@ -21,7 +21,7 @@ class Butterfly final : public Transform {
     }
   }
   void add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
-                   float scale, std::span<float> out) const override {
+                   float scale, std::span<float> out) override {
     for (std::size_t j = 0; j < selected.size(); ++j) {
       const std::size_t i = 2 * selected[j];
       out[i] += scale * (rows[2 * j] + rows[2 * j + 1]);

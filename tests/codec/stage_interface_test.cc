@@ -17,6 +17,7 @@
 #include "tests/codec/fixture.h"
 #include "tests/codec/odd_rows.h"
 #include "tests/codec/odd_symbols.h"
+#include "tests/support/opened.h"
 
 namespace sotto::testing {
 namespace {
@@ -135,7 +136,7 @@ TEST(StageInterface, ACodeOfSymbolsSeesNothingElse) {
         std::ranges::copy(new_body.first(std::min(size, new_body.size())), room.begin());
         if (size > new_body.size()) room.back() = std::byte{0};
         cut.finish(header, size);
-        EXPECT_THROW(codec->check(cut.view(), input.layout, {0, input.layout.size()}), WireError) << size;
+        EXPECT_THROW(test::opened(*codec, cut.view(), input.layout, {0, input.layout.size()}), WireError) << size;
       }
     }
   }

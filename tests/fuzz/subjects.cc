@@ -130,7 +130,9 @@ Subject& Subjects::of(const DecodeInput& input) {
   std::vector<float> out(scene(input).layout.size());
   Bucket bucket{out, &scene(input).layout, 0};
   try {
-    subject.codec->add_decoded(message.view(), scene(input).part, 1, bucket);
+    subject.opened = subject.codec->make_opened();
+    subject.opened->open(message.view(), scene(input).layout, scene(input).part);
+    subject.opened->add_to(bucket, 1);
   } catch (const WireError& error) {
     fail(input, fmt::format("a message of its own is refused: {}", error.what()));
   }

@@ -25,6 +25,7 @@ struct Scene {
 // A codec that has decoded a message before, so that it has all that it needs, and valid messages.
 struct Subject {
   std::unique_ptr<Codec> codec;  // null: no such codec, or not with this layout
+  std::unique_ptr<Opened> opened;
   std::array<std::unique_ptr<Message>, kinds_of_data> messages;
   // Bytes that decoding a message may allocate after the first one: the text of an error, and what the libraries behind
   // codes take, of a constant size and of the message's.

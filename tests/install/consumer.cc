@@ -13,6 +13,8 @@ int main() {
   sotto::Message message;
   const auto codec = sotto::make_codec(sotto::read_stages("topk(0.1%, dense=0)"));
   codec->encode(from, sotto::Key{.seed = 1}, {}, {&whole, 1}, {&message, 1});
-  codec->add_decoded(message.view(), whole, 2.0F, to);
+  const auto opened = codec->make_opened();
+  opened->open(message.view(), layout, whole);
+  opened->add_to(to, 2.0F);
   std::printf("%zu bytes, element 7 is %g, element 8 is %g\n", message.bytes().size(), received[7], received[8]);
 }

@@ -13,7 +13,6 @@ ENTRY = "entry<Ternary>"
 AGGREGATOR = """
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/encoder.h"
-#include "sotto/aggregate/memory/sent_message.h"
 #include "sotto/aggregate/round.h"
 #include "sotto/core/timer.h"
 namespace sotto {
@@ -29,7 +28,8 @@ class Named final : public Aggregator {
   Message own_;
   std::span<const Range> ranges{&whole_, 1};
   std::span<Message> messages{&own_, 1};
-  SentMessage sent{*parts_.codec, own_.view(), whole_};
+  std::unique_ptr<Opened> opened_ = parts_.codec->make_opened();
+  Opened& sent = *opened_;
 };
 }
 """

@@ -11,16 +11,6 @@
 
 namespace sotto {
 
-// What was kept of a bucket by everybody who had to receive it.
-class Sent {
- public:
-  virtual ~Sent() = default;
-  // out += scale * what was sent.
-  virtual void add_to(Bucket& out, float scale) const = 0;
-  // out = 0 at the elements that a selection chose to be sent (Codec::clear_chosen).
-  virtual void clear_chosen(Bucket& /*out*/) const {}
-};
-
 // What this rank has not sent yet. An aggregator owns it, since only who knows that a message arrived may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
 // An exchange that fails is not settled: then everything that was accumulated is still here.
@@ -29,7 +19,8 @@ class Memory {
   virtual ~Memory() = default;
   // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
   virtual Bucket prepare(const Bucket& gradient, const Key& key) = 0;
-  virtual void settle(Bucket& prepared, const Sent& sent) = 0;
+  // `sent` is what everybody kept who had to receive it.
+  virtual void settle(Bucket& prepared, Sent& sent) = 0;
   // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which
   // changed. Whoever holds back something of these gradients beside the memory does the same.
   virtual float change_of_units() const { return 1; }

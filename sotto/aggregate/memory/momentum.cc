@@ -32,7 +32,7 @@ class Momentum final : public Memory {
     return held;
   }
 
-  void settle(Bucket& prepared, const Sent& sent) override {
+  void settle(Bucket& prepared, Sent& sent) override {
     sent.add_to(prepared, -1.0F);
     if (!options_.masking) return;
     Bucket velocity = velocity_.beside(prepared);

@@ -11,7 +11,7 @@ class Residual : public Memory {
  public:
   Residual(const MemoryParts& parts, std::string_view name) : held_(parts.buckets), name_(name) {}
 
-  void settle(Bucket& prepared, const Sent& sent) override { sent.add_to(prepared, -1.0F); }
+  void settle(Bucket& prepared, Sent& sent) override { sent.add_to(prepared, -1.0F); }
   void hold(const Bucket& owed) override { kernels::add(owed.values, held_.beside(owed).values); }
   void visit_state(StateVisitor& visitor) override { held_.visit_state(visitor, name_); }
 

@@ -12,7 +12,7 @@ namespace {
 class NoMemory final : public Memory {
  public:
   Bucket prepare(const Bucket& gradient, const Key& /*key*/) override { return gradient; }
-  void settle(Bucket& /*prepared*/, const Sent& /*sent*/) override {}
+  void settle(Bucket& /*prepared*/, Sent& /*sent*/) override {}
   void hold(const Bucket& /*owed*/) override {}
   bool remembers() const override { return false; }
   void visit_state(StateVisitor& /*visitor*/) override {}

@@ -13,7 +13,7 @@ PairedModel::PairedModel(const Recipe& codec, std::span<const BucketPlan> bucket
                          const std::shared_ptr<ThreadPool>& pool) {
   for (const BucketPlan& bucket : buckets) {
     const std::shared_ptr<Codec> own = make_gossip_codec(codec, bucket.layout, pool);
-    parts_.push_back({bucket, own, Encoder(own), {}, {}});
+    parts_.push_back({bucket, own, Encoder(own), {}, own->make_opened(), own->make_opened()});
   }
 }
 
@@ -40,10 +40,10 @@ void PairedModel::offer(std::span<float> x, const Key& key, std::vector<std::byt
 void PairedModel::open(std::span<const std::byte> offer, const Expected& expected) {
   Expected next = expected;
   for (Part& part : parts_) {
-    part.theirs = MessageView::parse(offer);
-    part.theirs.expect(next);
-    part.codec->check(part.theirs, part.plan.layout, part.whole());
-    offer = offer.subspan(part.theirs.size());
+    const MessageView message = MessageView::parse(offer);
+    message.expect(next);
+    part.theirs->open(message, part.plan.layout, part.whole());
+    offer = offer.subspan(message.size());
     ++next.bucket;
   }
   if (!offer.empty()) throw WireError(fmt::format("{} bytes behind the model", offer.size()));
@@ -53,8 +53,9 @@ void PairedModel::move(std::span<float> x) {
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     const Part& part = parts_[b];
     Bucket to = bucket(x, b);
-    part.codec->add_decoded(part.theirs, part.whole(), 0.5F, to);
-    part.codec->add_decoded(part.own.view(), part.whole(), -0.5F, to);
+    part.theirs->add_to(to, 0.5F);
+    part.opened_own->open(part.own.view(), part.plan.layout, part.whole());
+    part.opened_own->add_to(to, -0.5F);
   }
 }
 

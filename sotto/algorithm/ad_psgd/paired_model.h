@@ -38,7 +38,7 @@ class PairedModel {
     std::shared_ptr<Codec> codec;
     Encoder encoder;
     Message own;
-    MessageView theirs;
+    std::unique_ptr<Opened> opened_own, theirs;
 
     Range whole() const { return {0, plan.layout.size()}; }
   };

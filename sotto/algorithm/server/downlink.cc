@@ -31,7 +31,7 @@ std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
 }  // namespace
 
 Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets)
-    : codec_(make_codec(codec, std::move(workers))) {
+    : codec_(make_codec(codec, std::move(workers))), opened_(codec_) {
   whole_ = std::ranges::all_of(
       buckets, [&](const BucketPlan& bucket) { return codec_->contract(bucket.layout).kind == Contract::Kind::exact; });
 }
@@ -53,27 +53,28 @@ void Downlink::encode(const Shard& shard, std::vector<float>& model, std::vector
     codec_->encode(Shard::bucket(whole_ ? model : difference_, part), key, {}, {&whole, 1}, {&message_, 1});
     if (!whole_) {
       Bucket follows = Shard::bucket(known, part);
-      codec_->add_decoded(message_.view(), whole, 1, follows);
+      opened_[0].open(message_.view(), part.plan.layout, whole);
+      opened_[0].add_to(follows, 1);
     }
     out.insert(out.end(), message_.bytes().begin(), message_.bytes().end());
   }
 }
 
 void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expected expected, std::span<float> flat) {
-  views_.clear();
-  for (const Shard::Part& part : shard.parts()) {
+  for (std::size_t i = 0; i < shard.parts().size(); ++i) {
+    const Shard::Part& part = shard.parts()[i];
     expected.bucket = part.index;
-    views_.push_back(MessageView::parse(bytes));
-    views_.back().expect(expected);
-    codec_->check(views_.back(), part.plan.layout, part.whole());
-    bytes = bytes.subspan(views_.back().size());
+    const MessageView message = MessageView::parse(bytes);
+    message.expect(expected);
+    opened_[i].open(message, part.plan.layout, part.whole());
+    bytes = bytes.subspan(message.size());
   }
   if (!bytes.empty()) throw WireError(fmt::format("{} bytes too many after the model", bytes.size()));
-  for (std::size_t i = 0; i < views_.size(); ++i) {
+  for (std::size_t i = 0; i < shard.parts().size(); ++i) {
     const Shard::Part& part = shard.parts()[i];
     Bucket bucket{flat.subspan(part.plan.range.begin, part.own.size()), &part.plan.layout, part.index};
     if (whole_) std::ranges::fill(bucket.values, 0.0F);
-    codec_->add_decoded(views_[i], part.whole(), 1, bucket);
+    opened_[i].add_to(bucket, 1);
   }
 }
 

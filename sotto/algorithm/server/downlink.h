@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sotto/aggregate/opened_messages.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/server/shard.h"
 
@@ -31,7 +32,7 @@ class Downlink {
   std::shared_ptr<Codec> codec_;
   bool whole_ = false;
   std::vector<float> difference_;
-  std::vector<MessageView> views_;
+  OpenedMessages opened_;  // of the parts of a shard
   Message message_;
 };
 

@@ -49,7 +49,7 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
     Client client;
     client.rank = r;
     client.trains = plan.trains(r);
-    if (client.trains) client.messages.resize(shard_.parts().size());
+    if (client.trains) client.messages = std::vector<Message>(shard_.parts().size());
     clients_.push_back(std::move(client));
   }
   if (plan.in_step() && !downlink_.whole()) known_.resize(shard_.size());
@@ -110,11 +110,11 @@ void Server::take_message(Client& from, std::span<const std::byte> bytes) {
                 .step = static_cast<std::uint32_t>(from.next),
                 .bucket = part->index});
   require(first.size() == bytes.size(), "bytes too many after a message");
-  uplink_->check(first, part->plan.layout, part->whole());
   Message& message = from.messages[static_cast<std::size_t>(part - parts.begin())];
   require(!message.here, "a bucket that came before");
   message.bytes.assign(bytes.begin(), bytes.end());
-  message.view = MessageView::parse(message.bytes);
+  if (!message.opened) message.opened = uplink_->make_opened();
+  message.opened->open(MessageView::parse(message.bytes), part->plan.layout, part->whole());
   message.here = true;
   from.since = Clock::now();
 }
@@ -185,7 +185,7 @@ void Server::update(Clients with) {
   const Timer timer;
   std::ranges::fill(mean_, 0.0F);
   const Client* farthest = with.front();
-  for (const Client* from : with) {
+  for (Client* from : with) {
     add_to(mean_, *from);
     if (from->note.step > farthest->note.step) farthest = from;
   }
@@ -203,11 +203,11 @@ void Server::update(Clients with) {
   timings_.decode += timer.seconds();
 }
 
-void Server::add_to(std::vector<float>& sum, const Client& from) {
+void Server::add_to(std::vector<float>& sum, Client& from) {
   for (std::size_t i = 0; i < shard_.parts().size(); ++i) {
     const Shard::Part& part = shard_.parts()[i];
     Bucket bucket = Shard::bucket(sum, part);
-    uplink_->add_decoded(from.messages[i].view, part.whole(), plan_.share(), bucket);
+    from.messages[i].opened->add_to(bucket, plan_.share());
   }
 }
 

@@ -48,7 +48,7 @@ class Server {
  private:
   struct Message {
     std::vector<std::byte> bytes;
-    MessageView view;
+    std::unique_ptr<Opened> opened;
     bool here = false;
   };
   // A worker; or this rank, where it only serves, and at the first server all that do.
@@ -79,7 +79,7 @@ class Server {
   void update_when_enough();
   Clients released();
   void update(Clients with);
-  void add_to(std::vector<float>& sum, const Client& from);
+  void add_to(std::vector<float>& sum, Client& from);
   void answer(Clients all);
   void post(const Client& to, ServerNote::Kind kind);
   void post(const Client& to, ServerNote::Kind kind, std::span<std::byte> letter);

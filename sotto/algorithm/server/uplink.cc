@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "sotto/aggregate/memory/sent_message.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 
 namespace sotto {
 
 Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks)
-    : memory_(make_memory(recipe.memory, {buckets, ranks})), codec_(make_codec(recipe.stages, std::move(workers))) {
+    : memory_(make_memory(recipe.memory, {buckets, ranks})), codec_(make_codec(recipe.stages, std::move(workers))), opened_(codec_->make_opened()) {
   check_uplink(recipe, buckets);
 }
 
@@ -21,7 +20,10 @@ void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& m
   timings.encode += timer.lap();
   mailbox.send(server, message_.bytes());
   timings.network += timer.lap();
-  if (memory_->remembers()) memory_->settle(prepared, SentMessage(*codec_, message_.view(), whole));
+  if (memory_->remembers()) {
+    opened_->open(message_.view(), *prepared.layout, whole);
+    memory_->settle(prepared, *opened_);
+  }
   timings.encode += timer.lap();
 }
 

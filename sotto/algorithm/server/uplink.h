@@ -25,6 +25,7 @@ class Uplink {
  private:
   std::unique_ptr<Memory> memory_;
   std::shared_ptr<Codec> codec_;
+  std::unique_ptr<Opened> opened_;
   Message message_;
 };
 

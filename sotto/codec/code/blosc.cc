@@ -35,7 +35,7 @@ std::optional<std::size_t> Blosc::encode(const SymbolRuns<const std::byte>& in, 
   return size > 0 ? std::optional(static_cast<std::size_t>(size)) : std::nullopt;
 }
 
-void Blosc::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const {
+void Blosc::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) {
   std::size_t size = 0;
   if (coded.size() < BLOSC_MIN_HEADER_LENGTH || blosc_cbuffer_validate(coded.data(), coded.size(), &size) < 0) {
     throw WireError("blosc: not a buffer of its format");

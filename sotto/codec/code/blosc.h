@@ -28,7 +28,7 @@ class Blosc final : public Code {
 
   bool of_symbols() const override { return true; }
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
-  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) override;
 
  private:
   BloscOptions options_;

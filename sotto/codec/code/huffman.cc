@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-void Huffman::assign(std::span<const std::uint8_t> lengths) const {
+void Huffman::assign(std::span<const std::uint8_t> lengths) {
   std::uint32_t code = 0;
   for (unsigned length = 1; length <= longest; ++length) {
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -36,7 +36,7 @@ std::optional<std::size_t> Huffman::write_model(std::span<const std::uint32_t> c
   return writer.size();
 }
 
-std::size_t Huffman::read_model(std::span<const std::byte> in, std::size_t alphabet) const {
+std::size_t Huffman::read_model(std::span<const std::byte> in, std::size_t alphabet) {
   BitReader reader(in);
   std::array<std::uint8_t, most_symbols> lengths{};
   std::uint32_t left = 1U << longest;

@@ -29,17 +29,17 @@ class Huffman final : public SymbolCode {
   };
   bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
-  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
+  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
                                                          std::span<std::byte> room) const override;
   void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
                     std::span<std::uint16_t> symbols) const override;
   // Fills words_ with canonical code words of these lengths; 0: none.
-  void assign(std::span<const std::uint8_t> lengths) const;
+  void assign(std::span<const std::uint8_t> lengths);
 
   HuffmanOptions options_;
-  mutable std::array<Word, most_symbols> words_{};                          // of the group at hand
-  mutable std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, by the next bits
+  std::array<Word, most_symbols> words_{};                          // of the group at hand
+  std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, by the next bits
 };
 
 }  // namespace sotto

@@ -28,7 +28,7 @@ std::optional<std::size_t> Lz4::encode(const SymbolRuns<const std::byte>& in, st
   return size > 0 ? std::optional(static_cast<std::size_t>(size)) : std::nullopt;
 }
 
-void Lz4::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const {
+void Lz4::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) {
   if (std::max(coded.size(), out.bytes.size()) > most_bytes) throw WireError("lz4: a body that is too large");
   const int size = LZ4_decompress_safe(chars(coded), chars(out.bytes), static_cast<int>(coded.size()),
                                        static_cast<int>(out.bytes.size()));

@@ -21,7 +21,7 @@ class Lz4 final : public Code {
   explicit Lz4(const Lz4Options& options);
 
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
-  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) override;
 
  private:
   Lz4Options options_;

@@ -30,7 +30,7 @@ std::optional<std::size_t> Rans::write_model(std::span<const std::uint32_t> coun
   return write_frequencies(frequencies, precision_, out);
 }
 
-std::size_t Rans::read_model(std::span<const std::byte> in, std::size_t alphabet) const {
+std::size_t Rans::read_model(std::span<const std::byte> in, std::size_t alphabet) {
   if (adaptive()) return 0;
   const auto frequencies = std::span(frequencies_).first(alphabet);
   const FrequencyTable table = read_frequencies(in, frequencies);

@@ -30,7 +30,7 @@ class Rans final : public SymbolCode {
   bool wants_counts() const override { return !adaptive(); }
   bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
-  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) const override;
+  std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
                                                          std::span<std::byte> room) const override;
   std::span<const std::byte> encode_with(std::size_t lanes, std::span<const std::uint16_t> symbols,
@@ -42,9 +42,9 @@ class Rans final : public SymbolCode {
   // The table of the group at hand.
   unsigned precision_ = 0;
   std::array<std::uint32_t, most_symbols> ranges_{};
-  mutable std::array<std::uint32_t, most_symbols> frequencies_{};
-  mutable std::array<std::uint32_t, std::size_t{1} << kernels::rans_most_precision> slots_{};
-  mutable kernels::RansSlots table_;
+  std::array<std::uint32_t, most_symbols> frequencies_{};
+  std::array<std::uint32_t, std::size_t{1} << kernels::rans_most_precision> slots_{};
+  kernels::RansSlots table_;
 };
 
 }  // namespace sotto

@@ -56,7 +56,7 @@ void join(std::span<const std::uint16_t> high, std::span<const std::byte> low, u
 
 }  // namespace
 
-void SymbolCode::reserve(std::size_t symbols) const {
+void SymbolCode::reserve(std::size_t symbols) {
   const auto slots = std::min<std::size_t>(static_cast<std::size_t>(pool().threads()), most_waves);
   room_ = std::max(room_, std::min(symbols, most_in_chunk));
   symbols_.room(slots * room_);
@@ -65,7 +65,7 @@ void SymbolCode::reserve(std::size_t symbols) const {
   chunks_.reserve(symbols / stretch + 1);
 }
 
-SymbolCode::Slot SymbolCode::slot(std::size_t number) const {
+SymbolCode::Slot SymbolCode::slot(std::size_t number) {
   const std::size_t bytes = 2 * room_ + spare_bytes;
   return {symbols_.room((number + 1) * room_).subspan(number * room_),
           coded_.room((number + 1) * bytes).subspan(number * bytes)};
@@ -120,7 +120,7 @@ void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& grou
   }
 }
 
-std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group& group) const {
+std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group& group) {
   chunks_.clear();
   std::size_t at = group.at;
   std::size_t plain = 0;
@@ -140,7 +140,7 @@ std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group&
 
 // task(chunk, slot number) on all threads, join(chunk, slot number) in order.
 template <class Task, class Join>
-void SymbolCode::in_waves(Task task, Join join_chunk) const {
+void SymbolCode::in_waves(Task task, Join join_chunk) {
   const auto slots = std::min<std::size_t>(static_cast<std::size_t>(pool().threads()), most_waves);
   for (std::size_t begin = 0; begin < chunks_.size(); begin += slots) {
     const std::size_t count = std::min(slots, chunks_.size() - begin);
@@ -223,7 +223,7 @@ std::optional<std::size_t> SymbolCode::encode(const SymbolRuns<const std::byte>&
 
 // Returns the bytes of the group.
 std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group& group,
-                                     const SymbolRuns<std::byte>& out) const {
+                                     const SymbolRuns<std::byte>& out) {
   const std::size_t plain_bytes = cut_chunks(out.runs, group);
   ByteReader reader(in);
   reader.take(read_model(in, group.alphabet()), "model of symbols");
@@ -258,7 +258,7 @@ std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group&
   return in.size() - reader.left();
 }
 
-void SymbolCode::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const {
+void SymbolCode::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) {
   std::size_t used = 0;
   visit_groups(out.runs, [&](const Group& group) { used += decode_group(coded.subspan(used), group, out); });
   if (used != coded.size()) {

@@ -18,9 +18,9 @@ class SymbolCode : public Code {
   static constexpr std::size_t most_in_chunk = 2 * stretch;
 
   bool of_symbols() const final { return true; }
-  void reserve(std::size_t symbols) const final;
+  void reserve(std::size_t symbols) final;
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) final;
-  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const final;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) final;
 
  protected:
   // Whether runs of different units are different groups.
@@ -32,7 +32,7 @@ class SymbolCode : public Code {
     return 0;
   }
   // The reverse, for symbols below `alphabet`; returns how many bytes it is.
-  virtual std::size_t read_model(std::span<const std::byte> /*in*/, std::size_t /*alphabet*/) const { return 0; }
+  virtual std::size_t read_model(std::span<const std::byte> /*in*/, std::size_t /*alphabet*/) { return 0; }
   // The bytes of a chunk, anywhere in `room`, which has two bytes a symbol and 256 more; nothing when they are not
   // enough. Several threads call this and the next at once.
   virtual std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols,
@@ -71,19 +71,19 @@ class SymbolCode : public Code {
   template <class Visit>
   static void visit_pieces(std::span<const SymbolRun> runs, const Group& group, const Chunk& chunk, Visit visit);
   // Fills chunks_; returns the bytes of all that goes as it is.
-  std::size_t cut_chunks(std::span<const SymbolRun> runs, const Group& group) const;
-  Slot slot(std::size_t number) const;
+  std::size_t cut_chunks(std::span<const SymbolRun> runs, const Group& group);
+  Slot slot(std::size_t number);
   template <class Task, class Join>
-  void in_waves(Task task, Join join) const;
+  void in_waves(Task task, Join join);
   std::optional<std::size_t> encode_group(const SymbolRuns<const std::byte>& in, const Group& group,
                                           std::span<std::byte> out);
-  std::size_t decode_group(std::span<const std::byte> in, const Group& group, const SymbolRuns<std::byte>& out) const;
+  std::size_t decode_group(std::span<const std::byte> in, const Group& group, const SymbolRuns<std::byte>& out);
 
-  mutable std::vector<Chunk> chunks_;
-  mutable std::size_t room_ = 0;  // symbols of a slot
-  mutable Scratch<std::uint16_t> symbols_;
-  mutable Scratch<std::byte> coded_;
-  mutable Scratch<std::uint32_t> counts_;
+  std::vector<Chunk> chunks_;
+  std::size_t room_ = 0;  // symbols of a slot
+  Scratch<std::uint16_t> symbols_;
+  Scratch<std::byte> coded_;
+  Scratch<std::uint32_t> counts_;
 };
 
 }  // namespace sotto

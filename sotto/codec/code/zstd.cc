@@ -33,7 +33,7 @@ std::optional<std::size_t> Zstd::encode(const SymbolRuns<const std::byte>& in, s
   return size;
 }
 
-void Zstd::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const {
+void Zstd::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) {
   const std::size_t frame = ZSTD_findFrameCompressedSize(coded.data(), coded.size());
   if (ZSTD_isError(frame) == 0 && frame != coded.size()) {
     throw WireError(fmt::format("zstd: {} bytes behind the frame", coded.size() - frame));

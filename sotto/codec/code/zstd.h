@@ -21,7 +21,7 @@ class Zstd final : public Code {
   ~Zstd() override;
 
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) override;
-  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override;
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) override;
 
  private:
   class Contexts;

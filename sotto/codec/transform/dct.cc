@@ -22,7 +22,7 @@ Dct::Dct(const DctOptions& options)
       sines_(chunk() / 2 + 1),
       coefficients_((chunk() + 1) * spectrum_.batch()) {}
 
-void Dct::use_tables(std::size_t size) const {
+void Dct::use_tables(std::size_t size) {
   if (tabled_ == size) return;
   tabled_ = size;
   for (std::size_t k = 0; k <= size / 2; ++k) {
@@ -61,7 +61,7 @@ void Dct::forward(const Layout&, const Piece&, const Streams&, std::span<const f
 }
 
 void Dct::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
-                      float scale, std::span<float> out) const {
+                      float scale, std::span<float> out) {
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 1);
   for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {

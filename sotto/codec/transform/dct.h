@@ -21,15 +21,15 @@ class Dct final : public ChunkTransform {
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const override;
+                   std::span<const float> rows, float scale, std::span<float> out) override;
 
  private:
-  void use_tables(std::size_t size) const;
+  void use_tables(std::size_t size);
 
-  mutable Spectrum spectrum_;
-  mutable std::size_t tabled_ = 0;
-  mutable std::vector<float> cosines_, sines_;  // of pi k / 2n
-  mutable std::vector<float> coefficients_;     // of one batch: [k][chunk]
+  Spectrum spectrum_;
+  std::size_t tabled_ = 0;
+  std::vector<float> cosines_, sines_;  // of pi k / 2n
+  std::vector<float> coefficients_;     // of one batch: [k][chunk]
 };
 
 }  // namespace sotto

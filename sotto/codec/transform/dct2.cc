@@ -32,7 +32,7 @@ Atoms Dct2::atoms(const Layout& layout, const Piece& piece) const {
   return {.count = piece.range.size(), .chunk = tiles_of(layout, piece).size()};
 }
 
-const Dct2::Basis& Dct2::basis(std::size_t size) const {
+const Dct2::Basis& Dct2::basis(std::size_t size) {
   Basis& basis = bases_[size];
   if (!basis.rows.empty()) return basis;
   basis.rows.resize(size * size);
@@ -67,7 +67,7 @@ void Dct2::forward(const Layout& layout, const Piece& piece, const Streams&, std
 
 // H^T C W.
 void Dct2::add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                       std::span<const float> rows, float scale, std::span<float> out) const {
+                       std::span<const float> rows, float scale, std::span<float> out) {
   const Tiles tiles = tiles_of(layout, piece);
   const std::size_t h = tiles.height;
   const std::size_t w = tiles.width;

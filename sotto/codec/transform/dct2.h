@@ -33,7 +33,7 @@ class Dct2 final : public Transform {
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const override;
+                   std::span<const float> rows, float scale, std::span<float> out) override;
   bool linear() const override { return true; }
   Contract contract(const Layout& /*layout*/) const override {
     return {.kind = Contract::Kind::rounding, .input = Contract::Input::model, .grain = Contract::Grain::segment};
@@ -54,11 +54,11 @@ class Dct2 final : public Transform {
     std::vector<float> rows, columns;  // row k is cosine k; and transposed
   };
   Tiles tiles_of(const Layout& layout, const Piece& piece) const;
-  const Basis& basis(std::size_t size) const;
+  const Basis& basis(std::size_t size);
 
   Dct2Options options_;
-  mutable std::map<std::size_t, Basis> bases_;
-  mutable Scratch<float> half_, tile_;  // a tile transformed in one direction, and its coefficients or elements
+  std::map<std::size_t, Basis> bases_;
+  Scratch<float> half_, tile_;  // a tile transformed in one direction, and its coefficients or elements
 };
 
 }  // namespace sotto

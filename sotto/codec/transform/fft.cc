@@ -56,7 +56,7 @@ void Fft::forward(const Layout&, const Piece&, const Streams&, std::span<const f
 }
 
 void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t> selected, std::span<const float> rows,
-                      float scale, std::span<float> out) const {
+                      float scale, std::span<float> out) {
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 2);
   std::size_t first = 0;  // number of the batch's first atom

@@ -20,10 +20,10 @@ class Fft final : public ChunkTransform {
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const override;
+                   std::span<const float> rows, float scale, std::span<float> out) override;
 
  private:
-  mutable Spectrum spectrum_;
+  Spectrum spectrum_;
 };
 
 }  // namespace sotto

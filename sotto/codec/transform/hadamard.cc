@@ -32,7 +32,7 @@ void Hadamard::forward(const Layout&, const Piece& piece, const Streams&, std::s
 }
 
 void Hadamard::add_inverse(const Layout&, const Piece& piece, std::span<const std::uint32_t> selected,
-                           std::span<const float> rows, float scale, std::span<float> out) const {
+                           std::span<const float> rows, float scale, std::span<float> out) {
   RowWalk walk(selected, rows, 1);
   for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     const float factor = 1 / std::sqrt(static_cast<float>(size));

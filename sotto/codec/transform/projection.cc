@@ -80,7 +80,7 @@ void Projection::forward(const Layout&, const Piece& piece, const Streams&, std:
 }
 
 void Projection::add_inverse(const Layout&, const Piece& piece, std::span<const std::uint32_t> selected,
-                             std::span<const float> coefficients, float scale, std::span<float> out) const {
+                             std::span<const float> coefficients, float scale, std::span<float> out) {
   RowWalk walk(selected, coefficients, 1);
   const std::size_t projected = chunks(out.size()), m = rows_.size();
   for (std::size_t done = 0; done < projected; done += lanes) {

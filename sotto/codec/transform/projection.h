@@ -42,7 +42,7 @@ class Projection final : public Transform {
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const override;
+                   std::span<const float> rows, float scale, std::span<float> out) override;
   bool linear() const override { return true; }
   bool additive() const override { return false; }
   Contract contract(const Layout& layout) const override;
@@ -54,9 +54,9 @@ class Projection final : public Transform {
 
   ProjectionOptions options_;
   std::vector<std::uint32_t> rows_;  // ascending
-  mutable HardThresholding recovery_;
+  HardThresholding recovery_;
   std::vector<float> lanes_;
-  mutable std::vector<float> measured_;
+  std::vector<float> measured_;
 };
 
 }  // namespace sotto

@@ -112,7 +112,7 @@ void Sketch::estimate(const Shape& shape, std::size_t number, std::span<const fl
 }
 
 void Sketch::add_inverse(const Layout&, const Piece& piece, std::span<const std::uint32_t> selected,
-                         std::span<const float> rows, float scale, std::span<float> out) const {
+                         std::span<const float> rows, float scale, std::span<float> out) {
   const Shape shape = this->shape(out.size());
   if (shape.windows == 0) {
     for (std::size_t j = 0; j < selected.size(); ++j) out[selected[j]] += scale * rows[j];

@@ -41,7 +41,7 @@ class Sketch : public Transform {
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) final;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const final;
+                   std::span<const float> rows, float scale, std::span<float> out) final;
   bool linear() const final { return true; }
   bool additive() const final { return false; }
   Contract contract(const Layout& layout) const final;
@@ -72,8 +72,8 @@ class Sketch : public Transform {
   SketchOptions options_;
   std::size_t sheets_;
   Amount columns_, keep_;
-  mutable Scratch<float> cells_;
-  mutable StreamedLargest largest_;
+  Scratch<float> cells_;
+  StreamedLargest largest_;
 };
 
 }  // namespace sotto

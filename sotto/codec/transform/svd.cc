@@ -93,7 +93,7 @@ void Svd::write_factors(const Layout& layout, const Piece& piece, const Streams&
 }
 
 void Svd::add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                      std::span<const float> rows, float scale, std::span<float> out) const {
+                      std::span<const float> rows, float scale, std::span<float> out) {
   const MatrixShape shape = shape_of(layout, piece.segment);
   const std::size_t stride = shape.rows + shape.cols;
   kernels::add_outer(scale, {rows.data(), selected.size(), stride}, {rows.data() + shape.rows, selected.size(), stride},

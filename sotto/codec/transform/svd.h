@@ -53,7 +53,7 @@ class Svd final : public Transform {
   void write_factors(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                      std::span<const std::uint32_t> selected, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
-                   std::span<const float> rows, float scale, std::span<float> out) const override;
+                   std::span<const float> rows, float scale, std::span<float> out) override;
   Contract contract(const Layout& layout) const override;
   void visit_state(StateVisitor& visitor) override;
 

@@ -1,0 +1,205 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sotto/codec/codec.h"
+#include "sotto/codec/index.h"
+#include "sotto/codec/scratch.h"
+#include "sotto/codec/selection.h"
+#include "sotto/codec/stage.h"
+
+namespace sotto {
+
+// The stages of a sentence. Null: the identity (elements are the atoms; all are selected; bodies go as they are).
+struct Stages {
+  std::unique_ptr<Transform> transform;
+  Selection select;
+  Selection within;                    // a second selection: of the floats in the rows that the first one selected
+  std::unique_ptr<Quantise> quantise;  // never null
+  std::unique_ptr<Code> code;
+};
+
+// What a chain is made of, the same for all its messages.
+struct ChainParts {
+  // `made` is what `specs` name. Work is shared out to the threads of `pool`.
+  ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
+
+  bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised where they stand
+  bool selection_is_known() const { return stages.select && stages.select->known(); }
+  const LinearForm* linear() const;  // null: its values cannot be summed
+
+  Stages stages;
+  StageSpecs specs;
+  std::string sentence;
+  std::shared_ptr<ThreadPool> pool;
+  bool whole;           // what the quantiser's whole() says
+  bool one_block;       // all values of a unit share their side information, or are a whole: they are quantised at once
+  std::size_t slice;    // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
+  std::size_t stretch;  // the fewest values of a stretch
+};
+
+// The message that is being made or read: its pieces, atoms and units, and room for its floats, which is reused from
+// message to message. docs/wire describes the bytes.
+class ChainMessage {
+ public:
+  explicit ChainMessage(std::shared_ptr<ChainParts> parts);
+
+  Contract contract(const Layout& layout);
+  std::size_t max_bytes(const Layout& layout, Range part) { return sizeof(Header) + plan(layout, part).max_body; }
+  std::size_t linear_count(const Layout& layout);
+
+ protected:
+  // Header flags.
+  static constexpr std::uint8_t flag_coded = 2;  // the body went through the code stage
+  // Where the lower and the upper bit of an IndexCode stand.
+  struct CodeFlags {
+    unsigned low, high;
+    std::uint8_t of(IndexCode code) const {
+      const auto bits = static_cast<unsigned>(code);
+      return static_cast<std::uint8_t>((bits & 1U) << low | (bits >> 1U) << high);
+    }
+    IndexCode in(unsigned flags) const {
+      return static_cast<IndexCode>((flags >> low & 1U) | (flags >> high & 1U) << 1U);
+    }
+    unsigned all() const { return 1U << low | 1U << high; }
+  };
+  static constexpr CodeFlags index_flags{0, 3};
+  static constexpr CodeFlags within_flags{2, 4};                      // of the second selection
+  static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // in front of indices and of coded bodies
+
+  // A piece of the message at hand, and its atoms.
+  struct Slot {
+    Piece piece;
+    Atoms atoms;
+    std::size_t first = 0;        // number of its first atom in the message
+    std::size_t first_block = 0;  // and of its first block (Select::block), of which it has so many
+    std::size_t blocks = 0;
+    std::size_t taken = 0;     // blocks that go
+    std::size_t taken_at = 0;  // where they begin, among those of all pieces
+    std::size_t row = 0;       // where its rows begin, among the rows of all pieces
+    std::size_t selected = 0;  // atoms that go
+    std::size_t sent = 0;      // where they begin, among those of all pieces
+    std::size_t value = 0;     // where their floats begin, among those of all pieces
+    std::size_t values() const { return selected * atoms.width; }
+  };
+  // Floats that are quantised together: what goes of a piece, or one factor of one of its rows.
+  struct Unit {
+    std::size_t slot = 0;
+    std::size_t value = 0;   // where its floats begin, among those of all units
+    std::size_t count = 0;   // of its floats
+    std::size_t kept = 0;    // where those that the second selection lets through begin, and how many they are:
+    std::size_t sent = 0;    // without one, the same as the two above
+    std::size_t packed = 0;  // bytes of its symbols
+  };
+  struct Plan {
+    std::size_t atoms = 0;        // of all pieces
+    std::size_t rows = 0;         // floats of all atoms
+    std::size_t blocks = 0;       // of all pieces
+    std::size_t most_blocks = 0;  // that can be selected
+    std::size_t most = 0;         // atoms that can be selected
+    std::size_t values = 0;       // floats that can be selected
+    std::size_t units = 0;        // that there can be
+    std::size_t largest = 0;      // floats of the largest unit
+    RunLimits runs;               // of the symbols of all units
+    std::size_t max_body = 0;     // bytes of a body, before the code stage
+  };
+  struct Sections {  // of a body
+    std::span<const std::byte> side, packed;
+  };
+  // Where a stretch of the floats of all units begins, which one thread quantises or decodes: with number `begin` of a
+  // unit. `side` and `packed` are where the sections of that unit begin.
+  struct Cut {
+    std::size_t unit = 0, begin = 0, side = 0, packed = 0;
+  };
+  // What a stretch has of one unit: which of its values, and where their sections are.
+  struct Share {
+    const Unit* unit = nullptr;
+    Range values, side, packed;
+  };
+
+  [[noreturn]] static void throw_not_finite(const std::string& segment, const Key& key);
+  Plan plan(const Layout& layout, Range part);
+  void reserve_decoding(const Plan& plan);
+  void reserve_selection(const Plan& plan);
+  void cut_units();
+  void list_runs(std::span<const std::byte> side);
+  void cut_stretches(std::size_t slice);
+  template <class Visit>
+  void visit_shares(std::size_t stretch, Visit visit) const;
+  template <class Visit>
+  void visit_all_shares(Visit visit) const;
+  std::size_t values_in_slots() const;  // floats of all that was selected, or of all rows
+
+  Group group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
+  std::span<const std::uint32_t> select(Streams streams, const Plan& plan);
+  std::span<std::uint32_t> room_for_blocks(const Plan& plan);
+  void spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan);
+  std::span<const std::uint32_t> atoms_of(const Slot& slot);
+  void decode_units(const Sections& sections, float scale);
+  static double bound_of_sums(const Slot& slot, std::span<const float> rows);
+  const Slot* too_large();
+
+  std::shared_ptr<ChainParts> parts_;
+  Stages& stages_;
+  ThreadPool& pool_;
+
+  std::vector<Piece> pieces_;
+  std::vector<Slot> slots_;
+  std::vector<Unit> units_;
+  std::vector<Cut> cuts_;  // of all stretches, and where the last one ends
+  std::vector<SymbolRun> runs_;
+  std::vector<GroupSize> sizes_;
+  std::vector<std::size_t> counts_, limits_;
+  std::vector<Group> groups_;
+  Scratch<float> scales_;
+  // Of what was selected: the numbers of blocks, atoms and, within, of floats; and floats.
+  Scratch<std::uint32_t> taken_, indices_, within_;
+  Scratch<float> values_, kept_values_;
+  Scratch<std::uint32_t> atoms_;
+  Scratch<std::byte> coded_;
+};
+
+// visit(share) for what a stretch has of one unit after the other.
+template <class Visit>
+void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
+  const Quantise& quantise = *stages_.quantise;
+  const Cut& end = cuts_[stretch + 1];
+  for (Cut at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
+       ++at.unit, at.begin = 0) {
+    const Unit& unit = units_[at.unit];
+    const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
+    const Range side = parts_->one_block ? Range{0, quantise.side_bytes(unit.sent)}
+                                  : Range{quantise.side_bytes(values.begin),
+                                          quantise.side_bytes(values.begin) + quantise.side_bytes(values.size())};
+    const std::size_t packed = at.packed + quantise.packed_bytes(values.begin);
+    if (values.size() > 0) {
+      visit(Share{&unit,
+                  values,
+                  {at.side + side.begin, at.side + side.end},
+                  {packed, packed + quantise.packed_bytes(values.size())}});
+    }
+    at.side += quantise.side_bytes(unit.sent);
+    at.packed += unit.packed;
+  }
+}
+
+// visit(share) for all that there is: on all threads, or where units are wholes one after the other.
+template <class Visit>
+void ChainMessage::visit_all_shares(Visit visit) const {
+  if (!parts_->whole) {
+    pool_.run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
+    return;
+  }
+  std::size_t side = 0;
+  std::size_t packed = 0;
+  for (const Unit& unit : units_) {
+    const std::size_t side_end = side + stages_.quantise->side_bytes(unit.sent);
+    if (unit.sent > 0) visit(Share{&unit, {0, unit.sent}, {side, side_end}, {packed, packed + unit.packed}});
+    side = side_end;
+    packed += unit.packed;
+  }
+}
+
+}  // namespace sotto
