@@ -92,6 +92,7 @@ TEST(VectorGossip, RefusesWhatDoesNotFit) {
     VectorGossiper gossiper(communicator, topology_of("ring", 2));
     std::vector<float> vector(3);
     EXPECT_THROW(gossiper.average(vector, -1), std::invalid_argument);
+    EXPECT_THROW(gossiper.mix(vector, 0), std::invalid_argument);
   });
 }
 
