@@ -57,7 +57,7 @@ Arguments parse(int argc, char** argv) {
     else if (name == "--aggregator")
       arguments.aggregator = value;
     else if (name == "--topology")
-      arguments.options.topology = value;
+      arguments.options.topology = read_topology(value);
     else if (name == "--link")
       arguments.link = value;
     else if (name == "--overlap")
@@ -131,7 +131,7 @@ class Sleeper final : public Worker {
       : model_(model),
         buckets_(std::move(buckets)),
         shares_(std::move(shares)),
-        optimiser_(make_optimiser("optimiser", "sgd(momentum=0.9)", model.layout().size())),
+        optimiser_(make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), model.layout().size())),
         made_(model.layout().size()),
         seconds_(seconds) {
     for (const Segment& segment : model.layout().segments()) {  // padding stays zero
@@ -183,16 +183,16 @@ int run(const Arguments& arguments) {
   if (!arguments.link.empty()) {
     communicator = make_shaped(std::move(communicator), parse_links("link", arguments.link, world.size));
   }
-  const auto entry = std::ranges::find(model_table(), arguments.model, &ModelEntry::name);
-  const ImageShape shape = entry == model_table().end() ? ImageShape{} : entry->shape;
-  const auto model = make_model("model", arguments.model, shape, 10, 1);  // refuses a name that it does not know
+  const ModelEntry& entry = model_table().require("model", arguments.model);
+  const auto model = make_model(entry, entry.shape, 10, 1);
   const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
   const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
   const auto buckets = plan_buckets(model->layout(), bytes);
-  Sleeper worker(*model, buckets, shares(*model, shape, buckets, *communicator), world.rank, compute);
+  Sleeper worker(*model, buckets, shares(*model, entry.shape, buckets, *communicator), world.rank, compute);
   AlgorithmOptions options = arguments.options;
   options.phases = {{0, read_recipe(arguments.codec, arguments.aggregator)}};
-  const auto algorithm = make_algorithm("algorithm", arguments.algorithm, options, worker.buckets(), *communicator);
+  const auto algorithm = make_algorithm(algorithm_table().read("algorithm", arguments.algorithm), options,
+                                        worker.buckets(), *communicator);
 
   const auto traffic = [&] {  // mailboxes included
     Traffic all = communicator->traffic();

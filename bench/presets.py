@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-PRESETS = ["none", "qsgd", "terngrad", "signsgd", "efsignsgd", "signum", "topk", "dgc", "memsgd", "masking", "demo", "natural",
-           "sketchml", "ef | quantile | minmax_sketch", "lss", "atomo", "atomo-entry", "atomo-fourier", "powersgd",
+PRESETS = ["none", "qsgd", "terngrad", "signsgd", "efsignsgd", "signum", "topk-ef", "dgc", "memsgd", "masking", "demo", "natural",
+           "sketchml", "ef | quantile | minmax_sketch", "lss", "atomo-svd", "atomo-entry", "atomo-fourier", "powersgd",
            "fetchsgd", "onebit-adam", "lossless"]  # fmt: skip
 RATES = [0.05, 0.01]
 OWN_RATES = {name: 1e-3 for name in ("signsgd", "signum", "demo", "onebit-adam")}  # of RATES[0]

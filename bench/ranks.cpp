@@ -40,7 +40,7 @@ class TinyModel final : public Worker {
     buckets_ = plan_buckets(layout_, 4 * layout_.size() / 2);
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
-    optimiser_ = make_optimiser("optimiser", "sgd(momentum=0.9)", layout_.size());
+    optimiser_ = make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), layout_.size());
   }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
@@ -83,8 +83,9 @@ void measure(const Subject& subject, int ranks) {
   run_threads(ranks, std::chrono::seconds(300), [&](Communicator& communicator) {
     TinyModel worker(communicator.rank());
     AlgorithmOptions options;
-    options.topology = subject.topology;
-    const auto algorithm = make_algorithm("algorithm", subject.algorithm, options, worker.buckets(), communicator);
+    options.topology = read_topology(subject.topology);
+    const auto algorithm =
+        make_algorithm(algorithm_table().read("algorithm", subject.algorithm), options, worker.buckets(), communicator);
     algorithm->step(worker, {0, 0.1, false});
     algorithm->rest();
     if (++started == ranks) start = timer.seconds();

@@ -127,13 +127,34 @@ def test_locks_are_checked(root):
     assert len(list(bad_locks([("a.h", "  Mutex mutex_;\n  std::mutex other_;")]))) == 2
 
 
-# Where a user's text becomes specs; below the front ends everything else takes those.
-READERS = {"sotto/codec/stages.cc", "sotto/aggregate/recipe.cc", "sotto/aggregate/memory/table.cc"}
+# Where a user's text becomes specs: beside the tables, and in the trainer where the options of a run, or the record of
+# one, are read. All else takes specs.
+READERS = {
+    "sotto/aggregate/memory/table.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
+    "sotto/codec/stages.cc", "sotto/optim/schedule.cc", "sotto/task/metric.cc", "sotto/topology/mixing.cc",
+    "sotto/topology/peer_schedule.cc",
+    "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
+    "sotto/train/choices.cc", "sotto/train/identity.cc", "sotto/train/optimiser.cc",
+}
+PARSES = re.compile(r"\b(?:parse_sentence|parse_links|read_(?:recipe|stages|memory|aggregator|topology|topology_file|mixing|schedule|"
+                    r"peer_schedule|optimiser|target|buckets|capture)|\w*table\(?\)?\.read)\(")
 
 
 def test_what_was_read_is_not_parsed_again(root):
-    parses = re.compile(r"\b(parse_sentence|read_recipe|read_stages|read_memory)\(")
-    folders = {"kernels", "codec", "comm", "aggregate"}
     found = {name for folder, name, text in sources(root)
-             if folder in folders and name.endswith(".cc") and parses.search(text)}
+             if folder not in ("cli", "core", "comm") and name.endswith(".cc") and PARSES.search(text)}
     assert found == READERS
+
+
+OPTION = re.compile(r'v\.option\(\s*"([a-z][a-z-]*)"')
+
+
+def test_flags_are_spelled_by_the_command_line_alone(root):
+    files = list(sources(root))
+    names = {name for _, _, text in files for name in OPTION.findall(text)}
+    assert {"codec", "lr", "train-dir"} <= names
+    spelled = re.compile(r"(?<![\w-])--(" + "|".join(sorted(names, key=len, reverse=True)) + r")(?![\w(-])")
+    assert spelled.search("say --train-dir") and not spelled.search("--lr_; --codecs")
+    found = [f"{name}: --{option}" for folder, name, text in files if folder != "cli"
+             for line in text.splitlines() for option in spelled.findall(line.strip()) if not line.strip().startswith("--")]
+    assert found == []

@@ -3,9 +3,9 @@
 #include <pybind11/gil_safe_call_once.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <algorithm>
 #include <string>
 
-#include "python/bindings/argument_names.h"
 #include "sotto/core/error.h"
 
 namespace sotto::python {
@@ -74,6 +74,12 @@ std::exception_ptr for_torch(std::exception_ptr error) {
   } catch (...) {
     return error;
   }
+}
+
+std::string argument_spelling(std::string_view option, std::string_view value) {
+  std::string name = option == "buckets" ? "bucket_mb" : std::string(option);
+  std::ranges::replace(name, '-', '_');
+  return value.empty() ? name : name + "='" + std::string(value) + "'";
 }
 
 }  // namespace sotto::python

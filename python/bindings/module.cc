@@ -7,7 +7,6 @@
 #include <functional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "python/bindings/argument_names.h"
 #include "python/bindings/connected.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/hook.h"

@@ -1,9 +1,10 @@
 // Of the extension module: what mixes the models or tensors of ranks, from Python.
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include "python/bindings/argument_names.h"
 #include "python/bindings/connected.h"
+#include "python/bindings/errors.h"
 #include "python/bindings/module.h"
 #include "python/bindings/python_values.h"
 #include "python/bindings/stepper.h"
@@ -11,28 +12,29 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/peer_schedule.h"
-#include "sotto/topology/topology_file.h"
 
 namespace sotto::python {
 namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
 
-// Of "0:1,1000:2", in steps.
-std::vector<TopologyPhase> phases_of_peers(const std::string& peers_per_step, const StepperOptions& options,
-                                           int ranks) {
-  if (!algorithm_entry("algorithm", options.algorithm).changes_peers) {
-    throw ConfigError("peers_per_step: " + options.algorithm + " has no peers whose number may change; push_sum has");
+// `peers_per_step` is of "0:1,1000:2", in steps.
+StepperOptions stepper_options(const std::string& algorithm, const std::string& topology,
+                               const std::string& peers_per_step, const std::string& mixing, int ranks) {
+  StepperOptions options{.algorithm = algorithm_table().read("algorithm", algorithm), .own = {}};
+  const AlgorithmEntry& entry = *options.algorithm.entry;
+  options.own.topology = read_topology(topology.empty() ? entry.topology : topology);
+  options.own.mixing = read_mixing(mixing);
+  if (peers_per_step.empty()) return options;
+  if (!entry.changes_peers) {
+    throw ConfigError(
+        fmt::format("{}: {} has no peers whose number may change; push_sum has", named("peers_per_step"), algorithm));
   }
-  try {
-    auto phases = peer_phases("peers_per_step", peers_per_step, options.own.topology, ranks, /*steps_per_epoch=*/1);
-    for (const TopologyPhase& phase : phases) {
-      check_graph("algorithm", options.algorithm, phase.topology, options.own.mixing, ranks);
-    }
-    return phases;
-  } catch (const ConfigError& error) {
-    throw ConfigError(with_argument_names(error.text(argument_spelling)));
+  options.own.topologies = read_peer_schedule("peers_per_step", peers_per_step, options.own.topology, ranks);
+  for (const TopologyPhase& phase : options.own.topologies) {
+    check_graph(options.algorithm, phase.topology, options.own.mixing, ranks);
   }
+  return options;
 }
 
 std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<Meeting>& meeting,
@@ -41,16 +43,12 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
                                       const std::string& aggregator, const std::string& topology,
                                       const std::string& peers_per_step, const std::string& mixing, int node_size,
                                       std::uint64_t seed, std::size_t bucket_bytes, int threads, double timeout) {
-  StepperOptions options{.algorithm = algorithm, .own = {}, .bucket_bytes = bucket_bytes};
-  options.own.phases = {{0, read_recipe(codec, aggregator)}};
-  const AlgorithmEntry& entry = algorithm_entry("algorithm", algorithm);
-  options.own.topology = topology.empty() ? entry.topology : topology_sentence("topology", topology);
-  options.own.mixing = mixing;
+  const Recipe recipe = read_recipe(codec, aggregator);
+  StepperOptions options = stepper_options(algorithm, topology, peers_per_step, mixing, group->getSize() / node_size);
+  options.bucket_bytes = bucket_bytes;
+  options.own.phases = {{0, recipe}};
   options.own.node_size = node_size;
   options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
-  if (!peers_per_step.empty()) {
-    options.own.topologies = phases_of_peers(peers_per_step, options, group->getSize() / node_size);
-  }
   options.own.seed = seed;
   options.own.codec_threads = threads;
   FlatModel model(std::move(parameters));  // what cannot be wrapped is refused before anybody is connected
@@ -64,8 +62,12 @@ std::shared_ptr<TensorGossiper> make_gossiper(const Group& group, const std::sha
                                               const std::string& codec, std::uint64_t seed, int threads,
                                               double timeout) {
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
-    return std::make_shared<TensorGossiper>(
-        TensorGossiperOptions{topology_sentence("topology", topology), mixing, codec, seed, threads}, communicator);
+    const TensorGossiperOptions options{.topology = read_topology(topology),
+                                        .mixing = read_mixing(mixing),
+                                        .codec = read_recipe(codec),
+                                        .seed = seed,
+                                        .codec_threads = threads};
+    return std::make_shared<TensorGossiper>(options, communicator);
   });
 }
 
@@ -105,8 +107,9 @@ void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
 }  // namespace
 
 void bind_ranks(py::module_& module) {
-  module.def("gossips",
-             [](const std::string& algorithm) { return algorithm_entry("algorithm", algorithm).uses_topology; });
+  module.def("gossips", [](const std::string& algorithm) {
+    return algorithm_table().read("algorithm", algorithm).entry->uses_topology;
+  });
   py::class_<Stepper, std::shared_ptr<Stepper>>(module, "Stepper")
       .def(py::init(&make_stepper), Released())
       .def("begin", &Stepper::begin, Released())

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "python/bindings/agreement.h"
-#include "python/bindings/argument_names.h"
+#include "python/bindings/errors.h"
 #include "python/bindings/followed.h"
 #include "python/bindings/loop_thread.h"
 #include "python/bindings/tensor_types.h"
@@ -43,7 +43,7 @@ class Stepper::Impl final : public Worker {
         model_(std::move(model)),
         buckets_(planned(model_.layout(), options_.bucket_bytes)),
         communicator_(std::move(communicator)),
-        apart_(algorithm_entry("algorithm", options_.algorithm).own_speed),
+        apart_(options_.algorithm.entry->own_speed),
         shown_(model_.layout().size()),
         moved_(model_.layout().size()),
         followed_(shown_.size(), apart_ ? &shown_ : nullptr),
@@ -210,19 +210,19 @@ class Stepper::Impl final : public Worker {
 
   std::string methods() {
     std::string text =
-        fmt::format("{}: {} by {}", options_.algorithm, options_.own.recipe().text(), algorithm_->aggregator());
+        fmt::format("{}: {} by {}", options_.algorithm.said(), options_.own.recipe().text(), algorithm_->aggregator());
     if (const std::string remark = algorithm_->remark(); !remark.empty()) text += fmt::format(" ({})", remark);
     return text + "\n";
   }
 
   std::string identity() const {
     const AlgorithmOptions& own = options_.own;
-    std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm, own.seed,
+    std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
                                    options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
-    if (algorithm_entry("algorithm", options_.algorithm).uses_topology) {
-      text += fmt::format("{}, {}\n", own.topology, own.mixing);
+    if (options_.algorithm.entry->uses_topology) {
+      text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
       for (const TopologyPhase& phase : own.topologies) {
-        text += fmt::format("from step {} {}\n", phase.first_step, phase.topology);
+        text += fmt::format("from step {} {}\n", phase.first, phase.topology.text());
       }
       if (own.node_size > 1) text += fmt::format("between nodes of {}\n", own.node_size);
     }
@@ -238,14 +238,14 @@ class Stepper::Impl final : public Worker {
   Terms terms() const {
     const AlgorithmOptions& own = options_.own;
     Terms terms{{"what is averaged", "models"},
-                {"algorithm", options_.algorithm},
+                {"algorithm", options_.algorithm.said()},
                 {"codec", own.recipe().text()},
                 {"aggregator", text_of(own.recipe().aggregator)},
-                {"topology", own.topology},
-                {"mixing", own.mixing},
+                {"topology", own.topology.text()},
+                {"mixing", own.mixing.text()},
                 {"node_size", std::to_string(own.node_size)}};
     for (const TopologyPhase& phase : own.topologies) {
-      terms.emplace_back("peers_per_step", fmt::format("from step {} {}", phase.first_step, phase.topology));
+      terms.emplace_back("peers_per_step", fmt::format("from step {} {}", phase.first, phase.topology.text()));
     }
     terms.emplace_back("seed", std::to_string(own.seed));
     terms.emplace_back("bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20)));
@@ -271,9 +271,9 @@ class Stepper::Impl final : public Worker {
  private:
   std::unique_ptr<Algorithm> make() {
     try {
-      return make_algorithm("algorithm", options_.algorithm, options_.own, buckets_, *communicator_);
+      return make_algorithm(options_.algorithm, options_.own, buckets_, *communicator_);
     } catch (const ConfigError& error) {
-      throw ConfigError(with_argument_names(error.text(argument_spelling)));
+      throw ConfigError(error.text(argument_spelling));
     }
   }
 
@@ -292,7 +292,7 @@ class Stepper::Impl final : public Worker {
     error_ = std::current_exception();
     try {
       if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
-        error_ = std::make_exception_ptr(ConfigError(with_argument_names(config->text(argument_spelling))));
+        error_ = std::make_exception_ptr(ConfigError(config->text(argument_spelling)));
       }
       if (!apart_) algorithm_->rest();  // who gives up must have nothing on its way
     } catch (const std::exception&) {   // NOLINT(bugprone-empty-catch): the first error counts

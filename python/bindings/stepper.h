@@ -15,7 +15,7 @@
 namespace sotto::python {
 
 struct StepperOptions {
-  std::string algorithm;  // a sentence of one call: "push_sum(overlap=true)"
+  AlgorithmSpec algorithm;
   AlgorithmOptions own;
   std::size_t bucket_bytes = std::size_t{4} << 20;
 };

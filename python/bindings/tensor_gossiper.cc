@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "python/bindings/agreement.h"
-#include "python/bindings/argument_names.h"
+#include "python/bindings/errors.h"
 #include "python/bindings/tensor_types.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
@@ -37,22 +37,20 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
     gossiper_of(at::Tensor());  // what cannot be had is refused now
     terms = {{"what is averaged", "tensors"},
              {"topology", graph.sentence()},
-             {"mixing", options_.mixing},
-             {"codec", options_.codec},
+             {"mixing", make_mixing(options_.mixing, graph)->sentence()},
+             {"codec", options_.codec.said},
              {"seed", std::to_string(options_.seed)}};
   } catch (const ConfigError& error) {
-    refusal = std::make_exception_ptr(ConfigError(with_argument_names(error.text(argument_spelling))));
+    refusal = std::make_exception_ptr(ConfigError(error.text(argument_spelling)));
   }
   agree_to_start(*communicator_, terms, refusal, "gossips with others than");
 }
 
-Topology TensorGossiper::make_graph() const {
-  return make_topology("topology", options_.topology, communicator_->size());
-}
+Topology TensorGossiper::make_graph() const { return make_topology(options_.topology, communicator_->size()); }
 
 Consensus TensorGossiper::consensus() const {
   const Topology graph = make_graph();
-  return sotto::consensus(graph, *make_mixing("mixing", options_.mixing, graph));
+  return sotto::consensus(graph, *make_mixing(options_.mixing, graph));
 }
 
 Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
@@ -63,8 +61,8 @@ Gossiper& TensorGossiper::gossiper_of(const at::Tensor& tensor) {
   if (!gossiper_ || layout != layout_) {
     const auto graph = std::make_shared<const Topology>(make_graph());
     layout_ = std::move(layout);
-    gossiper_.emplace(read_recipe(options_.codec), graph, make_mixing("mixing", options_.mixing, *graph), layout_,
-                      communicator_->rank(), pool_);
+    gossiper_.emplace(options_.codec, graph, make_mixing(options_.mixing, *graph), layout_, communicator_->rank(),
+                      pool_);
   }
   return *gossiper_;
 }

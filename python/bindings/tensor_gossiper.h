@@ -14,9 +14,9 @@
 namespace sotto::python {
 
 struct TensorGossiperOptions {
-  std::string topology = "exponential";
-  std::string mixing = "uniform";
-  std::string codec = "none";
+  TopologySpec topology;
+  MixingSpec mixing;  // none: the topology's own, or uniform
+  Recipe codec;
   std::uint64_t seed = 1;
   int codec_threads = 1;
 };

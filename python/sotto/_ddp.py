@@ -36,7 +36,7 @@ def compress(
     Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
     averaging runs beside backward, on a thread of its own, and no Python runs for it.
 
-    codec: a sentence or a preset ("topk"). In the trials of docs/results/sentences.md "qsgd(4) | rans" loses nothing, with
+    codec: a sentence or a preset ("topk-ef"). In the trials of docs/results/sentences.md "qsgd(4) | rans" loses nothing, with
         SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and begins slowly. The optimiser is yours, and of presets
         that are tied to one a warning says which it must be: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for
         fetchsgd and signsgd, signsgd at a rate near Adam's; for demo too, once the gradients' signs have taken their place

@@ -7,13 +7,6 @@ namespace {
 
 constexpr std::array entries{
     Preset{"none", "", "f32", "auto", "auto", "", "no compression: the baseline", ""},
-    Preset{"qsgd", "", "qsgd(bits=4)", "auto", "auto", "Alistarh et al., NeurIPS 2017",
-           "stochastic rounding to 15 levels and a sign, unbiased",
-           "4 bits of level and one of sign are 5 bits on the wire; on gradients `| rans` takes a seventh of that or "
-           "more"},
-    Preset{"terngrad", "", "terngrad", "auto", "auto", "Wen et al., NeurIPS 2017",
-           "minus one, zero or one times a scale, after values were cut at 2.5 standard deviations",
-           "the cut is a bias, the only one: `terngrad(clip=0)` has none, and more noise; needs more steps than dense"},
     Preset{"signsgd", "", "signs", "vote", "signum(momentum=0)", "Bernstein et al., ICML 2018",
            "one bit a value each way: the majority of the ranks' signs",
            "every coordinate moves by the learning rate, however small its gradient: wants a rate near Adam's and a "
@@ -27,7 +20,7 @@ constexpr std::array entries{
     Preset{"signum", "", "signs", "vote", "signum", "Bernstein et al., ICML 2018; ICLR 2019",
            "the majority of the signs of the ranks' momenta, one bit a value each way",
            "as signsgd; each rank's momentum is its own, so a resume wants the same ranks"},
-    Preset{"topk", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
+    Preset{"topk-ef", "ef", "topk(0.01, dense=all)", "auto", "auto", "Stich et al., NeurIPS 2018",
            "the largest 1 % of each segment, with error feedback",
            "messages of different ranks hit different elements, so what a rank receives grows with the number of "
            "ranks; in its first hundred steps Adam loses much by a hundredth, and little by a quarter "
@@ -37,13 +30,13 @@ constexpr std::array entries{
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
-    Preset{
-        "memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
-        "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
-        "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
-        "of its step",
-        "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
-        "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, --average-iterates 100"},
+    Preset{"memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
+           "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
+           "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
+           "of its step",
+           "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
+           "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, `average-iterates` "
+           "of 100"},
     Preset{"masking", "ef", "threshold(99%, drop, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
@@ -52,9 +45,6 @@ constexpr std::array entries{
            "of each rank's decoupled momentum the 32 largest cosine coefficients of each tile; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
            "so replicas' momenta differ, and a resume wants the same ranks"},
-    Preset{"natural", "", "natural", "auto", "auto", "Horvath et al., MSML 2022",
-           "each value becomes one of the powers of two beside it, unbiased, with an eighth of its square as variance",
-           "a byte a value is all that it saves; what is summed afterwards is no power of two any more"},
     Preset{
         "sketchml", "", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
         "bins of equally many values, and for each value its bin or one nearer to zero",
@@ -65,8 +55,8 @@ constexpr std::array entries{
         "lss", "ef", "clusters", "auto", "auto", "none known; LSS-SGD, in a fork of ATOMO's code",
         "each value becomes the mean of those that fell into one bucket of its cluster",
         "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
-        "steps be dense first: --codec-start-after 500"},
-    Preset{"atomo", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
+        "steps be dense first: a `codec-start-after` of 500"},
+    Preset{"atomo-svd", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},
     Preset{"atomo-entry", "", "atomo(s=5%, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
@@ -79,7 +69,7 @@ constexpr std::array entries{
     Preset{"powersgd", "ef", "power(1)", "auto", "auto", "Vogels, Karimireddy, Jaggi, NeurIPS 2019",
            "rank-1 factors of each matrix, summed on the way",
            "small or one-dimensional tensors go dense; two all-reduces in a row: latency counts twice; large trainings "
-           "begin dense, for a thousand steps: --codec-start-after 1000"},
+           "begin dense, for a thousand steps: a `codec-start-after` of 1000"},
     Preset{"fetchsgd", "", "fetch(0.3%) | count_sketch(rows=5, columns=10%, keep=100%)", "auto", "sgd(momentum=0)",
            "FetchSGD: Rothchild et al., ICML 2020",
            "sums of sketches, in which momentum and error are kept; of them the 0.3 % of largest estimate are taken",
@@ -90,7 +80,7 @@ constexpr std::array entries{
         "onebit-adam", "ef", "sign(block=128)", "scatter_reduce", "onebit-adam", "Tang et al., ICML 2021",
         "Adam whose variance is frozen after a dense warm-up; then one bit a value of the momentum, with error "
         "feedback on both sides",
-        "the warm-up is dense (--codec-start-after, or 100 steps), and too short a one leaves a variance that does not "
+        "the warm-up is dense (`codec-start-after`, or 100 steps), and too short a one leaves a variance that does not "
         "fit: 15 to 20 % of all steps; "
         "coordinates without a gradient until then never move. One bit gives small momenta the size of large ones: "
         "hence an eps of 1e-4, where Adam has 1e-8"},

@@ -36,10 +36,10 @@ std::string in_full(const Preset& preset) {
   return text;
 }
 
-// A preset is a whole sentence, unless a stage has its name.
+// A preset is a whole sentence.
 void check_no_preset(const Sentence& sentence, const Call& call) {
   const Preset* preset = preset_table().find(call.name);
-  if (preset == nullptr || stage_table().find(call.name) != nullptr) return;
+  if (preset == nullptr) return;
   fail_at(sentence, call, call.position,
           fmt::format("the preset `{}` stands alone{}; write what it stands for: {}", call.name,
                       call.arguments.empty() ? "" : " and takes no options", in_full(*preset)));
@@ -197,18 +197,26 @@ Recipe read_recipe(std::string_view method, std::string_view aggregator) {
 std::string text_of(const AggregatorSpec& aggregator) { return aggregator ? aggregator.text() : "auto"; }
 
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets) {
-  if (!recipe.memory) return "";
+  if (recipe.by_itself()) return "";
   const auto codec = make_codec(recipe.stages);
-  double worst = 0;
+  double worst = 0, least = 1;
   for (const BucketPlan& plan : buckets) {
     const Contract contract = codec->contract(plan.layout);
     if (contract.kind == Contract::Kind::unbiased) worst = std::max(worst, contract.omega);
+    if (contract.kind == Contract::Kind::contraction && !contract.signs) least = std::min(least, contract.delta);
   }
-  if (worst < 1) return "";
-  return fmt::format(
-      "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
-      "use a contraction (unbiased=false where there is one), a larger share or more bits, or no memory",
-      named(recipe.option, recipe.said), worst, recipe.memory.entry->name);
+  const std::string said = named(recipe.option, recipe.said);
+  if (recipe.memory && worst >= 1) {
+    return fmt::format(
+        "{}: unbiased, with a variance of up to {:.3g} |x|^2: from 1 on, what `{}` holds back may grow without bound; "
+        "use a contraction (unbiased=false where there is one), a larger share or more bits, or no memory",
+        said, worst, recipe.memory.entry->name);
+  }
+  if (!recipe.memory && least < 0.5) {
+    return fmt::format("{}: what it leaves out, up to {:.3g} of |x|^2, is lost; a memory sends it later: ef | {}", said,
+                       1 - least, recipe.said);
+  }
+  return "";
 }
 
 std::string momentum_of(const Recipe& recipe) {

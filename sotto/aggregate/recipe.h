@@ -42,7 +42,7 @@ AggregatorSpec read_aggregator(const Sentence& sentence);
 std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" of none
 
 // What is to be said against a recipe that may be used all the same; empty: nothing. A memory wants a codec that leaves
-// out less than the whole, and the bound of an unbiased one is that of the worst vector.
+// out less than the whole, and a codec that leaves out much wants a memory. Bounds are those of the worst vector.
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets);
 // The part of it that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
 std::string momentum_of(const Recipe& recipe);

@@ -19,7 +19,7 @@ VectorGossiper::VectorGossiper(Communicator& communicator, Topology topology, Ve
                       std::to_string(communicator.size()));
   }
   if (!options_.mixing) {
-    options_.mixing = make_mixing("mixing", "", *topology_);
+    options_.mixing = make_mixing({}, *topology_);
   } else if (const std::string problem = options_.mixing->problem(*topology_); !problem.empty()) {
     throw ConfigError(options_.mixing->sentence() + ": " + problem);
   }

@@ -8,7 +8,6 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 namespace {
@@ -34,9 +33,7 @@ struct ExponentialOptions {
   }
 };
 
-Ratios exponential(const Sentence& sentence, const Call& call, double ratio) {
-  ExponentialOptions options;
-  read_options(sentence, call, options);
+Ratios exponential(const ExponentialOptions& options, double ratio) {
   if (options.epochs == 0) return falling(of_the_paper, ratio);
   Ratios ratios;
   for (std::int64_t e = 1; e <= options.epochs; ++e) {
@@ -50,43 +47,36 @@ struct CoefficientOptions {
   void visit(OptionVisitor& v) { v.option("c", c, "of the ratio, from epoch to epoch", {0, 1, true, true}); }
 };
 
-Ratios coefficient(const Sentence& sentence, const Call& call, double ratio) {
-  CoefficientOptions options;
-  read_options(sentence, call, options);
-  return falling(options.c, ratio);
-}
+Ratios coefficient(const CoefficientOptions& options, double ratio) { return falling(options.c, ratio); }
 
 struct ListOptions {
   std::string ratios;
   void visit(OptionVisitor& v) { v.option("ratios", ratios, "of the first epochs: 25%/6%/1%"); }
-};
-
-Ratios list(const Sentence& sentence, const Call& call, double /*ratio*/) {
-  if (call.arguments.size() > 1) {
-    fail_at(sentence, call, call.arguments[1].position, "a `/` stands between ratios, as in list(25%/6%/1%)");
-  }
-  ListOptions options;
-  read_options(sentence, call, options);
-  Ratios ratios;
-  std::string_view rest = options.ratios;
-  while (true) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
-    try {
-      ratios.push_back(parse_double("each of the ratios", rest.substr(0, end), Bounds::share()));
-    } catch (const ConfigError& error) {
-      fail_at(sentence, call, call.position, fmt::format("{}, as in list(25%/6%/1%)", error.what()));
+  Ratios values() const {
+    Ratios values;
+    for (std::string_view rest = ratios;; rest.remove_prefix(rest.find('/') + 1)) {
+      values.push_back(parse_double("each of the ratios", rest.substr(0, rest.find('/')), Bounds::share()));
+      if (rest.find('/') == rest.npos) return values;
     }
-    if (end == rest.size()) return ratios;
-    rest.remove_prefix(end + 1);
   }
-}
-
-struct Shape {
-  std::string_view name;
-  Ratios (*make)(const Sentence& sentence, const Call& call, double ratio);
+  std::string problem() const {
+    try {
+      values();
+    } catch (const ConfigError& error) {
+      return fmt::format("{}, with a `/` between ratios, as in list(25%/6%/1%)", error.what());
+    }
+    return "";
+  }
 };
 
-constexpr std::array shapes{Shape{"exponential", exponential}, Shape{"coefficient", coefficient}, Shape{"list", list}};
+Ratios list(const ListOptions& options, double /*ratio*/) { return options.values(); }
+
+constexpr std::array entries{
+    WarmupEntry{"exponential", Made<exponential>::options, Made<exponential>::make},
+    WarmupEntry{"coefficient", Made<coefficient>::options, Made<coefficient>::make},
+    WarmupEntry{"list", Made<list>::options, Made<list>::make},
+};
+constexpr Table<WarmupEntry> table("warm-up", entries);
 
 // The options of a recipe that have a ratio, the first of them; null where none have.
 AnyOptions* with_ratio(Recipe& recipe) {
@@ -107,23 +97,21 @@ Recipe with(Recipe recipe, double ratio) {
 
 }  // namespace
 
-Warmup make_warmup(const Sentence& warmup, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps) {
-  const Call& call = warmup.calls.front();
-  const Shape& shape = require_entry(std::span<const Shape>(shapes), "warm-up", warmup, call);
-  if (warmup.calls.size() > 1) fail_at(warmup, warmup.calls[1], warmup.calls[1].position, "there can be one");
+const Table<WarmupEntry>& warmup_table() { return table; }
+
+Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps) {
   Recipe asked = recipe;
   const AnyOptions* options = with_ratio(asked);
   if (options == nullptr) {
     throw ConfigError(fmt::format(
         "{}: `{}` has no ratio to begin with a larger one; topk, sampled_topk, randomk, block and fetch have",
-        named(warmup.option), recipe.said));
+        named(spec.place.option), recipe.said));
   }
   const double last = number_of(*options, "ratio").value();
-  const Ratios ratios = shape.make(warmup, call, last);
+  const Ratios ratios = spec.entry->ratios(spec.options, last);
   if (ratios.empty()) {
-    fail_at(
-        warmup, call, call.position,
-        fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", recipe.said, format_double(last)));
+    fail_at(spec.place, fmt::format("`{}` has a ratio of {} already: there is nothing to warm up", recipe.said,
+                                    format_double(last)));
   }
   Warmup made;
   const bool fits = ratios.size() <= steps / steps_per_epoch && ratios.size() * steps_per_epoch < steps;
@@ -131,7 +119,7 @@ Warmup make_warmup(const Sentence& warmup, const Recipe& recipe, std::uint64_t s
   if (!fits) {
     made.remark = fmt::format(
         "{}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps",
-        named(warmup.option, warmup.text), ratios.size(), steps, steps_per_epoch, each);
+        named(spec.place.option, spec.place.text), ratios.size(), steps, steps_per_epoch, each);
   }
   const auto add = [&](std::size_t number, double ratio) {
     const std::uint64_t first = fits ? number * steps_per_epoch : number * steps / (ratios.size() + 1);

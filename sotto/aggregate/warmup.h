@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/aggregate/phased.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -21,8 +23,17 @@ struct Warmup {
   std::string remark;  // that it was shortened; empty: it was not
 };
 
-// Of a recipe, in a training of so many steps. ConfigError when `warmup` says something else, and when the recipe has
-// no ratio.
-Warmup make_warmup(const Sentence& warmup, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps);
+// A line of the table of warm-ups.
+struct WarmupEntry {
+  std::string_view name;
+  AnyOptions (*options)();
+  std::vector<double> (*ratios)(const AnyOptions& options, double ratio);  // one an epoch, before `ratio`
+};
+const Table<WarmupEntry>& warmup_table();
+
+using WarmupSpec = Spec<WarmupEntry>;
+
+// Of a recipe, in a training of so many steps. ConfigError when the recipe has no ratio, or none to begin above.
+Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t steps_per_epoch, std::uint64_t steps);
 
 }  // namespace sotto

@@ -15,12 +15,11 @@
 #include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/optim/optimiser.h"
+#include "sotto/topology/mixing.h"
 #include "sotto/topology/peer_schedule.h"
+#include "sotto/topology/table.h"
 
 namespace sotto {
-
-class Mixing;
-class Topology;
 
 // What a worker calls as it computes, on its own thread.
 struct BucketCalls {
@@ -53,8 +52,8 @@ struct StepInput {
   std::uint64_t meeting = 0;
 };
 
-// Seconds of one step. Timings run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is how
-// long a bucket that was finished waited for the exchange of those before it, on average.
+// Seconds of one step. Timings run beside compute when overlapped; `wait` is what of them was not hidden. `queue` is
+// how long a bucket that was finished waited for the exchange of those before it, on average.
 struct StepReport {
   double loss = 0;
   bool stop = false;  // some rank was asked to stop: all of them stop after this step
@@ -135,12 +134,12 @@ class Algorithm {
 };
 
 struct AlgorithmOptions {
-  std::vector<Phase> phases{Phase{}};    // how vectors are averaged, or coded, from which step on
-  std::string topology = "exponential";  // of gossip: who exchanges with whom
-  std::string mixing = "";               // and with what shares; empty: the topology's own, or uniform
-  int node_size = 1;                     // and that ranks of so many share a model, which nodes exchange (nodes.h)
-  bool averages_in_node = true;          // where gradients of a node are not the same already
-  bool overlap = true;                   // what is sent travels while this rank computes
+  std::vector<Phase> phases{Phase{}};  // how vectors are averaged, or coded, from which step on
+  TopologySpec topology = topology_table().choose("exponential");  // of gossip: who exchanges with whom
+  MixingSpec mixing{};           // and with what shares; none: the topology's own, or uniform
+  int node_size = 1;             // and that ranks of so many share a model, which nodes exchange (nodes.h)
+  bool averages_in_node = true;  // where gradients of a node are not the same already
+  bool overlap = true;           // what is sent travels while this rank computes
   std::uint64_t seed = 1;
   std::uint16_t generation = 0;
   int codec_threads = 1;                    // that encode and decode; the result is the same with any number
@@ -157,12 +156,12 @@ struct AlgorithmEntry {
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // of recipes the aggregator, and several `phases`
   bool uses_topology = false;    // `topology` and `mixing`
-  std::string (*help)();         // one line an option
-  std::unique_ptr<Algorithm> (*make)(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+  AnyOptions (*options)();
+  std::unique_ptr<Algorithm> (*make)(const AnyOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
   std::string_view optimiser = "auto";  // that it is published with; "auto": any
   // Of so many ranks, the first so many compute no gradients; null: none. ConfigError where there are too few.
-  int (*idle)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
+  int (*idle)(const AnyOptions& own, int ranks) = nullptr;
   std::string_view topology = "exponential";  // where nobody says another
   // Of those that use a topology: why this one, with this mixing, will not do, in words; empty: it will. Null: any
   // will. make_topology() gives connected ones only.
@@ -170,33 +169,28 @@ struct AlgorithmEntry {
   bool changes_peers = false;  // takes `topologies`
   bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
   // Of replicated ones: whether all ranks that train wait for each other in every step; null: they do.
-  bool (*in_step)(const Sentence& sentence, const Call& call, int ranks) = nullptr;
+  bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;
 };
-std::span<const AlgorithmEntry> algorithm_table();
+const Table<AlgorithmEntry>& algorithm_table();
 
-// One line each, and their options, for help.
-std::string algorithm_list();
+using AlgorithmSpec = Spec<AlgorithmEntry>;
 
-// The entry that the one call of this sentence names. ConfigError, which begins with `where`.
-const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view sentence);
-
-// How many ranks, the first ones, compute no gradients; the others share out the data among themselves.
-int idle_ranks(std::string_view where, std::string_view sentence, int ranks);
+// How many ranks, the first ones, compute no gradients; the others share out the data among themselves. ConfigError
+// where there are too few.
+int idle_ranks(const AlgorithmSpec& algorithm, int ranks);
 
 // Whether in each step all ranks train the same model, and wait for each other.
-bool all_in_step(std::string_view where, std::string_view sentence, int ranks);
+bool all_in_step(const AlgorithmSpec& algorithm, int ranks);
 
-// Why the algorithm cannot be had between nodes of so many of the ranks, in words; empty: it can.
-std::string problem_of_nodes(std::string_view where, std::string_view sentence, std::int64_t node_size, int ranks);
+// ConfigError, about `node_size`, where the algorithm cannot be had between nodes of so many of the ranks.
+void check_nodes(const AlgorithmSpec& algorithm, std::int64_t node_size, int ranks);
 
 // ConfigError where an algorithm on graphs cannot be had on this topology, with this mixing.
-void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
-                 int ranks);
+void check_graph(const AlgorithmSpec& algorithm, const TopologySpec& topology, const MixingSpec& mixing, int ranks);
 
-// `sentence` is one call: "sync". The communicator must outlive the algorithm, which uses it from its communication
-// thread from the beginning of a step until rest().
-std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
-                                          const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                          Communicator& communicator);
+// The communicator must outlive the algorithm, which uses it from its communication thread from the beginning of a step
+// until rest().
+std::unique_ptr<Algorithm> make_algorithm(const AlgorithmSpec& algorithm, const AlgorithmOptions& options,
+                                          std::span<const BucketPlan> buckets, Communicator& communicator);
 
 }  // namespace sotto

@@ -9,14 +9,6 @@
 namespace sotto {
 namespace {
 
-struct SyncOptions {
-  std::string priority = "ready";
-  void visit(OptionVisitor& v) {
-    v.option("priority", priority, "which bucket is exchanged first: that which is ready first, or is needed first",
-             {"ready", "need"});
-  }
-};
-
 class Sync final : public Algorithm {
  public:
   Sync(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, Communicator& communicator)
@@ -77,14 +69,10 @@ class Sync final : public Algorithm {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_sync(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator) {
-  SyncOptions own;
-  read_options(sentence, call, own);
   if (own.priority == "need") return make_sync_by_need(options, buckets, communicator);
   return std::make_unique<Sync>(options, buckets, communicator);
 }
-
-std::string help_sync() { return help_options(SyncOptions{}); }
 
 }  // namespace sotto

@@ -4,10 +4,17 @@
 
 namespace sotto {
 
+struct SyncOptions {
+  std::string priority = "ready";
+  void visit(OptionVisitor& v) {
+    v.option("priority", priority, "which bucket is exchanged first: that which is ready first, or is needed first",
+             {"ready", "need"});
+  }
+};
+
 // Synchronous data-parallel SGD: every rank applies the mean gradient of all ranks, so all keep the same parameters.
 // With priority=need: SyncByNeed.
-std::unique_ptr<Algorithm> make_sync(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
-std::string help_sync();
 
 }  // namespace sotto

@@ -1,5 +1,3 @@
-#include "sotto/core/table.h"
-
 #include <fmt/format.h>
 
 #include "sotto/algorithm/ad_psgd/ad_psgd.h"
@@ -12,41 +10,39 @@
 #include "sotto/algorithm/server/parameter_server.h"
 #include "sotto/algorithm/sync.h"
 #include "sotto/core/error.h"
-#include "sotto/topology/mixing.h"
-#include "sotto/topology/table.h"
 
 namespace sotto {
 namespace {
 
-constexpr AlgorithmEntry table[] = {
+constexpr AlgorithmEntry entries[] = {
     {.name = "sync",
      .summary = "every rank applies the mean gradient of all ranks (AR)",
      .paper = "Li et al., PyTorch Distributed, VLDB 2020",
      .replicated = true,
      .uses_aggregator = true,
-     .help = help_sync,
-     .make = make_sync},
+     .options = Made<make_sync>::options,
+     .make = Made<make_sync>::make},
     {.name = "push_sum",
      .summary =
          "each rank takes its own step, and mixes its model with those of neighbours (SGP; with overlap=true OSGP)",
      .paper = "Assran et al., ICML 2019",
      .uses_topology = true,
-     .help = help_push_sum,
-     .make = make_push_sum,
+     .options = Made<make_push_sum>::options,
+     .make = Made<make_push_sum>::make,
      .changes_peers = true},
     {.name = "d_psgd",
      .summary = "as push_sum on symmetric graphs, while the gradient is computed",
      .paper = "Lian et al., NeurIPS 2017",
      .uses_topology = true,
-     .help = help_d_psgd,
-     .make = make_d_psgd,
+     .options = Made<make_d_psgd>::options,
+     .make = Made<make_d_psgd>::make,
      .problem = problem_of_d_psgd},
     {.name = "ad_psgd",
      .summary = "each rank takes steps at its own speed, and averages its model with another's meanwhile",
      .paper = "Lian et al., ICML 2018",
      .uses_topology = true,
-     .help = help_ad_psgd,
-     .make = make_ad_psgd,
+     .options = Made<make_ad_psgd>::options,
+     .make = Made<make_ad_psgd>::make,
      .topology = "bipartite_exponential",
      .problem = problem_of_ad_psgd,
      .own_speed = true},
@@ -54,119 +50,87 @@ constexpr AlgorithmEntry table[] = {
      .summary = "each rank takes its own step, and sends the coded difference to what neighbours know of its model",
      .paper = "Koloskova et al., ICML 2019; Taheri et al., ICML 2020",
      .uses_topology = true,
-     .help = help_choco,
-     .make = make_choco,
+     .options = Made<make_choco>::options,
+     .make = Made<make_choco>::make,
      .topology = "ring",
      .problem = problem_of_choco},
     {.name = "local",
      .summary = "each rank takes h steps of its own; then all go to the mean of their models",
      .paper = "Lin et al., ICLR 2020",
      .uses_aggregator = true,
-     .help = help_local,
-     .make = make_local},
+     .options = Made<make_local>::options,
+     .make = Made<make_local>::make},
     {.name = "slowmo",
      .summary = "as local, with a momentum of how far ranks went on average",
      .paper = "Wang et al., ICLR 2020",
      .uses_aggregator = true,
-     .help = help_slowmo,
-     .make = make_slowmo},
+     .options = Made<make_slowmo>::options,
+     .make = Made<make_slowmo>::make},
     {.name = "diloco",
      .summary = "as local, with AdamW inside and a Nesterov step outside, of parts of the model in turn",
      .paper = "Douillard et al., 2023 and 2025",
      .uses_aggregator = true,
-     .help = help_diloco,
-     .make = make_diloco,
+     .options = Made<make_diloco>::options,
+     .make = Made<make_diloco>::make,
      .optimiser = "adamw"},
     {.name = "parameter_server",
      .summary = "workers send gradients to servers, which make the steps and send the model back",
      .paper = "Li et al., OSDI 2014; Ho et al., NeurIPS 2013",
      .replicated = true,
-     .help = help_parameter_server,
-     .make = make_parameter_server,
+     .options = Made<make_parameter_server>::options,
+     .make = Made<make_parameter_server>::make,
      .idle = idle_parameter_server,
      .in_step = parameter_server_in_step},
 };
 
-const AlgorithmEntry& entry_of(const Sentence& sentence) {
-  const Call& call = sentence.calls.front();
-  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "an algorithm is a single call");
-  return require_entry(algorithm_table(), "algorithm", sentence, call);
-}
-
-void require_graph(const AlgorithmEntry& entry, const Sentence& sentence, std::string_view topology,
-                   std::string_view mixing, int ranks) {
-  const Topology graphs = make_topology("topology", topology, ranks);
-  const auto shares = make_mixing("mixing", mixing, graphs);
-  const std::string problem = entry.problem == nullptr ? "" : entry.problem(graphs, *shares);
-  if (!problem.empty()) fail_at(sentence, sentence.calls.front(), sentence.calls.front().position, problem);
-}
+constexpr Table<AlgorithmEntry> table("algorithm", entries);
 
 }  // namespace
 
-std::span<const AlgorithmEntry> algorithm_table() { return table; }
+const Table<AlgorithmEntry>& algorithm_table() { return table; }
 
-std::string algorithm_list() {
-  std::string text = "\nAlgorithms:\n";
-  for (const AlgorithmEntry& entry : table) {
-    text += fmt::format("  {:<16} {}; {}\n", entry.name, entry.summary, entry.paper);
+int idle_ranks(const AlgorithmSpec& algorithm, int ranks) {
+  if (algorithm.entry->idle == nullptr) return 0;
+  return with_place(algorithm, [&] { return algorithm.entry->idle(algorithm.options, ranks); });
+}
+
+bool all_in_step(const AlgorithmSpec& algorithm, int ranks) {
+  const AlgorithmEntry& entry = *algorithm.entry;
+  if (!entry.replicated || idle_ranks(algorithm, ranks) > 0) return false;
+  return entry.in_step == nullptr || entry.in_step(algorithm.options, ranks);
+}
+
+void check_nodes(const AlgorithmSpec& algorithm, std::int64_t node_size, int ranks) {
+  const AlgorithmEntry& entry = *algorithm.entry;
+  const auto fail = [](const std::string& why) { throw ConfigError(named("node-size") + ": " + why); };
+  if (!entry.uses_topology) fail(fmt::format("`{}` exchanges no models with neighbours", entry.name));
+  if (entry.own_speed) {
+    fail(
+        fmt::format("the ranks of `{}` go at their own speed, and those of a node go together; push_sum, d_psgd and "
+                    "choco have nodes",
+                    entry.name));
   }
-  for (const AlgorithmEntry& entry : table) {
-    const std::string options = entry.help();
-    if (!options.empty()) text += fmt::format("Options of {}:\n{}", entry.name, options);
+  if (node_size < 1 || ranks % node_size != 0) {
+    fail(fmt::format("{} ranks do not fall into nodes of {}", ranks, node_size));
   }
-  return text;
 }
 
-const AlgorithmEntry& algorithm_entry(std::string_view where, std::string_view sentence) {
-  return entry_of(parse_sentence(where, sentence));
+void check_graph(const AlgorithmSpec& algorithm, const TopologySpec& topology, const MixingSpec& mixing, int ranks) {
+  const Topology graphs = make_topology(topology, ranks);
+  const auto shares = make_mixing(mixing, graphs);
+  if (algorithm.entry->problem == nullptr) return;
+  const std::string problem = algorithm.entry->problem(graphs, *shares);
+  if (!problem.empty()) with_place(algorithm, [&] { throw ConfigError(problem); });
 }
 
-int idle_ranks(std::string_view where, std::string_view sentence, int ranks) {
-  const Sentence parsed = parse_sentence(where, sentence);
-  const AlgorithmEntry& entry = entry_of(parsed);
-  return entry.idle == nullptr ? 0 : entry.idle(parsed, parsed.calls.front(), ranks);
-}
-
-bool all_in_step(std::string_view where, std::string_view sentence, int ranks) {
-  const Sentence parsed = parse_sentence(where, sentence);
-  const AlgorithmEntry& entry = entry_of(parsed);
-  if (!entry.replicated || idle_ranks(where, sentence, ranks) > 0) return false;
-  return entry.in_step == nullptr || entry.in_step(parsed, parsed.calls.front(), ranks);
-}
-
-std::string problem_of_nodes(std::string_view where, std::string_view sentence, std::int64_t node_size, int ranks) {
-  const AlgorithmEntry& entry = algorithm_entry(where, sentence);
-  if (!entry.uses_topology) return fmt::format("`{}` exchanges no models with neighbours", entry.name);
-  if (entry.own_speed)
-    return fmt::format(
-        "the ranks of `{}` go at their own speed, and those of a node go together; push_sum, d_psgd and choco have "
-        "nodes",
-        entry.name);
-  if (node_size < 1 || ranks % node_size != 0)
-    return fmt::format("{} ranks do not fall into nodes of {}", ranks, node_size);
-  return "";
-}
-
-void check_graph(std::string_view where, std::string_view sentence, std::string_view topology, std::string_view mixing,
-                 int ranks) {
-  const Sentence parsed = parse_sentence(where, sentence);
-  require_graph(entry_of(parsed), parsed, topology, mixing, ranks);
-}
-
-std::unique_ptr<Algorithm> make_algorithm(std::string_view where, std::string_view sentence,
-                                          const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                          Communicator& communicator) {
-  const Sentence parsed = parse_sentence(where, sentence);
-  const AlgorithmEntry& entry = entry_of(parsed);
+std::unique_ptr<Algorithm> make_algorithm(const AlgorithmSpec& algorithm, const AlgorithmOptions& options,
+                                          std::span<const BucketPlan> buckets, Communicator& communicator) {
   const auto make = [&](Communicator& ranks) {
-    if (entry.uses_topology) require_graph(entry, parsed, options.topology, options.mixing, ranks.size());
-    return entry.make(parsed, parsed.calls.front(), options, buckets, ranks);
+    if (algorithm.entry->uses_topology) check_graph(algorithm, options.topology, options.mixing, ranks.size());
+    return algorithm.entry->make(algorithm.options, options, buckets, ranks);
   };
   if (options.node_size == 1) return make(communicator);
-  if (const std::string problem = problem_of_nodes(where, sentence, options.node_size, communicator.size());
-      !problem.empty()) {
-    throw ConfigError("--node-size: " + problem);
-  }
+  check_nodes(algorithm, options.node_size, communicator.size());
   return make_nodes(options, communicator, make);
 }
 

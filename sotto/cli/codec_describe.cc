@@ -50,8 +50,8 @@ std::string stage_text(const StageEntry& stage) {
 
 std::string optimiser_text(const OptimiserEntry& entry) {
   return heading(entry.name, "optimiser", entry.summary, entry.paper) +
-         fmt::format("  asked for  --optimiser {}, beside the sentence\n", entry.name) +
-         (entry.help().empty() ? "" : "options\n" + entry.help());
+         fmt::format("  asked for  --optimiser {}, beside the sentence\n", entry.name) + "options\n" +
+         help_options(entry.options());
 }
 
 // Of a recipe that is a codec, with or without a memory before it.
@@ -115,8 +115,7 @@ std::vector<std::string> texts_of_name(std::string_view name) {
   }
   const AggregatorEntry* aggregator = aggregator_table().find(name);
   if (aggregator != nullptr && aggregator->method == nullptr) texts.push_back(aggregator_text(*aggregator));
-  if (const OptimiserEntry* optimiser = find_entry(optimiser_table(), name))
-    texts.push_back(optimiser_text(*optimiser));
+  if (const OptimiserEntry* optimiser = optimiser_table().find(name)) texts.push_back(optimiser_text(*optimiser));
   return texts;
 }
 

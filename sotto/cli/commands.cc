@@ -29,11 +29,9 @@ int run_action(std::string_view command, std::span<const Command> actions, std::
     fmt::print("{}", help);
     return 0;
   }
-  const Command* action = find_entry(actions, arguments[0]);
-  if (action == nullptr) {
-    throw ConfigError(fmt::format("sotto {}: {}", command, unknown_name("action", arguments[0], names_of(actions))));
-  }
-  return action->run(arguments.subspan(1));
+  return Table<Command>("action", actions)
+      .require(fmt::format("sotto {}", command), arguments[0])
+      .run(arguments.subspan(1));
 }
 
 }  // namespace sotto

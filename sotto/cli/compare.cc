@@ -126,7 +126,7 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   options.codec = row.codec;
   options.train_dir = row.folder;
   options.master.clear();
-  if (!algorithm_entry("algorithms", row.algorithm).uses_topology) {
+  if (!algorithm_table().read("algorithms", row.algorithm).entry->uses_topology) {
     options.topology.clear();
     options.mixing.clear();
   }
@@ -172,7 +172,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     if (status == 0 || (ended != 0 && row.error.empty())) status = ended;
     rows.push_back(std::move(row));
   }
-  const std::string_view goal = task_entry("task", options.task).goal;
+  const std::string_view goal = task_table().require("task", options.task).goal;
   switch (style) {
     case TableStyle::plain: fmt::print("{}", to_table(rows, goal, options.until).plain()); break;
     case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;
@@ -189,8 +189,7 @@ void check(const TrainOptions& options, std::span<const std::string> algorithms,
   bool graphs = false;
   for (const std::string& algorithm : algorithms) {
     TrainOptions job = job_of(options, {.algorithm = algorithm, .codec = TrainOptions{}.codec});
-    resolve(job);
-    graphs = graphs || algorithm_entry("algorithms", algorithm).uses_topology;
+    graphs = graphs || read_choices(job).algorithm.entry->uses_topology;
   }
   if (!graphs && !(options.topology.empty() && options.mixing.empty())) {
     throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");

@@ -57,7 +57,7 @@ int run_demo(std::span<const std::string> arguments) {
   if (options.resume) throw ConfigError("--resume: a demo begins anew");
   TrainOptions checked = options;        // each job fills in by itself what depends on its codec
   checked.codec = TrainOptions{}.codec;  // a bad one has a row that says so
-  resolve(checked);
+  checked = read_choices(checked).options;
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 
   const std::string length =

@@ -56,6 +56,8 @@ class Report {
   void try_to(std::string_view topic, std::string_view advice, Check check) {
     try {
       check();
+    } catch (const ConfigError& error) {
+      say(Verdict::fail, topic, fmt::format("{}; {}", error.text(flag_spelling), advice));
     } catch (const Error& error) {
       say(Verdict::fail, topic, fmt::format("{}; {}", error.what(), advice));
     }
@@ -185,7 +187,7 @@ int run_doctor(std::span<const std::string> arguments) {
   check_threads(report);
   report.try_to("interface", "without any, only the loopback can be used",
                 [&] { check_interfaces(report, options.interface); });
-  for (const Transport& transport : transports()) check_transport(report, transport, options.interface);
+  for (const Transport& transport : transport_table()) check_transport(report, transport, options.interface);
   check_space(report);
   return report.failed() ? 1 : 0;
 }

@@ -135,6 +135,13 @@ class Assigner final : public OptionVisitor {
   void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
     if (const auto text = given(name)) value = parse_double(where(name, *text), *text, bounds);
   }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view /*help*/,
+              Bounds bounds) override {
+    if (const auto text = given(name)) value = parse_optional_int(where(name, *text), *text, bounds);
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view /*help*/, Bounds bounds) override {
+    if (const auto text = given(name)) value = parse_optional_double(where(name, *text), *text, bounds);
+  }
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> choices) override {
     const auto text = given(name);
@@ -158,6 +165,7 @@ class Assigner final : public OptionVisitor {
 
 class Writer final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   void option(std::string_view name, bool& value, std::string_view /*help*/) override {
     add(name, value ? "true" : "false");
   }
@@ -179,6 +187,7 @@ class Writer final : public OptionVisitor {
 
 class Adder final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   // `kind` is empty for a switch; `is_on`: a switch that is on unless it is turned off.
   using Add = std::function<void(std::string_view name, const char* kind, std::string help, bool is_on)>;
   explicit Adder(Add add) : add_(std::move(add)) {}

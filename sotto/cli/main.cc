@@ -51,8 +51,9 @@ int run(std::span<const std::string> arguments) {
     fmt::print("{}\n", version_text());
     return 0;
   }
-  const Command* command = find_entry(command_table(), arguments[0]);
-  if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], names_of(command_table())));
+  const Table<Command> commands("command", command_table());
+  const Command* command = commands.find(arguments[0]);
+  if (command == nullptr) throw ConfigError(unknown_name("command", arguments[0], commands.names()));
   return command->run(arguments.subspan(1));
 }
 

@@ -32,8 +32,8 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     const auto json = nlohmann::json::parse(text);
     RunSummary summary;
     summary.codec = json.at("codec").get<std::string>();
-    const TaskEntry& task = task_entry(path.string() + ": task", json.at("task").get<std::string>());
-    summary.goal = require_metric(path.string() + ": goal", json.at("goal").get<std::string>(), task.metrics);
+    const TaskEntry& task = task_table().require(path.string() + ": task", json.at("task").get<std::string>());
+    summary.goal = metric_table(task.metrics).require(path.string() + ": goal", json.at("goal").get<std::string>());
     summary.tested = json.at(fmt::format("test_{}", summary.goal.name)).get<double>();
     summary.rank_goals = json.at(fmt::format("rank_{}", summary.goal.name)).get<std::vector<double>>();
     summary.consensus_distance = json.at("consensus_distance").get<double>();
@@ -45,7 +45,8 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     if (const auto& until = json.at("until"); !until.is_null()) {
       const auto name = until.at("metric").get<std::string>();
       TargetReport& found = summary.until.emplace();
-      found.target = {require_metric(path.string() + ": until", name, task.metrics), until.at("value").get<double>()};
+      found.target = {metric_table(task.metrics).require(path.string() + ": until", name),
+                      until.at("value").get<double>()};
       found.reached = until.at("reached").get<bool>();
       found.step = until.value("step", found.step);
       found.seconds = until.value("seconds", 0.0);

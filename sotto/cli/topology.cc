@@ -11,7 +11,6 @@
 #include "sotto/core/file.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
-#include "sotto/topology/topology_file.h"
 
 namespace sotto {
 namespace {
@@ -63,8 +62,8 @@ int list_topologies(std::span<const std::string> arguments) {
   const auto print_options = [](std::string_view name, const std::string& options) {
     if (!options.empty()) fmt::print("\noptions of {}\n{}", name, options);
   };
-  for (const TopologyEntry& entry : topology_table()) print_options(entry.name, entry.help());
-  for (const MixingEntry& entry : mixing_table()) print_options(entry.name, entry.help());
+  for (const TopologyEntry& entry : topology_table()) print_options(entry.name, help_options(entry.options()));
+  for (const MixingEntry& entry : mixing_table()) print_options(entry.name, help_options(entry.options()));
   return 0;
 }
 
@@ -150,8 +149,8 @@ int show_topology(std::span<const std::string> arguments) {
   if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }
-  const Topology topology = make_topology(own_name, topology_sentence(own_name, name), static_cast<int>(options.ranks));
-  const auto mixing = make_mixing("mixing", options.mixing, topology);
+  const Topology topology = make_topology(read_topology(name, own_name), static_cast<int>(options.ranks));
+  const auto mixing = make_mixing(read_mixing(options.mixing), topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));
   if (!options.svg.empty()) write_file_atomic(options.svg, to_svg(topology));

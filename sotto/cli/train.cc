@@ -47,8 +47,9 @@ struct OwnOptions {
   }
 };
 
-int print_dry_run(const TrainOptions& options) {
-  const DryRun run = dry_run(options);
+int print_dry_run(const Choices& choices) {
+  const TrainOptions& options = choices.options;
+  const DryRun run = dry_run(choices);
   const auto [least, most] = std::ranges::minmax(run.bytes_sent);
   fmt::print("model         {}, {} parameters in {} buckets\n", options.model, run.parameters, run.buckets);
   fmt::print("codec         {}\n", options.codec);
@@ -99,9 +100,9 @@ void keep_freed_memory() {
 #endif
 }
 
-int run_rank(const TrainOptions& options, const World& world) {
+int run_rank(const Choices& choices, const World& world) {
   keep_freed_memory();
-  const TrainResult result = train(options, world);
+  const TrainResult result = train(choices, world);
   if (world.rank == 0 && world.starter != "sotto") {
     Console console;
     print_result(result.train_dir, console);
@@ -141,15 +142,15 @@ int run_train(std::span<const std::string> arguments) {
   TrainOptions options;
   OwnOptions own;
   Flags flags("train", "Trains a model on one or more ranks, which exchange compressed gradients.",
-              model_list() + optimiser_list() + algorithm_list() + aggregator_table().options() + transport_list() +
-                  std::string(examples));
+              train_lists() + std::string(examples));
   add_train_flags(flags, options);
   flags.add(own);
   if (!flags.parse(arguments)) return 0;
   assign_train_flags(flags, options);
   flags.assign(own);
 
-  const World world = find_world(options.master, chosen_transport(options).own_meeting.empty());
+  const Transport& transport = transport_table().require("backend", options.backend);
+  const World world = find_world(options.master, transport.own_meeting.empty());
   const bool started = world.starter != "single";
   if (started && options.ranks != 0 && options.ranks != world.size) {
     throw ConfigError(
@@ -158,17 +159,18 @@ int run_train(std::span<const std::string> arguments) {
   if (options.ranks == 0) options.ranks = world.size;
   if (started && options.topology == "hosts") options.topology = fmt::format("hosts({})", world.local_size);
   if (started && options.node_size == 0) options.node_size = ranks_of_host("--node-size 0", "how many", world);
-  resolve(options);
+  Choices choices = read_choices(options);
+  choices.spelling = flag_spelling;
   if (own.restarts > 0 && started) {
     throw ConfigError(
         fmt::format("--restarts: {} started this rank; let it start all of them again, with --resume", world.starter));
   }
-  if (own.dry_run) return print_dry_run(options);
+  if (own.dry_run) return print_dry_run(choices);
   World wanted = world;
-  if (!started) wanted.size = wanted.local_size = static_cast<int>(options.ranks);
-  chosen_transport(options).require(wanted);
+  if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
+  transport.require(wanted);
   // One rank is launched, too: OpenMP reads its variables before main().
-  return started ? run_rank(options, world) : run_job(options, own.restarts);
+  return started ? run_rank(choices, world) : run_job(choices.options, own.restarts);
 }
 
 }  // namespace sotto

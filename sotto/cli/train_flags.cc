@@ -1,10 +1,13 @@
 #include "sotto/cli/train_flags.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <filesystem>
 
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/comm/transport.h"
+#include "sotto/optim/optimiser.h"
 #include "sotto/task/table.h"
 
 namespace sotto {
@@ -45,12 +48,27 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
   flags.assign(options);
 }
 
-std::string model_list() {
+std::string train_lists() {
   std::string text;
   for (const TaskEntry& task : task_table()) {
     text += fmt::format("\nModels of the task {}:\n{}", task.name, task.models());
     text += "Metrics:\n";
     for (const Metric& metric : task.metrics) text += fmt::format("  {:<12} {}\n", metric.name, metric.summary);
+  }
+  text += "\nOptimisers:\n";
+  for (const OptimiserEntry& entry : optimiser_table()) {
+    text += fmt::format("  {:<12} {}; {}{}\n", entry.name, entry.summary,
+                        fmt::join(names_of_options(entry.options()), ", "),
+                        entry.default_lr == 0 ? "" : fmt::format("; lr {}", entry.default_lr));
+  }
+  text += "\nAlgorithms:\n";
+  for (const AlgorithmEntry& entry : algorithm_table()) {
+    text += fmt::format("  {:<16} {}; {}\n", entry.name, entry.summary, entry.paper);
+  }
+  text += algorithm_table().options() + aggregator_table().options();
+  text += "\nTransports, for --backend:\n";
+  for (const Transport& transport : transport_table()) {
+    text += fmt::format("  {:<16} {}\n", transport.name, transport.summary);
   }
   return text;
 }

@@ -23,6 +23,6 @@ void add_train_flags(Flags& flags, TrainOptions& options);
 void assign_train_flags(const Flags& flags, TrainOptions& options);
 
 // The models and metrics of each task, for a help text.
-std::string model_list();
+std::string train_lists();
 
 }  // namespace sotto

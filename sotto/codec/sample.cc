@@ -57,24 +57,20 @@ void fill_sparse(std::uint64_t seed, std::span<float> out) {
   }
 }
 
-constexpr std::array table{
+constexpr std::array entries{
     SampleEntry{"gaussian", "normal, standard deviation 0.01", fill_gaussian},
     SampleEntry{"student", "Student's t with 3 degrees of freedom, times 0.01: heavy tails, as gradients have",
                 fill_student},
     SampleEntry{"sparse", "normal, 95 % of the elements zero", fill_sparse},
 };
+constexpr Table<SampleEntry> table("sample", entries);
 
 }  // namespace
 
-std::span<const SampleEntry> sample_table() { return table; }
+const Table<SampleEntry>& sample_table() { return table; }
 
-void fill_sample(std::string_view where, std::string_view name, std::uint64_t seed, std::span<float> out) {
-  const SampleEntry* entry = find_entry(sample_table(), name);
-  if (entry == nullptr) {
-    const auto names = names_of(sample_table());
-    throw ConfigError(fmt::format("{}: {}", named(where, name), unknown_name("sample", name, names)));
-  }
-  entry->fill(seed, out);
+void fill_sample(std::string_view option, std::string_view name, std::uint64_t seed, std::span<float> out) {
+  table.require(option, name).fill(seed, out);
 }
 
 }  // namespace sotto

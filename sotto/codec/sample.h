@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/table.h"
+
 namespace sotto {
 
 // Made inputs for measurements and tests: fast, and the same for a seed on every machine up to the last bits of the
@@ -15,9 +17,9 @@ struct SampleEntry {
   void (*fill)(std::uint64_t seed, std::span<float> out);
 };
 
-std::span<const SampleEntry> sample_table();
+const Table<SampleEntry>& sample_table();
 
 // ConfigError for an unknown name: "gaussian", "student", "sparse".
-void fill_sample(std::string_view where, std::string_view name, std::uint64_t seed, std::span<float> out);
+void fill_sample(std::string_view option, std::string_view name, std::uint64_t seed, std::span<float> out);
 
 }  // namespace sotto

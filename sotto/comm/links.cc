@@ -49,15 +49,15 @@ Quantity parse_quantity(std::string_view text, bool zero) {
   return {value * unit->factor, unit};
 }
 
-double parse_one(std::string_view where, std::string_view text, bool zero, double LinkShape::*field,
+double parse_one(std::string_view option, std::string_view text, bool zero, double LinkShape::*field,
                  std::string_view wanted) {
   try {
     const Quantity quantity = parse_quantity(trim(text), zero);
     if (quantity.unit->field == field) return quantity.value;
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}; write {}", where, error.what(), wanted));
+    throw ConfigError(fmt::format("{}: {}; write {}", option, error.what(), wanted));
   }
-  throw ConfigError(fmt::format("{}: `{}` is none; write {}", where, text, wanted));
+  throw ConfigError(fmt::format("{}: `{}` is none; write {}", option, text, wanted));
 }
 
 }  // namespace
@@ -72,18 +72,18 @@ LinkShape Links::pair(int from, int to) const {
   return found != pairs.end() ? found->second : LinkShape{0, all.latency, all.jitter};
 }
 
-double parse_rate(std::string_view where, std::string_view text) {
-  return parse_one(where, text, false, &LinkShape::bits_per_second, "a rate, as in \"100mbit\"");
+double parse_rate(std::string_view option, std::string_view text) {
+  return parse_one(option, text, false, &LinkShape::bits_per_second, "a rate, as in \"100mbit\"");
 }
 
-double parse_duration(std::string_view where, std::string_view text, bool zero) {
-  return parse_one(where, text, zero, &LinkShape::latency, "a time, as in \"5ms\"");
+double parse_duration(std::string_view option, std::string_view text, bool zero) {
+  return parse_one(option, text, zero, &LinkShape::latency, "a time, as in \"5ms\"");
 }
 
-LinkShape parse_link(std::string_view where, std::string_view text) {
+LinkShape parse_link(std::string_view option, std::string_view text) {
   const auto fail = [&](const std::string& what) {
     throw ConfigError(
-        fmt::format("{}: {}; write a rate, a latency or both, as in 100mbit or 1gbit,5ms", named(where, text), what));
+        fmt::format("{}: {}; write a rate, a latency or both, as in 100mbit or 1gbit,5ms", named(option, text), what));
   };
   LinkShape shape;
   std::string_view rest = text;

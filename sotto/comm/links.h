@@ -35,14 +35,15 @@ struct Links {
 };
 
 // "100mbit", "1gbit,5ms", "20kbit, 200us", "50ms": a rate (bit, kbit, mbit, gbit), a latency (us, ms, s) or both;
-// ConfigError names `where`.
-LinkShape parse_link(std::string_view where, std::string_view text);
+// ConfigError.
+LinkShape parse_link(std::string_view option, std::string_view text);
 // The same, or the path of a TOML file (docs/design.md), which ends in .toml. ConfigError names file, line and key; a
 // rank there is one of 0 .. size-1.
-Links parse_links(std::string_view where, const std::string& text, int size);
+Links parse_links(std::string_view option, const std::string& text, int size);
 
-// A number above 0 with a unit: "100mbit", "5ms". ConfigError begins with `where`. `zero`: 0 with a unit is taken, too.
-double parse_rate(std::string_view where, std::string_view text);
-double parse_duration(std::string_view where, std::string_view text, bool zero = false);
+// A number above 0 with a unit: "100mbit", "5ms". ConfigError begins with `option`. `zero`: 0 with a unit is taken,
+// too.
+double parse_rate(std::string_view option, std::string_view text);
+double parse_duration(std::string_view option, std::string_view text, bool zero = false);
 
 }  // namespace sotto

@@ -119,9 +119,9 @@ void read_pair(Keys keys, Links& links) {
 
 }  // namespace
 
-Links parse_links(std::string_view where, const std::string& text, int size) {
-  if (!text.ends_with(".toml")) return Links{parse_link(where, text)};
-  const std::string place = named(where, text);
+Links parse_links(std::string_view option, const std::string& text, int size) {
+  if (!text.ends_with(".toml")) return Links{parse_link(option, text)};
+  const std::string place = named(option, text);
   Links links;
   links.file = read_text(text);
   try {

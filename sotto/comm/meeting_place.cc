@@ -34,7 +34,7 @@ c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10
 
 [[noreturn]] void port_in_use(const std::string& host, std::uint16_t port) {
   throw PortInUse(
-      fmt::format("port {} is in use by another program; choose another with --master {}:PORT", port, host));
+      fmt::format("port {} is in use by another program; choose another as the meeting place, {}:PORT", port, host));
 }
 
 // A socket that is bound to that address of the loopback and port.

@@ -207,19 +207,21 @@ void require_mpi(const World& world) {
   const std::string& starter = world.starter;
   if (starter != "single" && starter != "sotto" && starter != "torchrun") return;
   throw ConfigError(
-      fmt::format("--backend mpi: MPI wants ranks that mpirun or srun started{}; start them with `mpirun -n {} sotto "
-                  "train --backend mpi ...`, or leave --backend mpi out",
-                  starter == "single" ? "" : fmt::format(", not {}", starter), world.size));
+      fmt::format("{}: MPI wants ranks that mpirun or srun started{}; start them with `mpirun -n {} sotto train {} "
+                  "...`, or leave {} out",
+                  named("backend", "mpi"), starter == "single" ? "" : fmt::format(", not {}", starter), world.size,
+                  named("backend", "mpi"), named("backend", "mpi")));
 }
 
 std::unique_ptr<Communicator> connect_mpi(const World& world, const TransportOptions& options) {
   require_mpi(world);
   auto session = std::make_shared<MpiSession>(options.deadline);
   if (session->rank() != world.rank || session->size() != world.size) {
-    throw ConfigError(fmt::format(
-        "--backend mpi: {} says that this is rank {} of {}, and the MPI that this program was built with ({}) that it "
-        "is rank {} of {}: start it with the mpirun of that MPI; with srun, see `srun --mpi=list`",
-        world.starter, world.rank, world.size, mpi_library(), session->rank(), session->size()));
+    throw ConfigError(
+        fmt::format("{}: {} says that this is rank {} of {}, and the MPI that this program was built with ({}) that it "
+                    "is rank {} of {}: start it with the mpirun of that MPI; with srun, see `srun --mpi=list`",
+                    named("backend", "mpi"), world.starter, world.rank, world.size, mpi_library(), session->rank(),
+                    session->size()));
   }
   MPI_Comm group = session->duplicate(MPI_COMM_WORLD);
   return std::make_unique<MpiCommunicator>(std::move(session), group, options.deadline);

@@ -35,9 +35,10 @@ void abort_unless_finalized(int status, void* /*unused*/) {
 
 void require_threads(int provided) {
   if (provided >= MPI_THREAD_MULTIPLE) return;
-  throw ConfigError(
-      "--backend mpi: this MPI gives no MPI_THREAD_MULTIPLE, which communication beside computation needs; use one "
-      "that was built with it, or --backend gloo");
+  throw ConfigError(named("backend", "mpi") +
+                    ": this MPI gives no MPI_THREAD_MULTIPLE, which communication beside computation needs; use one "
+                    "that was built with it, or " +
+                    named("backend", "gloo"));
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ std::string nccl_library() { return fmt::format("NCCL {}.{}.{}", NCCL_MAJOR, NCC
 void require_nccl(const World& world) {
   const int devices = at::detail::getCUDAHooks().deviceCount();
   if (devices >= world.local_size) return;
-  throw ConfigError(fmt::format("--backend nccl: each rank needs a GPU of its own, and this host has {} for {}{}",
-                                devices, world.local_size,
-                                devices == 0 ? ", or no driver for one; choose --backend gloo" : ""));
+  throw ConfigError(fmt::format("{}: each rank needs a GPU of its own, and this host has {} for {}{}",
+                                named("backend", "nccl"), devices, world.local_size,
+                                devices == 0 ? ", or no driver for one; choose " + named("backend", "gloo") : ""));
 }
 
 std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOptions& options) {

@@ -7,9 +7,9 @@ namespace sotto {
 std::string nccl_library() { return {}; }
 
 void require_nccl(const World& /*world*/) {
-  throw ConfigError(
-      "--backend nccl: this program was built without NCCL; build it against a CUDA wheel of torch, which brings NCCL, "
-      "with the headers of the CUDA toolkit");
+  throw ConfigError(named("backend", "nccl") +
+                    ": this program was built without NCCL; build it against a CUDA wheel of torch, which brings NCCL, "
+                    "with the headers of the CUDA toolkit");
 }
 
 std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOptions& /*options*/) {

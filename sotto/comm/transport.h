@@ -9,6 +9,7 @@
 #include "sotto/comm/communicator.h"
 #include "sotto/comm/stop.h"
 #include "sotto/comm/world.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -42,11 +43,9 @@ struct Transport {
   std::string (*check)(const std::string& interface);
 };
 
-std::span<const Transport> transports();  // the default first
+const Table<Transport>& transport_table();  // the default first
 
 // For help: "gloo; mpi, which wants mpirun or srun as the starter; or ..."
 std::string transport_choices();
-// For help: a line for each.
-std::string transport_list();
 
 }  // namespace sotto

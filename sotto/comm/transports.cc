@@ -10,34 +10,29 @@
 namespace sotto {
 namespace {
 
-constexpr std::array table{
+constexpr std::array entries{
     Transport{"gloo", "TCP, on any machine", "", "", "", [](const World&) {}, connect_gloo, check_gloo},
     Transport{"mpi", "whatever networks MPI reaches", "mpirun or srun as the starter",
-              "it is mpirun that chooses networks (Open MPI: --mca btl_tcp_if_include eth0)",
+              "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)",
               "the ranks find each other by themselves", require_mpi, connect_mpi,
               [](const std::string&) { return mpi_library(); }},
     Transport{"nccl", "the links of GPUs", "a GPU for each rank",
               "NCCL chooses networks, as its variables say (NCCL_SOCKET_IFNAME=eth0)", "", require_nccl, connect_nccl,
               [](const std::string&) { return nccl_library(); }},
 };
+constexpr Table<Transport> table("backend", entries);
 
 }  // namespace
 
-std::span<const Transport> transports() { return table; }
+const Table<Transport>& transport_table() { return table; }
 
 std::string transport_choices() {
   std::string text;
   for (const Transport& transport : table) {
-    if (!text.empty()) text += &transport == &table.back() ? "; or " : "; ";
+    if (!text.empty()) text += &transport == &entries.back() ? "; or " : "; ";
     text += transport.name;
     if (!transport.needs.empty()) text += fmt::format(", which wants {}", transport.needs);
   }
-  return text;
-}
-
-std::string transport_list() {
-  std::string text = "\nTransports, for --backend:\n";
-  for (const Transport& transport : table) text += fmt::format("  {:<16} {}\n", transport.name, transport.summary);
   return text;
 }
 

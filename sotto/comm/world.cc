@@ -55,16 +55,16 @@ World numbered(const char* starter, const Names& names) {
 }
 
 // "host:port" or "[IPv6 address]:port".
-void meet_at(World& world, const std::string& name, const std::string& text) {
+void meet_at(World& world, const std::string& said, const std::string& text) {
   const auto colon = text.rfind(':');
   std::string host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
-    throw ConfigError(fmt::format("{}={}: must be HOST:PORT, as in 10.0.0.1:29500", name, text));
+    throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
   }
   world.host = host;
-  world.port = static_cast<std::uint16_t>(whole("the port in " + name, text.substr(colon + 1), 1, 65535));
+  world.port = static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), 1, 65535));
 }
 
 // For launchers that serve no store: rank 0 does, at the address from the flag, or else at a port that depends on the
@@ -72,7 +72,7 @@ void meet_at(World& world, const std::string& name, const std::string& text) {
 void meet_at_rank_0(World& world, const std::string& master, const std::string& host, const std::string& job) {
   world.host_store = world.rank == 0;
   world.prefix = "sotto/" + job;
-  if (!master.empty()) return meet_at(world, "--master", master);
+  if (!master.empty()) return meet_at(world, named("master", master), master);
   Hash hash;
   hash.add(job);
   world.host = host;
@@ -81,8 +81,10 @@ void meet_at_rank_0(World& world, const std::string& master, const std::string& 
 
 World from_sotto() {
   World world = numbered("sotto", {"SOTTO_RANK", "SOTTO_RANKS", "SOTTO_LOCAL_RANK", "SOTTO_LOCAL_RANKS"});
-  if (world.size > 1 || variable("SOTTO_MASTER"))
-    meet_at(world, "SOTTO_MASTER", required("SOTTO_MASTER", "SOTTO_RANK"));
+  if (world.size > 1 || variable("SOTTO_MASTER")) {
+    const std::string master = required("SOTTO_MASTER", "SOTTO_RANK");
+    meet_at(world, "SOTTO_MASTER=" + master, master);
+  }
   world.prefix = "sotto";
   return world;
 }
@@ -96,8 +98,8 @@ World from_torchrun(const std::string& master) {
   const std::string address = required("MASTER_ADDR", "WORLD_SIZE");
   const std::string port = required("MASTER_PORT", "WORLD_SIZE");
   if (!master.empty()) {
-    throw ConfigError(fmt::format("--master {}: torchrun has set MASTER_ADDR={} and MASTER_PORT={}; leave the flag out",
-                                  master, address, port));
+    throw ConfigError(fmt::format("{}: torchrun has set MASTER_ADDR={} and MASTER_PORT={}; leave it out",
+                                  named("master", master), address, port));
   }
   world.host = address;
   world.port = static_cast<std::uint16_t>(whole("MASTER_PORT", port, 1, 65535));
@@ -107,7 +109,8 @@ World from_torchrun(const std::string& master) {
 void require_meeting_point(const World& world, const std::string& master) {
   if (world.size == 1 || !master.empty()) return;
   throw ConfigError(
-      "the ranks that mpirun started do not know where to meet: pass --master HOST:PORT, HOST being that of rank 0");
+      fmt::format("the ranks that mpirun started do not know where to meet: pass {}, HOST being that of rank 0",
+                  named("master", "HOST:PORT")));
 }
 
 World from_open_mpi(const std::string& master, bool meets) {

@@ -5,12 +5,12 @@ namespace {
 
 constexpr char begin_mark = '\x02', between = '\x1f', end_mark = '\x03';
 
-std::string plain(std::string_view option, std::string_view value) {
+}  // namespace
+
+std::string plain_spelling(std::string_view option, std::string_view value) {
   std::string text(option);
   return value.empty() ? text : text + " " + std::string(value);
 }
-
-}  // namespace
 
 std::string named(std::string_view option) { return named(option, ""); }
 
@@ -35,7 +35,5 @@ std::string spelled(std::string_view text, const Spelling& spelling) {
     text.remove_prefix(end + 1);
   }
 }
-
-std::string spelled(std::string_view text) { return spelled(text, plain); }
 
 }  // namespace sotto

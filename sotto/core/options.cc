@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> true_words{"true", "on", "yes"};
 constexpr std::array<std::string_view, 3> false_words{"false", "off", "no"};
+constexpr std::string_view unsaid = "auto";  // of an optional option
 
 // Nothing when the text is no number; ConfigError when it is one that T does not hold.
 template <class T>
@@ -35,7 +36,9 @@ void require(std::string_view name, double value, Bounds bounds) {
   if (!bounds.contains(value)) throw ConfigError(fmt::format("{} must be in {}", name, bounds.text()));
 }
 
-bool is_limited(Bounds bounds) { return std::isfinite(bounds.low) || std::isfinite(bounds.high); }
+std::string range_of(Bounds bounds) {
+  return std::isfinite(bounds.low) || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
+}
 
 std::string_view bool_text(bool value) { return value ? "true" : "false"; }
 
@@ -60,6 +63,12 @@ class Reader final : public OptionVisitor {
   }
   void option(std::string_view name, double& value, std::string_view, Bounds bounds) override {
     take(name, [&](const std::string& text) { value = parse_double(name, text, bounds); });
+  }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view, Bounds bounds) override {
+    take(name, [&](const std::string& text) { value = parse_optional_int(name, text, bounds); });
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view, Bounds bounds) override {
+    take(name, [&](const std::string& text) { value = parse_optional_double(name, text, bounds); });
   }
   void option(std::string_view name, std::string& value, std::string_view,
               std::initializer_list<std::string_view> choices) override {
@@ -115,6 +124,7 @@ class Reader final : public OptionVisitor {
 // "name=value" of every option, and what can be said about it.
 class Lister final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   struct Line {
     std::string setting;
     std::string help;
@@ -126,10 +136,10 @@ class Lister final : public OptionVisitor {
     add(name, bool_text(value), help, "");
   }
   void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds) override {
-    add(name, fmt::to_string(value), help, range(bounds));
+    add(name, fmt::to_string(value), help, range_of(bounds));
   }
   void option(std::string_view name, double& value, std::string_view help, Bounds bounds) override {
-    add(name, format_double(value), help, range(bounds));
+    add(name, format_double(value), help, range_of(bounds));
   }
   void option(std::string_view name, std::string& value, std::string_view help,
               std::initializer_list<std::string_view> choices) override {
@@ -139,7 +149,6 @@ class Lister final : public OptionVisitor {
   const std::vector<Line>& lines() const { return lines_; }
 
  private:
-  static std::string range(Bounds bounds) { return is_limited(bounds) ? ", in " + bounds.text() : ""; }
   void add(std::string_view name, std::string_view value, std::string_view help, const std::string& range) {
     lines_.push_back({fmt::format("{}={}", name, value), fmt::format("{}{}", help, range)});
   }
@@ -151,6 +160,7 @@ class Lister final : public OptionVisitor {
 // Finds a number by its name, and replaces it where a new value is given.
 class NumberAccess final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   NumberAccess(std::string_view name, std::optional<double> value) : name_(name), value_(value) {}
 
   void option(std::string_view /*name*/, bool& /*value*/, std::string_view /*help*/) override {}
@@ -211,6 +221,34 @@ double parse_double(std::string_view name, std::string_view text, Bounds bounds)
   }
   require(name, *value, bounds);
   return *value;
+}
+
+std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds) {
+  return text == unsaid ? std::nullopt : std::optional(parse_int(name, text, bounds));
+}
+
+std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds) {
+  return text == unsaid ? std::nullopt : std::optional(parse_double(name, text, bounds));
+}
+
+std::string format_optional(const std::optional<std::int64_t>& value) {
+  return value ? fmt::to_string(*value) : std::string(unsaid);
+}
+
+std::string format_optional(const std::optional<double>& value) {
+  return value ? format_double(*value) : std::string(unsaid);
+}
+
+// For visitors that show values; those that read them have their own.
+void OptionVisitor::option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
+                           Bounds bounds) {
+  std::string text = format_optional(value);
+  option(name, text, fmt::format("{}{}", help, range_of(bounds)), {});
+}
+
+void OptionVisitor::option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) {
+  std::string text = format_optional(value);
+  option(name, text, fmt::format("{}{}", help, range_of(bounds)), {});
 }
 
 std::string format_double(double value) {

@@ -42,6 +42,10 @@ class OptionVisitor {
   virtual void option(std::string_view name, bool& value, std::string_view help) = 0;
   virtual void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds = {}) = 0;
   virtual void option(std::string_view name, double& value, std::string_view help, Bounds bounds = {}) = 0;
+  // Optional ones: `auto` is to leave it to the component, which is what nothing said means.
+  virtual void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
+                      Bounds bounds = {});
+  virtual void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds = {});
   // `choices` empty: any text.
   virtual void option(std::string_view name, std::string& value, std::string_view help,
                       std::initializer_list<std::string_view> choices = {}) = 0;
@@ -129,5 +133,10 @@ bool parse_bool(std::string_view name, std::string_view text);
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds = {});
 double parse_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_double(double value);  // shortest text that reads back as the same value
+// The same of optional options: "auto" of nothing.
+std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds = {});
+std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds = {});
+std::string format_optional(const std::optional<std::int64_t>& value);
+std::string format_optional(const std::optional<double>& value);
 
 }  // namespace sotto

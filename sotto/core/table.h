@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/sentence.h"
 
@@ -25,6 +26,17 @@ struct Spec {
   std::string said() const { return place.call.empty() ? text() : place.call; }
 };
 
+// make(). Its ConfigErrors are about this component, and show where it stands in the user's text.
+template <class Entry, class Make>
+auto with_place(const Spec<Entry>& spec, Make&& make) {
+  try {
+    return make();
+  } catch (const ConfigError& error) {
+    if (spec.place.text.empty()) throw;
+    fail_at(spec.place, error.what());
+  }
+}
+
 // Every kind of component has one explicit table of entries {name, ...}; nothing registers itself. Components that are
 // called with options have `AnyOptions (*options)()`, their defaults, in the entry.
 template <class Entry>
@@ -41,6 +53,11 @@ class Table {
       if (entry.name == name) return &entry;
     }
     return nullptr;
+  }
+  // ConfigError, which names the nearest known name.
+  const Entry& require(std::string_view option, std::string_view name) const {
+    if (const Entry* entry = find(name)) return *entry;
+    throw ConfigError(named(option) + ": " + unknown_name(kind_, name, names()));
   }
   std::vector<std::string_view> names() const {
     std::vector<std::string_view> names;
@@ -75,6 +92,7 @@ class Table {
     }
     return read(sentence, call);
   }
+  Spec<Entry> read(std::string_view option, std::string_view text) const { return read(parse_sentence(option, text)); }
   // A choice of the program's own. REQUIRES a name of the table, and options of this entry's type.
   Spec<Entry> choose(std::string_view name, AnyOptions options) const { return {find(name), std::move(options), {}}; }
   Spec<Entry> choose(std::string_view name) const { return choose(name, find(name)->options()); }
@@ -95,22 +113,5 @@ struct Made<Make> {
     return Make(options.as<Options>(), std::forward<Parts>(parts)...);
   }
 };
-
-// The same of tables that are spans.
-template <class Entry>
-std::vector<std::string_view> names_of(std::span<const Entry> table) {
-  return Table<Entry>("", table).names();
-}
-template <class Entry>
-const Entry* find_entry(std::span<const Entry> table, std::string_view name) {
-  return Table<Entry>("", table).find(name);
-}
-template <class Entry>
-const Entry& require_entry(std::span<const Entry> table, std::string_view kind, const Sentence& sentence,
-                           const Call& call) {
-  if (const Entry* entry = find_entry(table, call.name)) return *entry;
-  const auto names = names_of(table);
-  fail_at(sentence, call, call.position, unknown_name(kind, call.name, names));
-}
 
 }  // namespace sotto

@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::array table{
+constexpr std::array entries{
     DatasetEntry{"digits", "made handwritten-looking digits, 28x28, 10 classes, 60,000 + 10,000 or any other size", "",
                  open_digits},
     DatasetEntry{"mnist", "handwritten digits, 28x28, 10 classes, 60,000 + 10,000",
@@ -28,29 +28,28 @@ constexpr std::array table{
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
                  "", open_made_cifar},
 };
+constexpr Table<DatasetEntry> table("data set", entries);
 
 }  // namespace
 
-std::span<const DatasetEntry> dataset_table() { return table; }
+const Table<DatasetEntry>& dataset_table() { return table; }
 
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split) {
-  const DatasetEntry* entry = find_entry(dataset_table(), options.data);
-  if (entry == nullptr) {
-    throw ConfigError("--data: " + unknown_name("data set", options.data, names_of(dataset_table())));
-  }
-  const bool from_files = !entry->files.empty();
+  const DatasetEntry& entry = table.require("data", options.data);
+  const bool from_files = !entry.files.empty();
   if (from_files && options.data_dir.empty()) {
-    throw ConfigError(fmt::format("--data {} needs --data-dir, the folder that holds {}", options.data, entry->files));
+    throw ConfigError(fmt::format("{} needs {}, the folder that holds {}", named("data", options.data),
+                                  named("data-dir"), entry.files));
   }
   if (!from_files && !options.data_dir.empty()) {
-    throw ConfigError(
-        fmt::format("--data-dir {}: {} is made, and reads no files; leave it out", options.data_dir, options.data));
+    throw ConfigError(fmt::format("{}: {} is made, and reads no files; leave it out",
+                                  named("data-dir", options.data_dir), options.data));
   }
   if (from_files && options.data_seed != DataOptions{}.data_seed) {
-    throw ConfigError(fmt::format("--data-seed {}: {} is read from files, and has no seed; leave it out",
-                                  options.data_seed, options.data));
+    throw ConfigError(fmt::format("{}: {} is read from files, and has no seed; leave it out",
+                                  named("data-seed", std::to_string(options.data_seed)), options.data));
   }
-  return entry->open(options, split);
+  return entry.open(options, split);
 }
 
 }  // namespace sotto

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sotto/core/batch.h"
+#include "sotto/core/table.h"
 #include "sotto/data/options.h"
 
 namespace sotto {
@@ -29,9 +30,9 @@ struct DatasetEntry {
   std::string_view files;  // what data_dir must hold; empty when it needs none
   std::unique_ptr<Dataset> (*open)(const DataOptions& options, Split split);
 };
-std::span<const DatasetEntry> dataset_table();
+const Table<DatasetEntry>& dataset_table();
 
-// ConfigError for an unknown name or a missing --data-dir; FileError, which names the file, for what is in it.
+// ConfigError for an unknown name or a missing data_dir; FileError, which names the file, for what is in it.
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split);
 
 }  // namespace sotto

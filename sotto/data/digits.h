@@ -14,7 +14,7 @@ namespace sotto {
 // by pen.h. Example i is a pure function of (data_seed, split, i), and the same bytes on every machine.
 //
 // How hard they are: accuracy on the 10,000 test examples of seed 1 after training on 60,000 in batches of 256 with
-// momentum .9, measured with PyTorch (to repeat: sotto train --model logreg --lr .01, and --model lenet --lr .05):
+// momentum .9, measured with PyTorch (`sotto train` repeats it: the model logreg at a rate of .01, lenet at .05):
 //   a linear model    SGD, 20 epochs: 91.1 %       L-BFGS: 91.1 %
 //   LeNet             150 steps: 98.3 to 98.7 %    1 epoch: 98.7 to 98.9 %    3 epochs: 99.1 to 99.2 %
 // LeNet learned from all of 20 initialisations. With more ink and jitter (radius to 1.75, jitter .032, waves .036) it

@@ -242,7 +242,7 @@ Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_v
   }
   std::string base(base_url.empty() ? mnist_mirror : base_url);
   if (!base.starts_with("http://") && !base.starts_with("https://")) {
-    throw ConfigError(fmt::format("--url {}: must begin with http:// or https://", base));
+    throw ConfigError(named("url", base) + ": must begin with http:// or https://");
   }
   while (base.ends_with('/')) base.pop_back();
   make_folder(folder);

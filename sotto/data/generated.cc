@@ -72,8 +72,7 @@ std::size_t generated_size(const DataOptions& options, Split split, std::size_t 
   const std::int64_t wanted = split == Split::train ? options.train_size : options.test_size;
   if (wanted == 0) return split == Split::train ? usual_train : usual_test;
   if (wanted < 0 || wanted > DataOptions::most_examples) {
-    throw ConfigError(fmt::format("--{}-size {} must be in [0, {}]", split == Split::train ? "train" : "test", wanted,
-                                  DataOptions::most_examples));
+    throw ConfigError(fmt::format("{} must be in [0, {}]", size_option(split, wanted), DataOptions::most_examples));
   }
   return static_cast<std::size_t>(wanted);
 }

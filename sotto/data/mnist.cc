@@ -24,9 +24,8 @@ std::filesystem::path find_file(const std::filesystem::path& folder, std::string
       if (path_exists(path)) return path;
     }
   }
-  throw FileError(
-      fmt::format("{}: no such file, gzipped (.gz) or not; `sotto data get mnist --data-dir {}` downloads it",
-                  (folder / fmt::format("{}-{}", stem, kind)).string(), folder.string()));
+  throw FileError(fmt::format("{}: no such file, gzipped (.gz) or not; `sotto data get mnist` downloads it",
+                              (folder / fmt::format("{}-{}", stem, kind)).string()));
 }
 
 }  // namespace

@@ -28,13 +28,16 @@ void Normaliser::apply(std::span<const std::uint8_t> pixels, std::span<float> im
   }
 }
 
+std::string size_option(Split split, std::int64_t wanted) {
+  return named(split == Split::train ? "train-size" : "test-size", std::to_string(wanted));
+}
+
 std::size_t chosen_size(const DataOptions& options, Split split, std::size_t available, std::string_view source) {
   const std::int64_t wanted = split == Split::train ? options.train_size : options.test_size;
   if (wanted == 0) return available;
   if (wanted < 0 || static_cast<std::uint64_t>(wanted) > available) {
-    throw ConfigError(fmt::format("--{}-size {}: {} holds {} {} examples (0 takes them all)",
-                                  split == Split::train ? "train" : "test", wanted, source, available,
-                                  split == Split::train ? "training" : "test"));
+    throw ConfigError(fmt::format("{}: {} holds {} {} examples (0 takes them all)", size_option(split, wanted), source,
+                                  available, split == Split::train ? "training" : "test"));
   }
   return static_cast<std::size_t>(wanted);
 }

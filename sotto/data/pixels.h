@@ -30,7 +30,10 @@ class Normaliser {
   std::vector<std::array<float, 256>> tables_;
 };
 
-// How many of `available` examples to use: `wanted`, or all for 0. ConfigError, which names --train-size or --test-size
+// The mark of the option that asks for so many examples.
+std::string size_option(Split split, std::int64_t wanted);
+
+// How many of `available` examples to use: `wanted`, or all for 0. ConfigError, about `train-size` or `test-size`
 // and `source`, when there are not so many.
 std::size_t chosen_size(const DataOptions& options, Split split, std::size_t available, std::string_view source);
 

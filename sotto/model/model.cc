@@ -16,7 +16,7 @@ constexpr ImageShape mnist{1, 28, 28};
 constexpr ImageShape cifar{3, 32, 32};
 
 // name, summary, usual images, least side, learning rate, momentum, builder
-constexpr std::array table{
+constexpr std::array entries{
     ModelEntry{"lenet", "Caffe's LeNet: conv 20 and 50, fc 500; 431,080 parameters", mnist, 16, 0.05, 0.9, build_lenet},
     ModelEntry{"mnist-cnn", "conv 32 and 64, fc 1024, dropout 0.4; 3,274,634 parameters", mnist, 4, 0.01, 0.9,
                build_mnist_cnn},
@@ -25,26 +25,24 @@ constexpr std::array table{
     ModelEntry{"resnet18", "ResNet-18 in CIFAR form; 11,173,962 parameters", cifar, 16, 0.1, 0.9, build_resnet18},
     ModelEntry{"logreg", "logistic regression; 7,850 parameters", mnist, 1, 0.01, 0.9, build_logreg},
 };
+constexpr Table<ModelEntry> table("model", entries);
 
 }  // namespace
 
-std::span<const ModelEntry> model_table() { return table; }
+const Table<ModelEntry>& model_table() { return table; }
 
-std::unique_ptr<Model> make_model(std::string_view where, std::string_view name, ImageShape shape, std::int64_t classes,
-                                  std::uint64_t seed) {
-  const ModelEntry* entry = find_entry(model_table(), name);
-  if (entry == nullptr) {
-    throw ConfigError(fmt::format("{}: {}", named(where), unknown_name("model", name, names_of(model_table()))));
-  }
-  if (shape.channels < 1 || shape.height < entry->least_side || shape.width < entry->least_side) {
+std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t classes, std::uint64_t seed) {
+  if (shape.channels < 1 || shape.height < entry.least_side || shape.width < entry.least_side) {
     throw ConfigError(fmt::format(
-        "{}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)", named(where, name),
-        entry->least_side, entry->least_side, shape.channels, shape.height, shape.width));
+        "{}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)",
+        named("model", entry.name), entry.least_side, entry.least_side, shape.channels, shape.height, shape.width));
   }
-  if (classes < 1) throw ConfigError(fmt::format("{}: {} classes; at least 1 is wanted", named(where, name), classes));
-  std::shared_ptr<Network> network = entry->build(shape, classes);
+  if (classes < 1) {
+    throw ConfigError(fmt::format("{}: {} classes; at least 1 is wanted", named("model", entry.name), classes));
+  }
+  std::shared_ptr<Network> network = entry.build(shape, classes);
   initialise(*network, seed);
-  return std::make_unique<FlatModel>(std::string(name), shape, classes, std::move(network));
+  return std::make_unique<FlatModel>(std::string(entry.name), shape, classes, std::move(network));
 }
 
 }  // namespace sotto

@@ -9,6 +9,7 @@
 #include "sotto/core/batch.h"
 #include "sotto/core/layout.h"
 #include "sotto/core/segment_calls.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -55,11 +56,9 @@ struct ModelEntry {
   double default_momentum;
   std::shared_ptr<Network> (*build)(const ImageShape& shape, std::int64_t classes);
 };
-std::span<const ModelEntry> model_table();
+const Table<ModelEntry>& model_table();
 
-// `where` names the flag in errors. The initial parameters depend on `seed` alone. ConfigError when the model is
-// unknown or cannot take images of this shape.
-std::unique_ptr<Model> make_model(std::string_view where, std::string_view name, ImageShape shape, std::int64_t classes,
-                                  std::uint64_t seed);
+// The initial parameters depend on `seed` alone. ConfigError, about `model`, when it cannot take images of this shape.
+std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t classes, std::uint64_t seed);
 
 }  // namespace sotto

@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "sotto/core/sentence.h"
 #include "sotto/core/state.h"
+#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -41,20 +39,15 @@ struct OptimiserEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  double default_lr;                           // 0: the model's own
-  std::vector<std::string_view> (*options)();  // their names, in order
-  std::string (*help)();                       // one line an option
-  std::string (*canonical)(const Sentence& sentence, const Call& call);
-  std::unique_ptr<Optimiser> (*make)(const Sentence& sentence, const Call& call, std::size_t parameters);
+  double default_lr;        // 0: the model's own
+  AnyOptions (*options)();  // their defaults
+  std::unique_ptr<Optimiser> (*make)(const AnyOptions& options, std::size_t parameters);
 };
-std::span<const OptimiserEntry> optimiser_table();
+const Table<OptimiserEntry>& optimiser_table();
 
-// The entry that the one call of this sentence names: "adam(beta2=0.99)". ConfigError with a caret.
-const OptimiserEntry& optimiser_entry(const Sentence& sentence);
+using OptimiserSpec = Spec<OptimiserEntry>;
 
-// For so many parameters. ConfigError, which begins with `where`.
-std::unique_ptr<Optimiser> make_optimiser(std::string_view where, std::string_view sentence, std::size_t parameters);
-// With every option named: "adam(beta1=0.9, beta2=0.99, eps=1e-08, weight-decay=0)".
-std::string canonical_optimiser(std::string_view where, std::string_view sentence);
+// For so many parameters.
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, std::size_t parameters);
 
 }  // namespace sotto

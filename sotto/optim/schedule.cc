@@ -7,38 +7,27 @@
 #include <charconv>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sotto/core/options.h"
-#include "sotto/core/table.h"
+#include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
-// What a part is made from: its call, and the training that it is part of.
-struct Plan {
-  const Sentence& sentence;
-  const Call& call;
-  std::uint64_t horizon;    // steps
-  std::uint64_t per_epoch;  // steps
-  std::uint64_t warmup;     // steps that a warm-up in front of this part takes
-};
-
-std::uint64_t steps_per(const std::string& unit, const Plan& plan) { return unit == "epoch" ? plan.per_epoch : 1; }
+std::uint64_t steps_per(const std::string& unit, const Training& training) {
+  return unit == "epoch" ? training.epoch : 1;
+}
 
 class Constant final : public Schedule {
  public:
   double factor(std::uint64_t /*step*/) const override { return 1; }
 };
 
-std::unique_ptr<Schedule> make_constant(const Plan& plan) {
-  struct {
-    void visit(OptionVisitor& /*v*/) {}
-  } none;
-  read_options(plan.sentence, plan.call, none);
+std::unique_ptr<Schedule> make_constant(const NoOptions& /*options*/, const Training& /*training*/) {
   return std::make_unique<Constant>();
 }
 
@@ -66,10 +55,8 @@ class StepDecay final : public Schedule {
   double factor_;
 };
 
-std::unique_ptr<Schedule> make_step(const Plan& plan) {
-  StepOptions options;
-  read_options(plan.sentence, plan.call, options);
-  return std::make_unique<StepDecay>(static_cast<std::uint64_t>(options.every) * steps_per(options.unit, plan),
+std::unique_ptr<Schedule> make_step(const StepOptions& options, const Training& training) {
+  return std::make_unique<StepDecay>(static_cast<std::uint64_t>(options.every) * steps_per(options.unit, training),
                                      options.factor);
 }
 
@@ -81,6 +68,23 @@ struct MilestoneOptions {
     v.option("at", at, "where the rate changes: 30/60/80");
     v.option("factor", factor, "of the rate, at each change", Bounds::positive());
     v.option("unit", unit, "what is counted", {"step", "epoch"});
+  }
+  // Ascending; nothing where `at` says something else.
+  std::optional<std::vector<std::uint64_t>> milestones() const {
+    std::vector<std::uint64_t> milestones;
+    const char* const end = at.data() + at.size();
+    for (const char* place = at.data(); place <= end;) {
+      std::uint32_t value = 0;
+      const auto [next, error] = std::from_chars(place, end, value);
+      const bool ascending = value > (milestones.empty() ? 0 : milestones.back());
+      if (error != std::errc() || !ascending || (next != end && *next != '/')) return std::nullopt;
+      milestones.push_back(value);
+      place = next + 1;
+    }
+    return milestones;
+  }
+  std::string problem() const {
+    return milestones() ? "" : "at must be ascending whole numbers from 1, separated by /: at=30/60/80";
   }
 };
 
@@ -97,34 +101,9 @@ class Milestones final : public Schedule {
   double factor_;
 };
 
-// Where a caret belongs that is about the value of an option: at the value, or at the call when it was left out.
-std::size_t position_of(const Call& call, std::string_view key) {
-  for (const Argument& argument : call.arguments) {
-    if (argument.key == key || argument.key.empty()) return argument.value_position;
-  }
-  return call.position;
-}
-
-std::unique_ptr<Schedule> make_milestones(const Plan& plan) {
-  MilestoneOptions options;
-  read_options(plan.sentence, plan.call, options);
-  const auto fail = [&](std::size_t offset) {
-    fail_at(plan.sentence, plan.call, position_of(plan.call, "at") + offset,
-            "at must be ascending whole numbers from 1, separated by /: at=30/60/80");
-  };
-  std::vector<std::uint64_t> steps;
-  const char* const begin = options.at.data();
-  const char* const end = begin + options.at.size();
-  for (const char* place = begin; place <= end;) {
-    std::uint32_t value = 0;
-    const auto [next, error] = std::from_chars(place, end, value);
-    const std::uint64_t step = value * steps_per(options.unit, plan);
-    const bool ascending = step > (steps.empty() ? 0 : steps.back());
-    if (error != std::errc() || !ascending) fail(static_cast<std::size_t>(place - begin));
-    if (next != end && *next != '/') fail(static_cast<std::size_t>(next - begin));
-    steps.push_back(step);
-    place = next + 1;
-  }
+std::unique_ptr<Schedule> make_milestones(const MilestoneOptions& options, const Training& training) {
+  std::vector<std::uint64_t> steps = options.milestones().value();
+  for (std::uint64_t& step : steps) step *= steps_per(options.unit, training);
   return std::make_unique<Milestones>(std::move(steps), options.factor);
 }
 
@@ -147,11 +126,9 @@ class Cosine final : public Schedule {
   double floor_;
 };
 
-std::unique_ptr<Schedule> make_cosine(const Plan& plan) {
-  CosineOptions options;
-  read_options(plan.sentence, plan.call, options);
-  if (plan.horizon == 0) fail_at(plan.sentence, plan.call, plan.call.position, "a training of 0 steps has no cosine");
-  return std::make_unique<Cosine>(plan.warmup, plan.horizon, options.floor);
+std::unique_ptr<Schedule> make_cosine(const CosineOptions& options, const Training& training) {
+  if (training.horizon == 0) throw ConfigError("a training of 0 steps has no cosine");
+  return std::make_unique<Cosine>(training.warmup, training.horizon, options.floor);
 }
 
 struct WarmupOptions {
@@ -163,78 +140,91 @@ struct WarmupOptions {
     v.option("epochs", epochs, "length in epochs", Bounds::at_least(0));
     v.option("from", from, "factor that the ramp starts above", {0, 1, false, false});
   }
+  std::string problem() const {
+    return (steps == 0) == (epochs == 0) ? "give its length, either in steps or in epochs" : "";
+  }
+  std::uint64_t length(const Training& training) const {
+    // A little less, so that 0.07 epochs of 100 steps are 7 and not 8.
+    const double length =
+        steps != 0 ? static_cast<double>(steps) : std::ceil(epochs * static_cast<double>(training.epoch) * (1 - 1e-12));
+    if (!(length < static_cast<double>(training.horizon))) {
+      throw ConfigError(fmt::format("{} steps of warm-up do not fit into a training of {}", length, training.horizon));
+    }
+    return static_cast<std::uint64_t>(length);
+  }
 };
 
 class Warmup final : public Schedule {
  public:
-  Warmup(std::uint64_t steps, double from, std::unique_ptr<Schedule> rest)
-      : steps_(steps), from_(from), rest_(std::move(rest)) {}
+  Warmup(std::uint64_t steps, double from) : steps_(steps), from_(from) {}
   double factor(std::uint64_t step) const override {
-    if (step >= steps_) return rest_->factor(step);
+    if (step >= steps_) return 1;
     // The first step already learns something, the last one is at the full rate.
     const double share = static_cast<double>(step + 1) / static_cast<double>(steps_);
-    return (from_ + (1 - from_) * share) * rest_->factor(step);
+    return from_ + (1 - from_) * share;
   }
 
  private:
   std::uint64_t steps_;
   double from_;
-  std::unique_ptr<Schedule> rest_;
 };
 
-std::unique_ptr<Schedule> make_part(const Plan& plan);
-
-std::unique_ptr<Schedule> make_warmup(const Plan& plan) {
-  WarmupOptions options;
-  read_options(plan.sentence, plan.call, options);
-  const auto fail = [&](const std::string& message) { fail_at(plan.sentence, plan.call, plan.call.position, message); };
-  if ((options.steps == 0) == (options.epochs == 0)) fail("give its length, either in steps or in epochs");
-  // A little less, so that 0.07 epochs of 100 steps are 7 and not 8.
-  const double length = options.steps != 0
-                            ? static_cast<double>(options.steps)
-                            : std::ceil(options.epochs * static_cast<double>(plan.per_epoch) * (1 - 1e-12));
-  if (!(length < static_cast<double>(plan.horizon))) {
-    fail(fmt::format("{} steps of warm-up do not fit into a training of {}", length, plan.horizon));
-  }
-  const auto steps = static_cast<std::uint64_t>(length);
-  std::unique_ptr<Schedule> rest = std::make_unique<Constant>();
-  if (plan.sentence.calls.size() == 2) {
-    rest = make_part({plan.sentence, plan.sentence.calls[1], plan.horizon, plan.per_epoch, steps});
-  }
-  return std::make_unique<Warmup>(steps, options.from, std::move(rest));
+std::unique_ptr<Schedule> make_warmup(const WarmupOptions& options, const Training& training) {
+  return std::make_unique<Warmup>(options.length(training), options.from);
 }
 
-struct Part {
-  std::string_view name;
-  std::unique_ptr<Schedule> (*make)(const Plan& plan);
-  bool leads;  // stands in front of another part
-};
-
-constexpr std::array table{
-    Part{"constant", make_constant, false},     Part{"step", make_step, false},
-    Part{"milestones", make_milestones, false}, Part{"cosine", make_cosine, false},
-    Part{"warmup", make_warmup, true},
-};
-
-std::unique_ptr<Schedule> make_part(const Plan& plan) {
-  const auto& calls = plan.sentence.calls;
-  const Part& part = require_entry(std::span<const Part>(table), "schedule", plan.sentence, plan.call);
-  const bool first = &plan.call == &calls.front();
-  if (part.leads && !first) fail_at(plan.sentence, plan.call, plan.call.position, "stands in front of the other part");
-  const std::size_t most = part.leads || !first ? 2 : 1;
-  if (calls.size() > most) {
-    fail_at(plan.sentence, calls[most], calls[most].position, "a schedule is one part, or a warmup and one part");
+// The factors of several parts, multiplied.
+class Product final : public Schedule {
+ public:
+  explicit Product(std::vector<std::unique_ptr<Schedule>> parts) : parts_(std::move(parts)) {}
+  double factor(std::uint64_t step) const override {
+    double factor = 1;
+    for (const auto& part : parts_) factor *= part->factor(step);
+    return factor;
   }
-  return part.make(plan);
+
+ private:
+  std::vector<std::unique_ptr<Schedule>> parts_;
+};
+
+template <auto Make>
+constexpr ScheduleEntry entry(std::string_view name, bool leads = false) {
+  return {name, leads, Made<Make>::options, Made<Make>::make};
 }
+
+constexpr std::array entries{
+    entry<make_constant>("constant"), entry<make_step>("step"),           entry<make_milestones>("milestones"),
+    entry<make_cosine>("cosine"),     entry<make_warmup>("warmup", true),
+};
+constexpr Table<ScheduleEntry> table("schedule", entries);
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_schedule(std::string_view where, std::string_view text, std::uint64_t horizon_steps,
+const Table<ScheduleEntry>& schedule_table() { return table; }
+
+ScheduleSpec read_schedule(const Sentence& sentence) {
+  ScheduleSpec spec;
+  for (const Call& call : sentence.calls) {
+    spec.push_back(table.read(sentence, call));
+    const std::size_t most = spec.front().entry->leads ? 2 : 1;
+    if (spec.size() > most) fail_at(sentence, call, call.position, "a schedule is one part, or a warmup and one part");
+    if (spec.back().entry->leads && spec.size() > 1) {
+      fail_at(sentence, call, call.position, "stands in front of the other part");
+    }
+  }
+  return spec;
+}
+
+std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps,
                                         std::uint64_t steps_per_epoch) {
   if (steps_per_epoch == 0) throw std::logic_error("make_schedule: an epoch has at least one step");
-  const Sentence sentence = parse_sentence(where, text);
-  return make_part({sentence, sentence.calls.front(), horizon_steps, steps_per_epoch, 0});
+  Training training{horizon_steps, steps_per_epoch};
+  std::vector<std::unique_ptr<Schedule>> parts;
+  for (const Spec<ScheduleEntry>& part : spec) {
+    parts.push_back(with_place(part, [&] { return part.entry->make(part.options, training); }));
+    if (part.entry->leads) training.warmup = part.options.as<WarmupOptions>().length(training);
+  }
+  return std::make_unique<Product>(std::move(parts));
 }
 
 }  // namespace sotto

@@ -50,7 +50,6 @@ std::string SgdOptions::problem() const {
 }
 
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters) {
-  if (const std::string problem = options.problem(); !problem.empty()) throw ConfigError(problem);
   return std::make_unique<Sgd>(options, parameters);
 }
 

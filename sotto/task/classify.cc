@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "sotto/core/error.h"
-#include "sotto/core/table.h"
 #include "sotto/core/timer.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/loader.h"
@@ -31,7 +29,7 @@ class Classify final : public Task {
   explicit Classify(const TaskSetup& setup)
       : train_(setup.batch > 0 ? open_dataset(setup.data, Split::train) : nullptr),
         test_(open_dataset(setup.data, Split::test)),
-        model_(make_model(setup.model_from, setup.model, shape(), classes(), setup.seed)),
+        model_(make_model(model_table().require(setup.model_from, setup.model), shape(), classes(), setup.seed)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
     if (train_) {
       loader_.emplace(*train_,
@@ -67,7 +65,7 @@ class Classify final : public Task {
     if (count == 0) return {classify_metrics, {}};
     return {classify_metrics, {tally[0] / count, tally.at(2) / count, tally.at(3) / count}};
   }
-  const Metric& goal() const override { return *find_entry(std::span<const Metric>(classify_metrics), "accuracy"); }
+  const Metric& goal() const override { return *metric_table(classify_metrics).find("accuracy"); }
   double loss_of_guessing() const override {
     return std::log(static_cast<double>(std::max<std::int64_t>(2, test_->classes())));
   }
@@ -125,8 +123,8 @@ std::string classify_models() {
 }
 
 ModelDefaults classify_defaults(std::string_view model) {
-  if (const ModelEntry* entry = find_entry(model_table(), model)) return {entry->default_lr, entry->default_momentum};
-  throw ConfigError(fmt::format("{}: {}", named("model", model), unknown_name("model", model, names_of(model_table()))));
+  const ModelEntry& entry = model_table().require("model", model);
+  return {entry.default_lr, entry.default_momentum};
 }
 
 std::unique_ptr<Task> make_classify(const TaskSetup& setup) { return std::make_unique<Classify>(setup); }

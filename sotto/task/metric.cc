@@ -8,7 +8,6 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "sotto/core/table.h"
 
 namespace sotto {
 
@@ -37,24 +36,19 @@ std::string Metrics::text() const {
   return line;
 }
 
-const Metric& require_metric(std::string_view where, std::string_view name, std::span<const Metric> kinds) {
-  if (const Metric* metric = find_entry(kinds, name)) return *metric;
-  throw ConfigError(fmt::format("{}: {}", named(where), unknown_name("metric", name, names_of(kinds))));
-}
-
 std::string Target::text() const { return fmt::format("{}={}", metric.name, format_double(value)); }
 
-std::optional<Target> read_target(std::string_view where, std::string_view text, std::span<const Metric> kinds) {
+std::optional<Target> read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds) {
   if (text.empty()) return std::nullopt;
   const std::size_t equals = text.find('=');
-  const Metric& metric = require_metric(where, text.substr(0, equals), kinds);
+  const Metric& metric = metric_table(kinds).require(option, text.substr(0, equals));
   if (equals == std::string_view::npos) {
-    throw ConfigError(
-        fmt::format("{}: say at which value, as {}={}", named(where, text), metric.name, metric.is_share ? "0.97" : "0.1"));
+    throw ConfigError(fmt::format("{}: say at which value, as {}={}", named(option, text), metric.name,
+                                  metric.is_share ? "0.97" : "0.1"));
   }
   const Bounds bounds = metric.is_share ? Bounds{0, 1} : Bounds{};
   return Target{metric,
-                parse_double(fmt::format("{}: {}", named(where, text), metric.name), text.substr(equals + 1), bounds)};
+                parse_double(fmt::format("{}: {}", named(option, text), metric.name), text.substr(equals + 1), bounds)};
 }
 
 }  // namespace sotto

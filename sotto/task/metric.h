@@ -6,11 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "sotto/core/table.h"
+
 namespace sotto {
 
 // One thing that a task measures of its model: a constant of the task.
 struct Metric {
-  std::string_view name;     // in --until, evaluations.csv and summary.json
+  std::string_view name;     // in targets, evaluations.csv and summary.json
   std::string_view label;    // in lines for people
   std::string_view summary;  // one line for help
   bool rises = true;         // larger values are better
@@ -33,8 +35,8 @@ struct Metrics {
   std::string text() const;                   // "loss 0.1234  Prec@1 97.12"
 };
 
-// ConfigError, which begins with `where` and lists the metrics that there are.
-const Metric& require_metric(std::string_view where, std::string_view name, std::span<const Metric> kinds);
+// Those of a task by name.
+inline Table<Metric> metric_table(std::span<const Metric> kinds) { return {"metric", kinds}; }
 
 // A metric, and the value at which a run has reached its goal.
 struct Target {
@@ -45,8 +47,8 @@ struct Target {
   std::string text() const;  // "accuracy=0.97"
 };
 
-// From "accuracy=0.97"; nothing from "". ConfigError begins with `where`: an unknown metric, or a value that none can
-// have, such as an accuracy above 1.
-std::optional<Target> read_target(std::string_view where, std::string_view text, std::span<const Metric> kinds);
+// From "accuracy=0.97"; nothing from "". ConfigError: an unknown metric, or a value that it cannot have, such as an
+// accuracy above 1.
+std::optional<Target> read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds);
 
 }  // namespace sotto

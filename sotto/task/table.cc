@@ -1,28 +1,20 @@
 #include "sotto/task/table.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
-#include "sotto/core/error.h"
-#include "sotto/core/table.h"
 #include "sotto/task/classify.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::array table{
+constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
               classify_models, classify_defaults, make_classify},
 };
+constexpr Table<TaskEntry> table("task", entries);
 
 }  // namespace
 
-std::span<const TaskEntry> task_table() { return table; }
-
-const TaskEntry& task_entry(std::string_view where, std::string_view name) {
-  if (const TaskEntry* entry = find_entry(task_table(), name)) return *entry;
-  throw ConfigError(fmt::format("{}: {}", named(where), unknown_name("task", name, names_of(task_table()))));
-}
+const Table<TaskEntry>& task_table() { return table; }
 
 }  // namespace sotto

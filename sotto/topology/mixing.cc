@@ -3,15 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "sotto/core/options.h"
-#include "sotto/core/table.h"
-
 namespace sotto {
 namespace {
-
-struct NoOptions {
-  void visit(OptionVisitor&) {}
-};
 
 // The same for a rank and all that it sends to: 1 / (n + 1).
 class Uniform final : public Mixing {
@@ -85,40 +78,40 @@ class Given final : public Mixing {
 };
 
 template <class Kind>
-std::unique_ptr<Mixing> make(const Sentence& sentence, const Call& call) {
-  typename Kind::Options options;
-  read_options(sentence, call, options);
-  return std::make_unique<Kind>(options);
-}
-
-template <class Kind>
 constexpr MixingEntry entry(std::string_view name, std::string_view summary, std::string_view paper) {
-  return {name, summary, paper, [] { return help_options(typename Kind::Options{}); }, make<Kind>};
+  using Options = typename Kind::Options;
+  return {name, summary, paper, [] { return AnyOptions(Options{}); },
+          [](const AnyOptions& options) -> std::unique_ptr<Mixing> {
+            return std::make_unique<Kind>(options.as<Options>());
+          }};
 }
 
-constexpr std::array table{
+constexpr std::array entries{
     entry<Uniform>("uniform", "a rank keeps as much as it sends to each peer", "Assran et al., ICML 2019"),
     entry<Metropolis>("metropolis", "of two neighbours the one with more of them decides", "Xiao, Boyd, 2004"),
     entry<SelfWeighted>("self_weighted", "a rank keeps a given share, and sends the rest in equal parts", ""),
     entry<Given>("given", "the shares that the topology itself says, as graph(1:0.5; 0:0.5) does", ""),
 };
 
+constexpr Table<MixingEntry> table("mixing", entries);
+
 }  // namespace
 
-std::span<const MixingEntry> mixing_table() { return table; }
+const Table<MixingEntry>& mixing_table() { return table; }
 
-std::string default_mixing(const Topology& topology) {
-  return topology.ranks() > 1 && topology.has_shares() ? "given" : "uniform";
+MixingSpec read_mixing(std::string_view text, std::string_view option) {
+  return text.empty() ? MixingSpec{} : table.read(option, text);
 }
 
-std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology) {
-  if (text.empty()) return make_mixing(where, default_mixing(topology), topology);
-  const Sentence sentence = parse_sentence(where, text);
-  const Call& call = sentence.calls.front();
-  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "a mixing is a single call");
-  auto mixing = require_entry(mixing_table(), "mixing", sentence, call).make(sentence, call);
+MixingSpec default_mixing(const Topology& topology) {
+  return table.choose(topology.ranks() > 1 && topology.has_shares() ? "given" : "uniform");
+}
+
+std::unique_ptr<Mixing> make_mixing(const MixingSpec& spec, const Topology& topology) {
+  if (!spec) return make_mixing(default_mixing(topology), topology);
+  auto mixing = spec.entry->make(spec.options);
   if (const std::string problem = mixing->problem(topology); !problem.empty()) {
-    fail_at(sentence, call, call.position, problem);
+    with_place(spec, [&] { throw ConfigError(problem); });
   }
   return mixing;
 }

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sotto/core/sentence.h"
+#include "sotto/core/table.h"
 #include "sotto/topology/graph.h"
 #include "sotto/topology/topology.h"
 
@@ -33,16 +32,20 @@ struct MixingEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  std::string (*help)();
-  std::unique_ptr<Mixing> (*make)(const Sentence& sentence, const Call& call);
+  AnyOptions (*options)();
+  std::unique_ptr<Mixing> (*make)(const AnyOptions& options);
 };
-std::span<const MixingEntry> mixing_table();
+const Table<MixingEntry>& mixing_table();
+
+using MixingSpec = Spec<MixingEntry>;
+
+// What a user says: one call, as "self_weighted(0.5)"; none of an empty text. ConfigError with a caret.
+MixingSpec read_mixing(std::string_view text, std::string_view option = "mixing");
 
 // `given` where the topology says its own shares, else `uniform`.
-std::string default_mixing(const Topology& topology);
+MixingSpec default_mixing(const Topology& topology);
 
-// `text` is one call, as "self_weighted(0.5)"; empty: the default. ConfigError, which begins with `where`, also when it
-// does not suit the topology.
-std::unique_ptr<Mixing> make_mixing(std::string_view where, std::string_view text, const Topology& topology);
+// None: the default. ConfigError when it does not suit the topology.
+std::unique_ptr<Mixing> make_mixing(const MixingSpec& spec, const Topology& topology);
 
 }  // namespace sotto

@@ -8,10 +8,9 @@
 #include <charconv>
 
 #include "sotto/core/error.h"
-#include "sotto/core/options.h"
-#include "sotto/core/table.h"
 #include "sotto/topology/given_graphs.h"
 #include "sotto/topology/graphs.h"
+#include "sotto/topology/topology_file.h"
 
 namespace sotto {
 namespace {
@@ -46,23 +45,29 @@ struct OnePeer : Peers {
 };
 
 struct DirectedExponential : OnePeer {
+  static constexpr std::string_view name = "directed_exponential";
   std::vector<Graph> cycle(int ranks) const { return shifts(ranks, exponential_offsets(ranks)); }
 };
 struct BipartiteExponential : OnePeer {
+  static constexpr std::string_view name = "bipartite_exponential";
   std::string problem(int ranks) const { return unless_even(ranks); }
   std::vector<Graph> cycle(int ranks) const { return pairings(ranks, bipartite_offsets(ranks)); }
 };
 struct DirectedLinear : OnePeer {
+  static constexpr std::string_view name = "directed_linear";
   std::vector<Graph> cycle(int ranks) const { return shifts(ranks, linear_offsets(ranks)); }
 };
 struct BipartiteLinear : OnePeer {
+  static constexpr std::string_view name = "bipartite_linear";
   std::string problem(int ranks) const { return unless_even(ranks); }
   std::vector<Graph> cycle(int ranks) const { return pairings(ranks, linear_offsets(ranks)); }
 };
 struct Ring : Peers {
+  static constexpr std::string_view name = "ring";
   std::vector<Graph> cycle(int ranks) const { return shifts(ranks, distinct_offsets(ranks, {1, -1})); }
 };
 struct Exponential : OnePeer {
+  static constexpr std::string_view name = "exponential";
   std::string problem(int /*ranks*/) const {
     return peers == 0 ? "its peers are j (peers + 1)^i further on: say how many, at least 1" : "";
   }
@@ -71,9 +76,11 @@ struct Exponential : OnePeer {
   }
 };
 struct StaticExponential : Peers {
+  static constexpr std::string_view name = "static_exponential";
   std::vector<Graph> cycle(int ranks) const { return shifts(ranks, peer_offsets(ranks, 1)); }
 };
 struct Complete : Peers {
+  static constexpr std::string_view name = "complete";
   std::vector<Graph> cycle(int ranks) const {
     std::vector<Graph> graphs;
     for (int offset = 1; offset < ranks; ++offset) graphs.push_back(shift(ranks, offset));
@@ -81,12 +88,14 @@ struct Complete : Peers {
   }
 };
 struct Star {
+  static constexpr std::string_view name = "star";
   static constexpr std::int64_t peers = 0;
   void visit(OptionVisitor&) {}
   std::string problem(int /*ranks*/) const { return ""; }
   std::vector<Graph> cycle(int ranks) const { return {star(ranks)}; }
 };
 struct Torus : Peers {
+  static constexpr std::string_view name = "torus";
   std::int64_t rows = 0;
   void visit(OptionVisitor& v) {
     v.option("rows", rows, "of the grid, a divisor of the ranks; 0: the largest that is not above the columns",
@@ -103,12 +112,14 @@ struct Torus : Peers {
   }
 };
 struct Hypercube : Peers {
+  static constexpr std::string_view name = "hypercube";
   std::string problem(int ranks) const {
     return std::has_single_bit(static_cast<unsigned>(ranks)) ? "" : fmt::format("{} ranks are no power of two", ranks);
   }
   std::vector<Graph> cycle(int ranks) const { return hypercube(ranks); }
 };
 struct RandomRegular {
+  static constexpr std::string_view name = "random_regular";
   static constexpr std::int64_t peers = 0;
   std::int64_t k = 3;
   std::int64_t seed = 1;
@@ -128,6 +139,7 @@ struct RandomRegular {
   }
 };
 struct Hosts : OnePeer {
+  static constexpr std::string_view name = "hosts";
   std::int64_t size = 0;
   void visit(OptionVisitor& v) {
     v.option("size", size, "ranks of a host, one after the other; 0: as the starter of several hosts says",
@@ -142,15 +154,12 @@ struct Hosts : OnePeer {
 };
 
 template <class Kind>
-Topology make(const Sentence& sentence, const Call& call, int ranks) {
-  Kind kind;
-  read_options(sentence, call, kind);
-  if (const std::string problem = kind.problem(ranks); !problem.empty()) {
-    fail_at(sentence, call, call.position, problem);
-  }
+Topology make(const AnyOptions& options, int ranks) {
+  const auto& kind = options.as<Kind>();
+  if (const std::string problem = kind.problem(ranks); !problem.empty()) throw ConfigError(problem);
   std::vector<Graph> cycle = kind.cycle(ranks);
   if (cycle.empty()) cycle.emplace_back(ranks);  // one rank alone
-  return {record_options(call.name, kind), std::move(cycle), static_cast<std::size_t>(kind.peers)};
+  return {record_options(Kind::name, options), std::move(cycle), static_cast<std::size_t>(kind.peers)};
 }
 
 struct Given {
@@ -162,64 +171,64 @@ struct Given {
   }
 };
 
-Topology make_given(const Sentence& sentence, const Call& call, int ranks) {
-  Given given;
-  read_options(sentence, call, given);
-  const std::size_t place = call.arguments.empty() ? call.position : call.arguments.front().value_position;
-  try {
-    return given_topology(given_graphs(given.sends_to, ranks));
-  } catch (const ConfigError& error) {
-    fail_at(sentence, call, place, error.what());
-  }
-}
-
 template <class Kind>
-constexpr TopologyEntry entry(std::string_view name, int id, std::string_view summary, std::string_view paper) {
-  return {name, id, summary, paper, [] { return help_options(Kind{}); }, make<Kind>};
+constexpr TopologyEntry entry(int id, std::string_view summary, std::string_view paper) {
+  return {Kind::name, id, summary, paper, [] { return AnyOptions(Kind{}); }, make<Kind>};
 }
 
 constexpr std::string_view sgp = "Assran et al., ICML 2019";
-constexpr std::array table{
-    entry<DirectedExponential>("directed_exponential", 0, "1, 2, 4 .. further on and back, in turns", sgp),
-    entry<BipartiteExponential>("bipartite_exponential", 1, "pairs of an odd and an even rank 1, 3, 5, 9 .. apart",
-                                sgp),
-    entry<DirectedLinear>("directed_linear", 2, "1, 3, 5 .. further on and back, in turns", sgp),
-    entry<BipartiteLinear>("bipartite_linear", 3, "pairs of an odd and an even rank 1, 3, 5, 7 .. apart", sgp),
-    entry<Ring>("ring", 4, "the ranks before and behind", "Lian et al., NeurIPS 2017"),
-    entry<Exponential>("exponential", 5,
-                       "1, 2, 4 .. further on, in turns; with more peers j (peers + 1)^i, j = 1 .. peers at once", sgp),
-    entry<StaticExponential>("static_exponential", -1, "1, 2, 4 .. further on, all at once",
-                             "Ying et al., NeurIPS 2021"),
-    entry<Complete>("complete", -1, "everybody with everybody", ""),
-    entry<Star>("star", -1, "everybody with rank 0", ""),
-    entry<Torus>("torus", -1, "four neighbours of a grid whose ends meet", ""),
-    entry<Hypercube>("hypercube", -1, "ranks whose numbers differ in one bit; with peers=1 one bit after the other",
-                     ""),
-    entry<RandomRegular>("random_regular", -1, "k neighbours at random, the same for ever", "Steger, Wormald, 1999"),
-    entry<Hosts>("hosts", -1, "all ranks of a host, and then ranks 1, 2, 4 .. hosts further on, in turns", ""),
+constexpr std::array entries{
+    entry<DirectedExponential>(0, "1, 2, 4 .. further on and back, in turns", sgp),
+    entry<BipartiteExponential>(1, "pairs of an odd and an even rank 1, 3, 5, 9 .. apart", sgp),
+    entry<DirectedLinear>(2, "1, 3, 5 .. further on and back, in turns", sgp),
+    entry<BipartiteLinear>(3, "pairs of an odd and an even rank 1, 3, 5, 7 .. apart", sgp),
+    entry<Ring>(4, "the ranks before and behind", "Lian et al., NeurIPS 2017"),
+    entry<Exponential>(5, "1, 2, 4 .. further on, in turns; with more peers j (peers + 1)^i, j = 1 .. peers at once",
+                       sgp),
+    entry<StaticExponential>(-1, "1, 2, 4 .. further on, all at once", "Ying et al., NeurIPS 2021"),
+    entry<Complete>(-1, "everybody with everybody", ""),
+    entry<Star>(-1, "everybody with rank 0", ""),
+    entry<Torus>(-1, "four neighbours of a grid whose ends meet", ""),
+    entry<Hypercube>(-1, "ranks whose numbers differ in one bit; with peers=1 one bit after the other", ""),
+    entry<RandomRegular>(-1, "k neighbours at random, the same for ever", "Steger, Wormald, 1999"),
+    entry<Hosts>(-1, "all ranks of a host, and then ranks 1, 2, 4 .. hosts further on, in turns", ""),
     TopologyEntry{"graph", -1, "your own: whom each rank sends to, in one round or several, from text or a .toml file",
-                  "", [] { return help_options(Given{}); }, make_given},
+                  "", [] { return AnyOptions(Given{}); },
+                  [](const AnyOptions& options, int ranks) {
+                    return given_topology(given_graphs(options.as<Given>().sends_to, ranks));
+                  }},
 };
+
+constexpr Table<TopologyEntry> table("topology", entries);
+
+// What an id names; empty of any other text.
+std::string_view named_by_id(std::string_view option, std::string_view text) {
+  int id = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc{} || end != text.data() + text.size()) return "";
+  const auto* const found = std::ranges::find(entries, id, &TopologyEntry::id);
+  if (id >= 0 && found != entries.end()) return found->name;
+  throw ConfigError(fmt::format("{}: topologies have ids 0 to 5, and names: {}", named(option, text),
+                                fmt::join(table.names(), ", ")));
+}
 
 }  // namespace
 
-std::span<const TopologyEntry> topology_table() { return table; }
+const Table<TopologyEntry>& topology_table() { return table; }
 
-Topology make_topology(std::string_view where, std::string_view text, int ranks) {
-  int id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error == std::errc{} && end == text.data() + text.size()) {
-    const auto* const found = std::ranges::find(table, id, &TopologyEntry::id);
-    if (id < 0 || found == table.end()) {
-      throw ConfigError(fmt::format("{}: topologies have ids 0 to 5, and names: {}", named(where, text),
-                                    fmt::join(names_of(topology_table()), ", ")));
-    }
-    return make_topology(where, found->name, ranks);
+TopologySpec read_topology(std::string_view text, std::string_view option) {
+  if (text.ends_with(".toml")) {
+    const std::string path(text);
+    TopologySpec spec = table.choose("graph", Given{read_topology_file(option, path)});
+    spec.place = {std::string(option), path, path, 0};
+    return spec;
   }
-  const Sentence sentence = parse_sentence(where, text);
-  const Call& call = sentence.calls.front();
-  if (sentence.calls.size() > 1) fail_at(sentence, call, sentence.calls[1].position, "a topology is a single call");
-  return require_entry(topology_table(), "topology", sentence, call).make(sentence, call, ranks);
+  const std::string_view name = named_by_id(option, text);
+  return table.read(option, name.empty() ? text : name);
+}
+
+Topology make_topology(const TopologySpec& spec, int ranks) {
+  return with_place(spec, [&] { return spec.entry->make(spec.options, ranks); });
 }
 
 }  // namespace sotto

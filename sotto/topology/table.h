@@ -1,10 +1,9 @@
 #pragma once
 
-#include <span>
-#include <string>
+#include <memory>
 #include <string_view>
 
-#include "sotto/core/sentence.h"
+#include "sotto/core/table.h"
 #include "sotto/topology/topology.h"
 
 namespace sotto {
@@ -16,14 +15,19 @@ struct TopologyEntry {
   int id;
   std::string_view summary;
   std::string_view paper;
-  std::string (*help)();  // one line an option
+  AnyOptions (*options)();
   // ConfigError where there is none for so many ranks.
-  Topology (*make)(const Sentence& sentence, const Call& call, int ranks);
+  Topology (*make)(const AnyOptions& options, int ranks);
 };
-std::span<const TopologyEntry> topology_table();
+const Table<TopologyEntry>& topology_table();
 
-// `text` is one call, as "exponential(peers=2)", or an id: "5" is "exponential". ConfigError, which begins with
-// `where`.
-Topology make_topology(std::string_view where, std::string_view text, int ranks);
+using TopologySpec = Spec<TopologyEntry>;
+
+// What a user says: one call, as "exponential(peers=2)"; an id: "5" is "exponential"; or the path of a .toml file
+// (topology_file.h). ConfigError with a caret; FileError when the file cannot be read.
+TopologySpec read_topology(std::string_view text, std::string_view option = "topology");
+
+// ConfigError where there is none for so many ranks.
+Topology make_topology(const TopologySpec& spec, int ranks);
 
 }  // namespace sotto

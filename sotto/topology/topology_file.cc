@@ -19,7 +19,7 @@ class Reader {
  public:
   explicit Reader(std::string file) : file_(std::move(file)) {}
 
-  std::string sentence(const toml::table& table) const {
+  std::string graphs(const toml::table& table) const {
     std::string text;
     const toml::array& rounds = array(table.get("round"), table, "[[round]]");
     for (const toml::node& round : rounds) {
@@ -28,7 +28,7 @@ class Reader {
     }
     if (text.empty()) fail(rounds, "there is no round");
     only({"round"}, table);
-    return "graph(" + text + ")";
+    return text;
   }
 
  private:
@@ -106,12 +106,11 @@ class Reader {
 
 }  // namespace
 
-std::string topology_sentence(std::string_view where, const std::string& text) {
-  if (!text.ends_with(".toml")) return text;
-  const std::string place = named(where, text);
-  const std::string content = read_text(text);
+std::string read_topology_file(std::string_view option, const std::string& path) {
+  const std::string place = named(option, path);
+  const std::string content = read_text(path);
   try {
-    return Reader(place).sentence(toml::parse(content, text));
+    return Reader(place).graphs(toml::parse(content, path));
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
     throw ConfigError(fmt::format("{}:{}:{}: {}", place, at.line, at.column, error.description()));

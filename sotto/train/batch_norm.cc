@@ -5,21 +5,20 @@
 #include <algorithm>
 #include <vector>
 
-#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 
-bool averages_batch_norm(const TrainOptions& options, Task& task, int ranks) {
+bool averages_batch_norm(const Choices& choices, Task& task, int ranks) {
+  const TrainOptions& options = choices.options;
   if (!options.average_batch_norm) return false;
   if (task.buffers().empty()) {
-    throw ConfigError(fmt::format("--average-batch-norm: {} has no batch-norm statistics", options.model));
+    throw ConfigError(fmt::format("{}: {} has no batch-norm statistics", named("average-batch-norm"), options.model));
   }
-  if (!all_in_step("algorithm", options.algorithm, ranks)) {
-    throw ConfigError(
-        fmt::format("--average-batch-norm: `{}` has no step in which all ranks train the same model; "
-                    "statistics are averaged for evaluation",
-                    options.algorithm));
+  if (!all_in_step(choices.algorithm, ranks)) {
+    throw ConfigError(fmt::format(
+        "{}: `{}` has no step in which all ranks train the same model; statistics are averaged for evaluation",
+        named("average-batch-norm"), options.algorithm));
   }
   return true;
 }

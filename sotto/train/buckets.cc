@@ -8,42 +8,33 @@
 #include <utility>
 
 #include "sotto/core/error.h"
+#include "sotto/core/options.h"
 
 namespace sotto {
-namespace {
 
-bool is_size(const TrainOptions& options) { return options.buckets != "layer" && options.buckets != "whole"; }
+std::string Bucketing::text() const {
+  if (layers) return "layer";
+  return most == 0 ? "whole" : std::to_string(most);
+}
 
-std::size_t size_of(const TrainOptions& options) {
-  const std::string& said = options.buckets;
+Bucketing read_buckets(std::string_view option, std::string_view text) {
+  if (text == "layer") return {.layers = true};
+  if (text == "whole") return {};
   constexpr std::array<std::pair<std::string_view, double>, 6> units{
       {{"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024 * 1024 * 1024}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}}};
-  const auto unit = std::ranges::find_if(units, [&](const auto& each) { return said.ends_with(each.first); });
-  if (unit == units.end()) {
-    throw ConfigError(fmt::format("--buckets {}: must be layer, whole or a size, as 25MB", said));
-  }
-  const std::string number = said.substr(0, said.size() - unit->first.size());
-  const double bytes = parse_double("--buckets " + said + ": the size", number, Bounds::positive()) * unit->second;
+  const std::string said = named(option, text);
+  const auto* const unit = std::ranges::find_if(units, [&](const auto& each) { return text.ends_with(each.first); });
+  if (unit == units.end()) throw ConfigError(said + ": must be layer, whole or a size, as 25MB");
+  const std::string_view number = text.substr(0, text.size() - unit->first.size());
+  const double bytes = parse_double(said + ": the size", number, Bounds::positive()) * unit->second;
   constexpr double least = 1024, most = 2.0 * 1024 * 1024 * 1024;
-  if (bytes < least || bytes > most) {
-    throw ConfigError(fmt::format("--buckets {}: must be in [1KiB, 2GiB]", said));
-  }
-  return static_cast<std::size_t>(bytes);
+  if (bytes < least || bytes > most) throw ConfigError(said + ": must be in [1KiB, 2GiB]");
+  return {.most = static_cast<std::size_t>(bytes)};
 }
 
-}  // namespace
-
-std::vector<BucketPlan> plan_buckets(const Layout& layout, const TrainOptions& options) {
-  if (options.buckets == "layer") return plan_layers(layout);
-  return plan_buckets(layout, is_size(options) ? size_of(options) : std::numeric_limits<std::size_t>::max());
-}
-
-void check_buckets(const TrainOptions& options) {
-  if (is_size(options)) size_of(options);
-}
-
-std::string bucket_text(const TrainOptions& options) {
-  return is_size(options) ? std::to_string(size_of(options)) : options.buckets;
+std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets) {
+  if (buckets.layers) return plan_layers(layout);
+  return plan_buckets(layout, buckets.most == 0 ? std::numeric_limits<std::size_t>::max() : buckets.most);
 }
 
 }  // namespace sotto

@@ -1,17 +1,25 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/core/layout.h"
-#include "sotto/train/options.h"
 
 namespace sotto {
 
-// What is exchanged at once, as --buckets says. ConfigError when that is neither layer nor whole nor a size.
-std::vector<BucketPlan> plan_buckets(const Layout& layout, const TrainOptions& options);
-// Throws what that would throw.
-void check_buckets(const TrainOptions& options);
-// "layer", "whole" or the bytes of the largest: for checkpoints.
-std::string bucket_text(const TrainOptions& options);
+// What is exchanged at once.
+struct Bucketing {
+  bool layers = false;   // the tensors of each module
+  std::size_t most = 0;  // otherwise tensors of at most so many bytes together; 0: all
+
+  std::string text() const;  // "layer", "whole" or the bytes: for checkpoints
+};
+
+// From "layer", "whole" or a size, as "25MB". ConfigError.
+Bucketing read_buckets(std::string_view option, std::string_view text);
+
+std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets);
 
 }  // namespace sotto

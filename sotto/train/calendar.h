@@ -10,11 +10,11 @@ namespace sotto {
 class Calendar {
  public:
   struct Due {
-    bool evaluation = false, checkpoint = false, comparison = false;  // of --check-replicas
+    bool evaluation = false, checkpoint = false, comparison = false;  // of `check-replicas`
     bool any() const { return evaluation || checkpoint || comparison; }
   };
 
-  // Of a run of so many steps; an epoch is so many batches, of which a step takes --accumulate.
+  // Of a run of so many steps; an epoch is so many batches, of which a step takes `accumulate`.
   Calendar(const TrainOptions& options, std::uint64_t batches, std::uint64_t steps);
 
   double epochs_at(std::uint64_t step) const;

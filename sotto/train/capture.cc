@@ -11,30 +11,27 @@
 
 namespace sotto {
 
-Capture::Capture(std::string_view text) {
-  if (text.empty()) return;
-  const auto fail = [text](std::string_view why) { throw ConfigError(fmt::format("--capture {}: {}", text, why)); };
-  try {
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view item = rest.substr(0, rest.find(','));
-      rest.remove_prefix(std::min(item.size() + 1, rest.size()));
-      const std::string_view key = item.substr(0, item.find('='));
-      if (key.size() == item.size()) fail("it is written every=N,dir=DIR");
-      const std::string_view value = item.substr(key.size() + 1);
-      if (key == "every") {
-        every_ = static_cast<std::uint64_t>(parse_int(key, value, Bounds{1, 1e12}));
-      } else if (key == "dir") {
-        folder_ = value;
-      } else {
-        fail(fmt::format("`{}` is unknown; it is written every=N,dir=DIR", key));
-      }
+CapturePlan read_capture(std::string_view option, std::string_view text) {
+  CapturePlan plan;
+  if (text.empty()) return plan;
+  const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("{}: {}", named(option, text), why)); };
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const std::string_view key = item.substr(0, item.find('='));
+    if (key.size() == item.size()) fail("it is written every=N,dir=DIR");
+    const std::string_view value = item.substr(key.size() + 1);
+    if (key == "every") {
+      plan.every = static_cast<std::uint64_t>(parse_int(named(option, text) + ": every", value, Bounds{1, 1e12}));
+    } else if (key == "dir") {
+      plan.folder = value;
+    } else {
+      fail(fmt::format("`{}` is unknown; it is written every=N,dir=DIR", key));
     }
-  } catch (const ConfigError& error) {
-    if (std::string_view(error.what()).starts_with("--capture")) throw;
-    fail(error.what());
   }
-  if (every_ == 0) fail("every=N is missing: how many steps lie between two gradients");
-  if (folder_.empty()) fail("dir=DIR is missing: where to write the gradients");
+  if (plan.every == 0) fail("every=N is missing: how many steps lie between two gradients");
+  if (plan.folder.empty()) fail("dir=DIR is missing: where to write the gradients");
+  return plan;
 }
 
 Capture::~Capture() {
@@ -69,9 +66,9 @@ void Capture::finish() {
 
 void Capture::write_file(std::uint64_t step, const Layout& layout) const {
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) throw FileError(fmt::format("{}: {}", folder_.string(), error.message()));
-  write_gradient_file(folder_ / fmt::format("gradient-{:06d}.sotto", step), step, layout, values_);
+  std::filesystem::create_directories(plan_.folder, error);
+  if (error) throw FileError(fmt::format("{}: {}", plan_.folder.string(), error.message()));
+  write_gradient_file(plan_.folder / fmt::format("gradient-{:06d}.sotto", step), step, layout, values_);
 }
 
 }  // namespace sotto

@@ -9,15 +9,16 @@
 
 namespace sotto {
 
-std::unique_ptr<Communicator> connect_ranks(const TrainOptions& options, const World& world, const Links& links) {
+std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World& world) {
+  const TrainOptions& options = choices.options;
   const std::chrono::seconds deadline(options.deadline);
-  auto communicator = chosen_transport(options).connect(world, {.interface = options.interface,
-                                                                .address = options.address,
-                                                                .deadline = deadline,
-                                                                .connect_deadline = deadline,
-                                                                .stop = StopSignal::caught});
+  auto communicator = choices.transport->connect(world, {.interface = options.interface,
+                                                         .address = options.address,
+                                                         .deadline = deadline,
+                                                         .connect_deadline = deadline,
+                                                         .stop = StopSignal::caught});
   if (options.link.empty()) return communicator;
-  return make_shaped(std::move(communicator), links);
+  return make_shaped(std::move(communicator), choices.links);
 }
 
 }  // namespace sotto

@@ -1,19 +1,17 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/auto_codec.h"
-#include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/shaped.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
-#include "sotto/optim/schedule.h"
 #include "sotto/train/batch_norm.h"
-#include "sotto/train/buckets.h"
 #include "sotto/train/groups.h"
-#include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/trainer.h"
 
@@ -25,14 +23,14 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of 
 // Has normally distributed gradients instead of a model.
 class MadeWorker final : public Worker {
  public:
-  MadeWorker(const TrainOptions& options, const std::string& optimiser, const Layout& layout,
+  MadeWorker(std::uint64_t seed, const OptimiserSpec& optimiser, const Layout& layout,
              std::span<const BucketPlan> buckets, int rank)
       : layout_(layout),
         buckets_(buckets),
-        random_(static_cast<std::uint64_t>(options.seed), Purpose::test, static_cast<std::uint64_t>(rank)),
+        random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_optimiser("optimiser", optimiser, layout.size())) {}
+        optimiser_(make_optimiser(optimiser, layout.size())) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -57,56 +55,56 @@ class MadeWorker final : public Worker {
 
 }  // namespace
 
-DryRun dry_run(const TrainOptions& asked) {
+DryRun dry_run(const Choices& asked) {
   World world;  // one host
-  world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.ranks));
-  const TrainOptions options = with_groups(asked, world);
+  world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.options.ranks));
+  const Choices choices = with_groups(asked, world);
+  const TrainOptions& options = choices.options;
+  const std::string here = named("dry-run");
   if (options.ranks > most_ranks) {
-    throw ConfigError("--dry-run with --ranks " + std::to_string(options.ranks) + ": at most " +
-                      std::to_string(most_ranks) + " ranks are tried out");
+    throw ConfigError(fmt::format("{} with {}: at most {} ranks are tried out", here,
+                                  named("ranks", std::to_string(options.ranks)), most_ranks));
   }
-  const Recipe recipe = recipe_of(options);
-  if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
-    throw ConfigError("--dry-run with --codec auto: it measures the link, and there is none; say which codec");
+  if (choices.recipe.by_itself() && choices.recipe.aggregator.entry->name == auto_codec_name) {
+    throw ConfigError(fmt::format("{} with {}: it measures the link, and there is none; say which codec", here,
+                                  named("codec", "auto")));
   }
   const int ranks = static_cast<int>(options.ranks);
-  const auto task = make_task(options, {0, ranks - idle_ranks("algorithm", options.algorithm, ranks)});
+  const auto task = make_task(choices, {0, ranks - idle_ranks(choices.algorithm, ranks)});
   const Layout& layout = task->layout();
-  const auto buckets = plan_buckets(layout, options);
-  const ChosenOptimiser optimiser = chosen_optimiser(options);
-  const RunPlan plan = plan_run(options, task->positions_per_epoch(),
-                                make_optimiser("optimiser", optimiser.sentence, 0)->dense_steps());
+  const auto buckets = plan_buckets(layout, choices.buckets);
+  const ChosenOptimiser& optimiser = choices.optimiser;
+  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), make_optimiser(optimiser.spec, 0)->dense_steps());
   // For their errors: what a run would refuse is refused here.
-  make_schedule("schedule", options.schedule, plan.horizon, plan.steps_per_epoch);
+  make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases(plan.phases, buckets);
-  if (!options.link.empty()) parse_links("link", options.link, ranks);
-
-  const bool averages = averages_batch_norm(options, *task, ranks);
+  const bool averages = averages_batch_norm(choices, *task, ranks);
+  const auto seed = static_cast<std::uint64_t>(options.seed);
 
   DryRun result;
   const Phase& last = plan.phases.back();  // the steps before it send more
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
-  result.doubt = doubt_about(last.recipe, buckets);
+  result.doubt = plan.doubt(choices.algorithm, buckets);
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
-    MadeWorker worker(options, optimiser.sentence, layout, buckets, communicator.rank());
+    MadeWorker worker(seed, optimiser.spec, layout, buckets, communicator.rank());
     const auto algorithm =
-        make_algorithm("algorithm", options.algorithm,
+        make_algorithm(choices.algorithm,
                        {.phases = {{0, last.recipe}},
-                        .topology = plan.topologies.empty() ? options.topology : plan.topologies.back().topology,
-                        .mixing = options.mixing,
+                        .topology = plan.topologies.empty() ? choices.topology : plan.topologies.back().topology,
+                        .mixing = choices.mixing,
                         .node_size = static_cast<int>(options.node_size),
                         .overlap = false,
-                        .seed = static_cast<std::uint64_t>(options.seed)},
+                        .seed = seed},
                        buckets, communicator);
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
     // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->traits().rhythm;
     if (rhythm.period == 0) {
-      throw ConfigError("--dry-run: what `" + options.algorithm +
+      throw ConfigError(here + ": what `" + options.algorithm +
                         "` sends depends on how fast ranks are; every=1 says what one exchange costs");
     }
     const std::uint64_t first = std::max(last.first_step, rhythm.first);

@@ -46,12 +46,12 @@ class Checkpoints {
  private:
   void make_task(const std::string& model, const std::filesystem::path& file) {
     const TrainOptions run = run_of(options_);
-    const std::string from = "--model-dir " + file.string() + ": model";
+    const std::string from = file.string() + ": model";
     TaskSetup setup{.model = model, .data = run.data};
     setup.batch = 0;
     setup.test_batch = static_cast<std::size_t>(options_.batch_size);
     setup.model_from = from;
-    task_ = task_entry("--model-dir " + options_.model_dir + ": task", run.task).make(setup);
+    task_ = task_table().require(options_.model_dir + ": task", run.task).make(setup);
     model_ = model;
   }
 
@@ -76,7 +76,7 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
                      const std::function<bool()>& keep_going) {
   std::error_code missing;
   if (!std::filesystem::is_directory(options.model_dir, missing)) {
-    throw ConfigError("--model-dir " + options.model_dir + ": there is no such folder");
+    throw ConfigError(named("model-dir", options.model_dir) + ": there is no such folder");
   }
   std::set<std::uint64_t> seen;
   Checkpoints checkpoints(options);
@@ -92,7 +92,8 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
     }
   }
   if (seen.empty()) {
-    throw ConfigError("--model-dir " + options.model_dir + ": holds no model_step_N; --follow waits for one");
+    throw ConfigError(fmt::format("{}: holds no model_step_N; {} waits for one", named("model-dir", options.model_dir),
+                                  named("follow")));
   }
 }
 

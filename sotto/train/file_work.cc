@@ -90,7 +90,7 @@ void FileWork::run(std::string_view doing, const std::function<void()>& work) {
     const auto slow = std::ranges::find(states, at_work);
     if (slow == states.end()) break;
     if (Clock::now() > until) {
-      throw CommError(fmt::format("rank {}: waited {:g} s for rank {} to {}; --disk-deadline says how long",
+      throw CommError(fmt::format("rank {}: waited {:g} s for rank {} to {}; disk-deadline says how long",
                                   communicator_.rank(), std::chrono::duration<double>(limit_).count(),
                                   slow - states.begin(), doing));
     }

@@ -13,7 +13,6 @@
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/options.h"
-#include "sotto/train/buckets.h"
 
 namespace sotto {
 namespace {
@@ -49,10 +48,22 @@ std::vector<std::string> told_by(int rank, std::string text, Communicator& commu
   return lines;
 }
 
+// The canonical text of an optimiser without its weight decay, which may change on the way, as the rate may.
+std::string lasting_text(const OptimiserSpec& optimiser) {
+  const Sentence sentence = parse_sentence("optimiser", optimiser.text());
+  const Call& call = sentence.calls.front();
+  std::vector<std::string> lasting;
+  for (const Argument& argument : call.arguments) {
+    if (argument.key != "weight-decay") lasting.push_back(argument.key + "=" + argument.value);
+  }
+  return lasting.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(lasting, ", "));
+}
+
 }  // namespace
 
-checkpoint::Metadata run_identity(const TrainOptions& options, const std::string& method,
-                                  const ChosenOptimiser& optimiser, const Layout& parameters, int ranks) {
+checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
+                                  int ranks) {
+  const TrainOptions& options = choices.options;
   return {
       {"accumulate", std::to_string(options.accumulate)},
       {"aggregator", options.aggregator},
@@ -62,12 +73,12 @@ checkpoint::Metadata run_identity(const TrainOptions& options, const std::string
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
       {"average-iterates", format_double(options.average_iterates)},
       {"batch-size", std::to_string(options.batch_size)},
-      {"buckets", bucket_text(options)},
+      {"buckets", choices.buckets.text()},
       {"codec", method},
       {"data", options.data.data},
       {"data-seed", std::to_string(options.data.data_seed)},
       {"model", options.model},
-      {"optimiser", lasting_options(optimiser)},
+      {"optimiser", lasting_text(choices.optimiser.spec)},
       {"parameter-layout", fmt::format("{:016x}", parameters.hash())},
       {"ranks", std::to_string(ranks)},
       {"seed", std::to_string(options.seed)},
@@ -84,8 +95,9 @@ void require_same_parameters(std::span<const float> parameters, std::string_view
   require_same(hash_of(parameters), otherwise, communicator);
 }
 
-void require_same_start(const TrainOptions& options, const Links& links, Task& task, Communicator& communicator) {
-  TrainOptions shared = options;
+void require_same_start(const Choices& choices, Task& task, Communicator& communicator) {
+  const Links& links = choices.links;
+  TrainOptions shared = choices.options;
   shared.interface.clear();
   shared.address.clear();
   shared.master.clear();

@@ -6,140 +6,116 @@
 #include <array>
 #include <vector>
 
-#include "sotto/aggregate/aggregator.h"
-#include "sotto/algorithm/algorithm.h"
 #include "sotto/core/error.h"
-#include "sotto/core/table.h"
-#include "sotto/optim/optimiser.h"
-#include "sotto/task/table.h"
 
 namespace sotto {
 namespace {
 
-// The sentence of --optimiser, or of a preset, or of the algorithm.
-Sentence sentence_of(const TrainOptions& options) {
-  std::string chosen = choose_optimiser(recipe_of(options), options.optimiser);
-  if (chosen == "auto") chosen = algorithm_entry("algorithm", options.algorithm).optimiser;
-  return parse_sentence("optimiser", chosen == "auto" ? "sgd" : chosen);
-}
-
-// A flag that stands for an option of the optimiser; one that an optimiser may be without means something by itself.
+// An option of the run that stands for one of the optimiser's; one that an optimiser may be without means something by
+// itself.
 struct Shorthand {
-  std::string_view flag;
   std::string_view option;
-  std::string value;
-  bool given;
+  std::string_view own;
+  std::string value;  // empty: nobody said it
   bool needed = true;
 };
 
 std::array<Shorthand, 4> shorthands(const TrainOptions& options) {
-  return {{{"momentum", "momentum", format_double(options.momentum), options.momentum != -1},
-           {"nesterov", "nesterov", "true", options.nesterov},
-           {"weight-decay", "weight-decay", format_double(options.weight_decay), options.weight_decay != -1},
-           {"codec-start-after", "warmup", std::to_string(options.codec_start_after), options.codec_start_after != -1,
-            false}}};
+  const auto text = [](const auto& option) { return option ? format_optional(option) : ""; };
+  return {{{"momentum", "momentum", text(options.momentum)},
+           {"nesterov", "nesterov", options.nesterov ? "true" : ""},
+           {"weight-decay", "weight-decay", text(options.weight_decay)},
+           {"codec-start-after", "warmup", text(options.codec_start_after), false}}};
 }
 
-void require_or_own(std::string_view flag, double value) {
-  if (value >= 0 || value == -1) return;
-  throw ConfigError(fmt::format("--{} {}: must be 0 or more, or -1 for the default", flag, format_double(value)));
-}
+// What a user wrote of an optimiser: which options, and with what values.
+struct Said {
+  Sentence sentence;
+  std::vector<std::string> known;  // all options of this optimiser
 
-bool has(const OptimiserEntry& entry, std::string_view option) {
-  return std::ranges::count(entry.options(), option) > 0;
-}
-
-// Whether the call itself gives this option, by name or by its place.
-bool says(const OptimiserEntry& entry, const Call& call, std::string_view option) {
-  const auto names = entry.options();
-  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
-    const Argument& argument = call.arguments[i];
-    if (argument.key.empty() ? i < names.size() && names[i] == option : argument.key == option) return true;
+  const Call& call() const { return sentence.calls.front(); }
+  bool has(std::string_view option) const { return std::ranges::count(known, option) > 0; }
+  // Whether the call itself gives this option, by name or by its place.
+  bool gives(std::string_view option) const {
+    const auto& arguments = call().arguments;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].key.empty() ? i < known.size() && known[i] == option : arguments[i].key == option) return true;
+    }
+    return false;
   }
-  return false;
+};
+
+Said said_by(const TrainOptions& options, const Recipe& recipe, const AlgorithmSpec& algorithm) {
+  std::string chosen = choose_optimiser(recipe, options.optimiser);
+  if (chosen == "auto") chosen = algorithm.entry->optimiser;
+  Said said{parse_sentence("optimiser", chosen == "auto" ? "sgd" : chosen), {}};
+  // An error of the sentence itself shows it as it was written.
+  said.known = names_of_options(optimiser_table().read(said.sentence).options);
+  return said;
 }
 
-// Of a sentence that names every option.
-double momentum_in(const std::string& sentence) {
-  const Sentence parsed = parse_sentence("optimiser", sentence);
-  for (const Argument& argument : parsed.calls.front().arguments) {
-    if (argument.key == "momentum" || argument.key == "beta1") return parse_double(argument.key, argument.value);
-  }
-  return 0;
-}
-
-}  // namespace
-
-ChosenOptimiser chosen_optimiser(const TrainOptions& options) {
-  const ModelDefaults model = task_entry("task", options.task).defaults(options.model);
-  const Sentence sentence = sentence_of(options);
-  const OptimiserEntry& entry = optimiser_entry(sentence);
-  const Call& call = sentence.calls.front();
-  require_or_own("momentum", options.momentum);
-  require_or_own("weight-decay", options.weight_decay);
-  entry.canonical(sentence, call);  // an error of the sentence itself shows the sentence as it was written
+// The call with the values of other options of the run.
+std::string completed(const Said& said, const TrainOptions& options, double model_momentum, const std::string& made) {
+  const Call& call = said.call();
   std::vector<std::string> arguments;
   for (const Argument& argument : call.arguments) {
     arguments.push_back(argument.key.empty() ? argument.value : argument.key + "=" + argument.value);
   }
-  for (const Shorthand& flag : shorthands(options)) {
-    if (!flag.given) continue;
+  for (const Shorthand& shorthand : shorthands(options)) {
+    if (shorthand.value.empty()) continue;
     const auto fail = [&](const std::string& why) {
-      throw ConfigError(fmt::format("--{}{}: {}", flag.flag, flag.value == "true" ? "" : " " + flag.value, why));
+      const std::string_view value = shorthand.value == "true" ? "" : std::string_view(shorthand.value);
+      throw ConfigError(fmt::format("{}: {}", named(shorthand.option, value), why));
     };
-    if (!has(entry, flag.option)) {
-      if (!flag.needed) continue;
-      fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, flag.option,
-                       fmt::join(entry.options(), ", ")));
+    if (!said.has(shorthand.own)) {
+      if (!shorthand.needed) continue;
+      fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, shorthand.own,
+                       fmt::join(said.known, ", ")));
     }
-    if (says(entry, call, flag.option)) {
-      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(sentence, call)));
+    if (said.gives(shorthand.own)) {
+      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(said.sentence, call)));
     }
-    arguments.push_back(fmt::format("{}={}", flag.option, flag.value));
+    arguments.push_back(fmt::format("{}={}", shorthand.own, shorthand.value));
   }
-  const std::string made = momentum_of(recipe_of(options));
   if (options.nesterov && !made.empty()) {
-    throw ConfigError(fmt::format("--nesterov: `{}` makes the momentum; write momentum(nesterov=true) there", made));
+    throw ConfigError(
+        fmt::format("{}: `{}` makes the momentum; write momentum(nesterov=true) there", named("nesterov"), made));
   }
-  const bool open = has(entry, "momentum") && !says(entry, call, "momentum");
-  const double momentum = options.momentum != -1 ? options.momentum : made.empty() ? model.momentum : 0;
-  if (options.nesterov && open && momentum == 0) throw ConfigError("--nesterov: needs --momentum above 0");
-  if (options.momentum == -1 && open) arguments.push_back("momentum=" + format_double(momentum));
-  const std::string chosen =
-      arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
-  ChosenOptimiser result{canonical_optimiser("optimiser", chosen), options.lr};
-  if (result.lr == 0) result.lr = entry.default_lr != 0 ? entry.default_lr : model.lr;
+  const bool open = said.has("momentum") && !said.gives("momentum");
+  const double momentum = options.momentum.value_or(made.empty() ? model_momentum : 0);
+  if (options.nesterov && open && momentum == 0) {
+    throw ConfigError(fmt::format("{}: needs {} above 0", named("nesterov"), named("momentum")));
+  }
+  if (!options.momentum && open) arguments.push_back("momentum=" + format_double(momentum));
+  return arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
+}
+
+double momentum_of(const OptimiserSpec& spec) {
+  return number_of(spec.options, "momentum").value_or(number_of(spec.options, "beta1").value_or(0));
+}
+
+}  // namespace
+
+ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
+                               const AlgorithmSpec& algorithm) {
+  const std::string made = momentum_of(recipe);
+  const Said said = said_by(options, recipe, algorithm);
+  ChosenOptimiser result;
+  result.spec = optimiser_table().read("optimiser", completed(said, options, model.momentum, made));
+  const double own = result.spec.entry->default_lr;
+  result.lr = options.lr.value_or(own != 0 ? own : model.lr);
   if (options.lr_scale) {
     const auto ranks = static_cast<int>(options.ranks);
-    const int trained = ranks - idle_ranks("algorithm", options.algorithm, ranks);
+    const int trained = ranks - idle_ranks(algorithm, ranks);
     result.lr *= static_cast<double>(options.batch_size * options.accumulate * trained) / 256;
   }
-  if (!made.empty() && momentum_in(result.sentence) > 0) {
+  if (!made.empty() && momentum_of(result.spec) > 0) {
     throw ConfigError(
-        fmt::format("--codec {}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say "
-                    "--momentum 0, or nothing, and for Adam `ef` in place of it",
-                    options.codec, made, result.sentence));
+        fmt::format("{}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say {}, or "
+                    "nothing, and for Adam `ef` in place of it",
+                    named("codec", options.codec), made, result.spec.text(), named("momentum", "0")));
   }
   return result;
-}
-
-std::string lasting_options(const ChosenOptimiser& optimiser) {
-  const Sentence sentence = parse_sentence("optimiser", optimiser.sentence);
-  const Call& call = sentence.calls.front();
-  std::vector<std::string> lasting;
-  for (const Argument& argument : call.arguments) {
-    if (argument.key != "weight-decay") lasting.push_back(argument.key + "=" + argument.value);
-  }
-  return lasting.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(lasting, ", "));
-}
-
-std::string optimiser_list() {
-  std::string text = "\nOptimisers:\n";
-  for (const OptimiserEntry& entry : optimiser_table()) {
-    text += fmt::format("  {:<12} {}; {}{}\n", entry.name, entry.summary, fmt::join(entry.options(), ", "),
-                        entry.default_lr == 0 ? "" : fmt::format("; lr {}", entry.default_lr));
-  }
-  return text;
 }
 
 }  // namespace sotto

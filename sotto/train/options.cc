@@ -37,14 +37,15 @@ void TrainOptions::visit(OptionVisitor& v) {
   const Bounds natural{0, 1e15};
   v.option(
       "task", task,
-      fmt::format("what is trained: a model, its loss and its metrics: {}", fmt::join(names_of(task_table()), ", ")));
+      fmt::format("what is trained: a model, its loss and its metrics: {}", fmt::join(task_table().names(), ", ")));
   v.option("model", model, "network: see the models below");
   data.visit(v);
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
-  v.option("codec-start-after", codec_start_after,
-           "steps at the beginning that send everything, as floats; -1: the optimiser's own (onebit-adam's), else none",
-           {-1, 1e9});
+  v.option(
+      "codec-start-after", codec_start_after,
+      "steps at the beginning that send everything, as floats; auto: the optimiser's own (onebit-adam's), else none",
+      {0, 1e9});
   v.option("codec-warmup", codec_warmup,
            "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
   v.option("aggregator", aggregator,
@@ -80,21 +81,20 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
   v.option("optimiser", optimiser,
            "what makes a step of the mean; auto: that of the preset or algorithm, or sgd; see the list below");
-  v.option("lr", lr, "learning rate; 0: the optimiser's or the model's own", Bounds::at_least(0));
+  v.option("lr", lr, "learning rate; auto: the optimiser's or the model's own", Bounds::at_least(0));
   v.option("lr-scale", lr_scale, "the rate is that of 256 examples: multiply it by those of a step of all ranks / 256");
-  v.option("momentum", momentum, "momentum of the optimiser; -1: the model's own, or none where the codec makes it",
-           {-1, 1, false, true});
+  v.option("momentum", momentum, "momentum of the optimiser; auto: the model's own, or none where the codec makes it",
+           {0, 1, false, true});
   v.option("nesterov", nesterov, "Nesterov's momentum");
   v.option("weight-decay", weight_decay,
-           "pull of the parameters towards zero; -1: the optimiser's own (adamw's), else none",
-           {-1, std::numeric_limits<double>::infinity(), false, true});
+           "pull of the parameters towards zero; auto: the optimiser's own (adamw's), else none", Bounds::at_least(0));
   v.option(
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
       Bounds::at_least(0));
   v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
   v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
-  v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every --lr-shrink-every steps", Bounds::share());
+  v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every `lr-shrink-every` steps", Bounds::share());
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
   v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
 
@@ -117,24 +117,20 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("checkpoint-every", checkpoint_every, "steps between checkpoints that are kept; 0: only at the end",
            natural);
   v.option("checkpoint-minutes", checkpoint_minutes,
-           "minutes between checkpoints, of which the last two are kept, beside those of --checkpoint-every; 0: none",
+           "minutes between checkpoints, of which the last two are kept, beside those of `checkpoint-every`; 0: none",
            Bounds::at_least(0));
   v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
   v.option("until", until,
            "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; empty: after the epochs");
   v.option("keep-best", keep_best,
            "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
-  v.option("resume", resume, "go on from the newest checkpoint of --train-dir");
+  v.option("resume", resume, "go on from the newest checkpoint of `train-dir`");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option("capture", capture,
            "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; empty: none");
 }
 
 namespace {
-
-void lower(std::string& text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-}
 
 // Writes a line for every option, in the order of visit().
 class TomlWriter final : public OptionVisitor {
@@ -148,6 +144,13 @@ class TomlWriter final : public OptionVisitor {
   void option(std::string_view name, double& value, std::string_view /*help*/, Bounds /*bounds*/) override {
     line(name, format_double(value));  // the library would print 0.05 as 0.050000000000000003
   }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
+              Bounds bounds) override {
+    optional(name, value, help, bounds);
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
+    optional(name, value, help, bounds);
+  }
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> /*choices*/) override {
     std::ostringstream quoted;
@@ -157,6 +160,12 @@ class TomlWriter final : public OptionVisitor {
   std::string text;
 
  private:
+  template <class T>
+  void optional(std::string_view name, std::optional<T>& value, std::string_view help, Bounds bounds) {
+    if (value) return option(name, *value, help, bounds);
+    std::string unsaid = format_optional(value);
+    option(name, unsaid, help, {});
+  }
   void line(std::string_view name, const std::string& value) { text += std::string(name) + " = " + value + "\n"; }
 };
 
@@ -174,6 +183,13 @@ class TomlReader final : public OptionVisitor {
   void option(std::string_view name, double& value, std::string_view /*help*/, Bounds bounds) override {
     if (take<double>(name, "a number", value)) check(name, value, bounds);
   }
+  void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
+              Bounds bounds) override {
+    optional(name, value, help, bounds);
+  }
+  void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
+    optional(name, value, help, bounds);
+  }
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> /*choices*/) override {
     take<std::string>(name, "text in quotes", value);
@@ -181,7 +197,7 @@ class TomlReader final : public OptionVisitor {
   void finish() const {
     if (table_.empty()) return;
     const std::string name(table_.begin()->first.str());
-    throw ConfigError("--config " + path_ + ": " + unknown_name("option", name, known_));
+    throw ConfigError(named("config", path_) + ": " + unknown_name("option", name, known_));
   }
 
  private:
@@ -196,19 +212,33 @@ class TomlReader final : public OptionVisitor {
   }
 
   template <class T>
+  void optional(std::string_view name, std::optional<T>& value, std::string_view help, Bounds bounds) {
+    const auto found = table_.find(name);
+    if (found != table_.end() && found->second.value_exact<std::string>() == format_optional(std::optional<T>{})) {
+      known_.push_back(name);
+      table_.erase(found);
+      value.reset();
+      return;
+    }
+    T read = value.value_or(T{});
+    const bool given = found != table_.end();
+    option(name, read, help, given ? bounds : Bounds{});
+    if (given) value = read;
+  }
+  template <class T>
   bool take(std::string_view name, const char* wanted, T& value) {
     known_.push_back(name);
     const auto found = table_.find(name);
     if (found == table_.end()) return false;
     const auto read = exactly<T>(found->second);
-    if (!read) throw ConfigError("--config " + path_ + ": " + std::string(name) + " must be " + wanted);
+    if (!read) throw ConfigError(named("config", path_) + ": " + std::string(name) + " must be " + wanted);
     value = *read;
     table_.erase(found);
     return true;
   }
   void check(std::string_view name, double value, const Bounds& bounds) const {
     if (bounds.contains(value)) return;
-    throw ConfigError("--config " + path_ + ": " + std::string(name) + " must be in " + bounds.text());
+    throw ConfigError(named("config", path_) + ": " + std::string(name) + " must be in " + bounds.text());
   }
 
   std::string path_;
@@ -216,121 +246,7 @@ class TomlReader final : public OptionVisitor {
   std::vector<std::string_view> known_;
 };
 
-// Refuses what the algorithm would leave unused, and says what it uses. A bad topology is told before the ranks meet.
-void check_algorithm(TrainOptions& options) {
-  const AlgorithmEntry& entry = algorithm_entry("algorithm", options.algorithm);
-  idle_ranks("algorithm", options.algorithm, static_cast<int>(options.ranks));  // for its errors
-  const auto unused = [&](bool said, std::string_view flag, std::string_view why) {
-    if (said) throw ConfigError(fmt::format("{}: `{}` {}", flag, entry.name, why));
-  };
-  if (options.node_size != 1) {
-    if (options.node_size == 0) {
-      throw ConfigError("--node-size 0: all ranks are on this host; say how many of them make a node");
-    }
-    const std::string problem =
-        problem_of_nodes("algorithm", options.algorithm, options.node_size, static_cast<int>(options.ranks));
-    if (!problem.empty()) throw ConfigError("--node-size: " + problem);
-    unused(options.average_iterates > 0, "--average-iterates",
-           "between nodes takes the steps of a node on one rank alone");
-  }
-  if (entry.uses_topology) {
-    const int ranks = static_cast<int>(options.ranks / options.node_size);
-    options.topology = options.topology.empty() ? entry.topology : topology_sentence("topology", options.topology);
-    if (options.mixing.empty()) {
-      options.mixing = default_mixing(make_topology("topology", options.topology, ranks));
-    }
-    check_graph("algorithm", options.algorithm, options.topology, options.mixing, ranks);
-    if (!options.peers_per_step.empty() && entry.changes_peers) {
-      for (const auto& phase : peer_phases("peers-per-step", options.peers_per_step, options.topology, ranks, 1)) {
-        check_graph("algorithm", options.algorithm, phase.topology, options.mixing, ranks);
-      }
-    }
-  } else {
-    unused(!options.topology.empty(), "--topology", "exchanges with no neighbours");
-    unused(!options.mixing.empty(), "--mixing", "exchanges with no neighbours");
-  }
-  unused(!options.peers_per_step.empty() && !entry.changes_peers, "--peers-per-step",
-         "has no peers whose number may change; push_sum has");
-  if (!entry.uses_aggregator) {
-    unused(options.aggregator != "auto", "--aggregator", "has none");
-    unused(!options.codec_warmup.empty(), "--codec-warmup", "has one codec for the whole run");
-    unused(options.codec_start_after > 0, "--codec-start-after", "has one codec for the whole run");
-  }
-  unused(entry.replicated && options.final_average, "--final-average", "has the same model on all ranks as it is");
-  unused(!entry.replicated && options.check_replicas > 0, "--check-replicas", "has other models on each rank");
-}
-
-void check_transport(const TrainOptions& options) {
-  const Transport& transport = chosen_transport(options);
-  if (!options.interface.empty() && !options.address.empty()) {
-    throw ConfigError("--interface and --address: say one of them");
-  }
-  const auto refuse = [&](std::string_view flag, const std::string& value, std::string_view Transport::*instead) {
-    if (value.empty() || (transport.*instead).empty()) return;
-    std::vector<std::string_view> others;
-    for (const Transport& other : transports()) {
-      if ((other.*instead).empty()) others.push_back(other.name);
-    }
-    throw ConfigError(fmt::format("{}: only for {}; with --backend {} {}", flag, fmt::join(others, " and "),
-                                  transport.name, transport.*instead));
-  };
-  refuse("--interface", options.interface, &Transport::own_networks);
-  refuse("--address", options.address, &Transport::own_networks);
-  refuse("--master", options.master, &Transport::own_meeting);
-}
-
 }  // namespace
-
-const Transport& chosen_transport(const TrainOptions& options) {
-  if (const Transport* transport = find_entry(transports(), options.backend)) return *transport;
-  throw ConfigError("--backend: " + unknown_name("backend", options.backend, names_of(transports())));
-}
-
-void resolve(TrainOptions& options) {
-  lower(options.model);
-  lower(options.data.data);
-  chosen_optimiser(options);  // for its errors
-  read_target("until", options.until, task_entry("task", options.task).metrics);
-  check_transport(options);
-  const Capture capture(options.capture);  // refuses what it cannot read
-  check_algorithm(options);
-  check_buckets(options);
-  if (options.group_size > 0) {
-    const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
-    if (!group_of(aggregator)) {
-      throw ConfigError("--group-size: only the aggregator hierarchical has groups");
-    }
-    options.aggregator = with_group(aggregator, options.group_size).text();
-    options.group_size = 0;  // said once, with the aggregator
-  }
-  if (options.lr_shrinkage != 1) {
-    if (options.schedule != "constant") {
-      throw ConfigError("--lr-shrinkage: contradicts --schedule; write it there, as step(every=" +
-                        std::to_string(options.lr_shrink_every) + ", factor=" + format_double(options.lr_shrinkage) +
-                        ")");
-    }
-    options.schedule = "step(every=" + std::to_string(options.lr_shrink_every) +
-                       ", factor=" + format_double(options.lr_shrinkage) + ")";
-    options.lr_shrinkage = 1;  // said once, in the schedule
-    options.lr_shrink_every = TrainOptions{}.lr_shrink_every;
-  }
-  if (options.lr_shrink_every != TrainOptions{}.lr_shrink_every) {
-    throw ConfigError("--lr-shrink-every: says nothing without --lr-shrinkage");
-  }
-  if (options.resume && options.train_dir.empty()) {
-    throw ConfigError("--resume: say which run with --train-dir");
-  }
-}
-
-std::unique_ptr<Task> make_task(const TrainOptions& options, Share share) {
-  TaskSetup setup{.model = options.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
-  setup.share = share;
-  setup.batch = static_cast<std::size_t>(options.batch_size);
-  setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
-  return task_entry("task", options.task).make(setup);
-}
-
-Recipe recipe_of(const TrainOptions& options) { return read_recipe(options.codec, options.aggregator); }
 
 std::string to_toml(TrainOptions options) {
   TomlWriter writer;
@@ -346,7 +262,7 @@ void from_toml(const std::string& path, TrainOptions& options) {
     reader.finish();
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
-    throw ConfigError("--config " + path + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
+    throw ConfigError(named("config", path) + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
                       std::string(error.description()));
   }
 }

@@ -1,26 +1,22 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 
-#include "sotto/aggregate/recipe.h"
 #include "sotto/core/options.h"
 #include "sotto/data/options.h"
-#include "sotto/task/task.h"
 
 namespace sotto {
 
-struct Transport;
-
-// Everything that decides what a run computes, and where it writes. One visit gives the flags of `sotto train`, its
-// help, the TOML record in the run folder and its replay by --config.
+// Everything that decides what a run computes, and where it writes, as a user says it. One visit gives the flags of
+// `sotto train`, its help, the TOML record in the run folder and its replay. read_choices() tells what it means.
 struct TrainOptions {
   std::string task = "classify";
   std::string model = "lenet";
   DataOptions data;
   std::string codec = "none";
-  std::int64_t codec_start_after = -1;
+  std::optional<std::int64_t> codec_start_after;
   std::string codec_warmup;
   std::string aggregator = "auto";
   std::int64_t group_size = 0;
@@ -39,11 +35,11 @@ struct TrainOptions {
   std::int64_t test_batch_size = 1000;
   std::int64_t accumulate = 1;
   std::string optimiser = "auto";
-  double lr = 0;
+  std::optional<double> lr;
   bool lr_scale = false;
-  double momentum = -1;
+  std::optional<double> momentum;
   bool nesterov = false;
-  double weight_decay = -1;
+  std::optional<double> weight_decay;
   double average_iterates = 0;
   std::string schedule = "constant";
   std::int64_t horizon = 0;
@@ -76,22 +72,9 @@ struct TrainOptions {
   void visit(OptionVisitor& v);
 };
 
-// The one that `backend` names; ConfigError when there is none.
-const Transport& chosen_transport(const TrainOptions& options);
-
-// Puts names in lower case and what is said in two ways into one, and checks what a range cannot. ConfigError. What
-// nobody said stays so: what it means depends on model, codec and optimiser (optimiser.h), which a replay may change.
-void resolve(TrainOptions& options);
-
-// The task that the options say, with this share of the examples of each step.
-std::unique_ptr<Task> make_task(const TrainOptions& options, Share share);
-
 // All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and
 // key).
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options);
-
-// What --codec and --aggregator say.
-Recipe recipe_of(const TrainOptions& options);
 
 }  // namespace sotto

@@ -15,32 +15,33 @@ std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(std
 
 }  // namespace
 
-RunPlan plan_run(const TrainOptions& options, std::uint64_t batches, std::uint64_t dense_steps) {
+std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const BucketPlan> buckets) const {
+  return algorithm.entry->uses_topology ? "" : doubt_about(phases.back().recipe, buckets);
+}
+
+RunPlan plan_run(const Choices& choices, std::uint64_t batches, std::uint64_t dense_steps) {
+  const TrainOptions& options = choices.options;
   const std::uint64_t accumulate = whole(options.accumulate);
   const std::uint64_t micro_steps = whole(options.epochs) * batches;
   RunPlan plan;
   plan.steps_per_epoch = std::max<std::uint64_t>(1, batches / accumulate);
   plan.steps = micro_steps / accumulate;
   if (plan.steps == 0) {
-    throw ConfigError(
-        fmt::format("--accumulate {}: {} epochs have only {} micro-steps", accumulate, options.epochs, micro_steps));
+    throw ConfigError(fmt::format("{}: {} epochs have only {} micro-steps",
+                                  named("accumulate", std::to_string(accumulate)), options.epochs, micro_steps));
   }
   plan.horizon = options.horizon > 0 ? whole(options.horizon) : plan.steps;
   if (options.max_steps > 0) plan.steps = std::min(plan.steps, whole(options.max_steps));
-  plan.phases = {{0, recipe_of(options)}};
-  if (!options.codec_warmup.empty()) {
-    Warmup warmup = make_warmup(parse_sentence("codec-warmup", options.codec_warmup), plan.phases.front().recipe,
-                                plan.steps_per_epoch, plan.horizon);
+  plan.phases = {{0, choices.recipe}};
+  if (choices.codec_warmup) {
+    Warmup warmup = make_warmup(choices.codec_warmup, choices.recipe, plan.steps_per_epoch, plan.horizon);
     plan.phases = std::move(warmup.phases);
     plan.remark = std::move(warmup.remark);
   }
-  // An optimiser that has such steps was told those of the flag.
-  const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after));
+  // An optimiser that has such steps was told those of the option.
+  const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   plan.phases = start_after(dense, std::move(plan.phases));
-  if (!options.peers_per_step.empty()) {
-    plan.topologies = peer_phases("peers-per-step", options.peers_per_step, options.topology,
-                                  static_cast<int>(options.ranks / options.node_size), plan.steps_per_epoch);
-  }
+  plan.topologies = by_steps(choices.peers, plan.steps_per_epoch);
   return plan;
 }
 

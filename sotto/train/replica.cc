@@ -54,7 +54,7 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   }
   if (!std::isfinite(loss)) {
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
-                       std::to_string(step) + "; a smaller --lr or a --schedule with warmup may help");
+                       std::to_string(step) + "; a smaller learning rate or a schedule with warmup may help");
   }
   while (next_ < buckets_.size()) report_next();
   copy_ = {};

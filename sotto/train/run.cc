@@ -17,38 +17,34 @@
 namespace sotto {
 namespace {
 
-bool has_own_speed(const TrainOptions& options, int ranks) {
-  const AlgorithmEntry& entry = algorithm_entry("algorithm", options.algorithm);
-  return entry.own_speed || (entry.replicated && !all_in_step("algorithm", options.algorithm, ranks));
+bool has_own_speed(const AlgorithmSpec& algorithm, int ranks) {
+  return algorithm.entry->own_speed || (algorithm.entry->replicated && !all_in_step(algorithm, ranks));
 }
 
 }  // namespace
 
-Run::Run(const TrainOptions& options, const World& world)
-    : options_(options),
-      entry_(task_entry("task", options.task)),
-      idle_(idle_ranks("algorithm", options.algorithm, world.size)),
-      task_(make_task(options, {std::max(0, world.rank - idle_), world.size - idle_})),
-      optimiser_(chosen_optimiser(options)),
-      replica_(*task_, make_step(), plan_buckets(task_->layout(), options), accumulate(), seed(), world.rank),
-      plan_(plan_run(options, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
-      calendar_(options, task_->positions_per_epoch(), plan_.steps),
-      schedule_(make_schedule("schedule", options.schedule, plan_.horizon, plan_.steps_per_epoch)),
+Run::Run(Choices choices, const World& world)
+    : choices_(std::move(choices)),
+      idle_(idle_ranks(choices_.algorithm, world.size)),
+      task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
+      replica_(*task_, make_step(), plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
+      plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
+      calendar_(options_, task_->positions_per_epoch(), plan_.steps),
+      schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch)),
       method_(method()),
-      replicated_(algorithm_entry("algorithm", options.algorithm).replicated),
-      own_speed_(has_own_speed(options, world.size)),
-      averages_batch_norm_(averages_batch_norm(options, *task_, world.size)),
-      capture_(options.capture),
+      replicated_(choices_.algorithm.entry->replicated),
+      own_speed_(has_own_speed(choices_.algorithm, world.size)),
+      averages_batch_norm_(averages_batch_norm(choices_, *task_, world.size)),
+      capture_(choices_.capture),
       progress_(world.starter),
-      links_(options.link.empty() ? Links{} : parse_links("link", options.link, world.size)),
-      communicator_(connect_ranks(options, world, links_)),
+      communicator_(connect_ranks(choices_, world)),
       algorithm_(agreed_algorithm()),
       together_(algorithm_->traits().counts_together),
-      interruption_(options.checkpoint_minutes, world.rank),
-      evaluations_(entry_.metrics, task_->goal(), read_target("until", options.until, entry_.metrics)) {}
+      interruption_(options_.checkpoint_minutes, world.rank),
+      evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
 
 TrainResult Run::run() {
-  RunFolder folder(options_, *communicator_);
+  RunFolder folder(choices_, *communicator_);
   folder_ = &folder;
   begin(folder);
   Recorder recorder(folder.path(), communicator_->rank());
@@ -80,18 +76,18 @@ void Run::begin(RunFolder& folder) {
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));
   if (evaluations_.reached()) say(reached_text());
-  if (communicator_->rank() == 0 && !links_.file.empty()) {
-    write_file_atomic(folder.path() / "link.toml", links_.file);
+  if (communicator_->rank() == 0 && !choices_.links.file.empty()) {
+    write_file_atomic(folder.path() / "link.toml", choices_.links.file);
   }
-  const Links::Rank link = links_.rank(communicator_->rank());
+  const Links::Rank link = choices_.links.rank(communicator_->rank());
   replica_.slow_down({link.compute, link.delay});
-  if (!plan_.remark.empty()) say(spelled(plan_.remark));
+  if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
                     plan_.phases.back().first_step, plan_.steps));
   }
-  const std::string doubt = doubt_about(plan_.phases.back().recipe, replica_.buckets());
-  if (!doubt.empty()) say("warning: " + spelled(doubt));
+  const std::string doubt = plan_.doubt(choices_.algorithm, replica_.buckets());
+  if (!doubt.empty()) say("warning: " + spelled(doubt, choices_.spelling));
 }
 
 // After the last step of this start, the same for all ranks.
@@ -122,18 +118,18 @@ void Run::end(TrainResult& result) {
 
 std::unique_ptr<Optimiser> Run::make_step() {
   const std::size_t parameters = task_->layout().size();
-  auto optimiser = make_optimiser("optimiser", optimiser_.sentence, parameters);
+  auto optimiser = make_optimiser(choices_.optimiser.spec, parameters);
   if (options_.average_iterates == 0) return optimiser;
   return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
 }
 
 // Before ranks of different algorithms send each other anything.
 std::unique_ptr<Algorithm> Run::agreed_algorithm() {
-  require_same_start(options_, links_, *task_, *communicator_);
-  return make_algorithm("algorithm", options_.algorithm,
+  require_same_start(choices_, *task_, *communicator_);
+  return make_algorithm(choices_.algorithm,
                         {.phases = plan_.phases,
-                         .topology = options_.topology,
-                         .mixing = options_.mixing,
+                         .topology = choices_.topology,
+                         .mixing = choices_.mixing,
                          .node_size = static_cast<int>(options_.node_size),
                          .overlap = options_.overlap,
                          .seed = seed(),
@@ -169,12 +165,13 @@ bool Run::train_step(std::uint64_t step) {
   StepRow row;
   row.step = step;
   row.epoch = calendar_.epochs_at(together_ ? rate_step : step);
-  row.lr = optimiser_.lr * schedule_->factor(rate_step);
+  row.lr = choices_.optimiser.lr * schedule_->factor(rate_step);
   const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
   if (captured) {
     interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });
   }
-  row.report = algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
+  row.report =
+      algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
   is_saved_ = is_tested_ = false;
   if (!together_) done_ = step + 1;
   const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||

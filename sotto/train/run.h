@@ -7,16 +7,14 @@
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/comm/links.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/timer.h"
 #include "sotto/optim/schedule.h"
-#include "sotto/task/table.h"
 #include "sotto/train/calendar.h"
 #include "sotto/train/capture.h"
+#include "sotto/train/choices.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/interruption.h"
-#include "sotto/train/optimiser.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/progress.h"
 #include "sotto/train/recorder.h"
@@ -33,7 +31,7 @@ namespace sotto {
 class Run {
  public:
   // Meets the other ranks, after everything that one rank can refuse by itself.
-  Run(const TrainOptions& options, const World& world);
+  Run(Choices choices, const World& world);
   TrainResult run();
 
  private:
@@ -74,11 +72,10 @@ class Run {
 
   Timer total_;
   StopSignal signals_;
-  TrainOptions options_;
-  const TaskEntry& entry_;
+  Choices choices_;
+  const TrainOptions& options_ = choices_.options;
   int idle_;  // so many ranks, the first ones, train nothing
   std::unique_ptr<Task> task_;
-  ChosenOptimiser optimiser_;
   Replica replica_;
   RunPlan plan_;
   Calendar calendar_;
@@ -89,7 +86,6 @@ class Run {
   bool averages_batch_norm_;
   Capture capture_;
   Progress progress_;
-  Links links_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
   bool together_;  // AlgorithmTraits::counts_together

@@ -41,10 +41,8 @@ void require_identity(const fs::path& folder, const checkpoint::Metadata& found,
     const auto there = found.find(key);
     const std::string other = there == found.end() ? "(nothing)" : there->second;
     if (other != value) {
-      throw ConfigError(
-          fmt::format("--resume {}: it was written with {} {}, this run has {}; use the same, or another "
-                      "--train-dir",
-                      folder.string(), key, other, value));
+      throw ConfigError(fmt::format("{}: it was written with {} {}, this run has {}; use the same, or another {}",
+                                    named("resume", folder.string()), key, other, value, named("train-dir")));
     }
   }
 }
@@ -165,7 +163,7 @@ void RunFolder::gather_parts(Manifest& manifest) {
 void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best) {
   for (const auto& [name, hash] : manifest.parts) {
     if (!fs::exists(partial / name)) {
-      throw FileError((partial / name).string() + ": missing; --train-dir must be a folder that all ranks share");
+      throw FileError((partial / name).string() + ": missing; the run folder must be one that all ranks share");
     }
   }
   write_manifest(partial, manifest);
@@ -230,7 +228,7 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
   }
   start_step_ = 0;
   if (left_aside.empty()) return {};
-  throw FileError(fmt::format("--resume {}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
+  throw FileError(fmt::format("{}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
 }
 
 // Why not all parts are what the manifest says, the same on all ranks; empty: they are.

@@ -37,18 +37,19 @@ std::string new_run_folder(std::string_view name) {
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 
-RunFolder::RunFolder(const TrainOptions& options, Communicator& communicator)
-    : options_(options),
+RunFolder::RunFolder(const Choices& choices, Communicator& communicator)
+    : choices_(choices),
+      options_(choices.options),
       communicator_(communicator),
-      files_(communicator, std::chrono::seconds(options.disk_deadline)),
-      replicated_(algorithm_entry("algorithm", options.algorithm).replicated) {
+      files_(communicator, std::chrono::seconds(options_.disk_deadline)),
+      replicated_(choices.algorithm.entry->replicated) {
   // Rank 0 decides for all, so that they agree even where clocks and folders differ.
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {
     if (communicator.rank() != 0) return;
     choose();
     const std::string text = path_.string();
-    if (text.size() >= name.size()) throw ConfigError("--train-dir: the path is longer than 4095 bytes");
+    if (text.size() >= name.size()) throw ConfigError(named("train-dir") + ": the path is longer than 4095 bytes");
     std::memcpy(name.data(), text.data(), text.size());
     std::random_device random;
     run_ = (std::uint64_t{random()} << 32) | random();
@@ -62,16 +63,16 @@ void RunFolder::choose() {
   path_ = options_.train_dir.empty() ? fs::path(new_run_folder(options_.model)) : fs::path(options_.train_dir);
   std::error_code missing;
   if (options_.resume && !fs::is_directory(path_, missing)) {
-    throw ConfigError("--resume: there is no folder " + path_.string());
+    throw ConfigError(named("resume") + ": there is no folder " + path_.string());
   }
   make_folder(path_);
   lock_.emplace(path_);
   if (!lock_->held()) {
-    throw ConfigError("--train-dir " + path_.string() + ": another run is at work there; choose another folder");
+    throw ConfigError(named("train-dir", path_.string()) + ": another run is at work there; choose another folder");
   }
   if (!options_.resume && (fs::exists(path_ / "steps.csv", missing) || !checkpoint::find(path_).empty())) {
-    throw ConfigError("--train-dir " + path_.string() +
-                      ": already holds a run; --resume continues it, or choose another folder");
+    throw ConfigError(fmt::format("{}: already holds a run; {} continues it, or choose another folder",
+                                  named("train-dir", path_.string()), named("resume")));
   }
   checkpoint::remove_partial(path_);
   remove_temporaries(path_);
@@ -81,10 +82,10 @@ std::string RunFolder::begin(std::span<const std::uint64_t> first_steps, const E
   std::string rows;
   files_.run("prepare the run folder", [&] {
     if (communicator_.rank() != 0) return;
-    const ChosenOptimiser optimiser = chosen_optimiser(options_);
+    const ChosenOptimiser& optimiser = choices_.optimiser;
     write_file_atomic(path_ / "config.toml",
                       fmt::format("{}# With these: optimiser {}, lr {}\n", to_toml(replayable(options_)),
-                                  optimiser.sentence, format_double(optimiser.lr)));
+                                  optimiser.spec.text(), format_double(optimiser.lr)));
     Recorder::prepare(path_, first_steps);
     rows = evaluations.prepare(path_, start_step_);
   });

@@ -11,11 +11,11 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/choices.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/file_work.h"
 #include "sotto/train/folder_lock.h"
 #include "sotto/train/manifest.h"
-#include "sotto/train/options.h"
 #include "sotto/train/replica.h"
 #include "sotto/train/run_totals.h"
 
@@ -27,12 +27,12 @@ std::string new_run_folder(std::string_view name);
 // The folder of one run, which all ranks share. Every member function is collective.
 class RunFolder {
  public:
-  // Rank 0 chooses, makes, locks and checks the folder. Without --resume a folder that holds a run is a ConfigError. So
-  // is one in which another run is at work.
-  RunFolder(const TrainOptions& options, Communicator& communicator);
+  // `choices` must outlive it. Rank 0 chooses, makes, locks and checks the folder. A folder that holds a run is a
+  // ConfigError, unless it is to be resumed. So is one in which another run is at work.
+  RunFolder(const Choices& choices, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
-  // With --resume: chooses the newest checkpoint whose parts are all whole; `start_step` is 0 when there is none yet.
+  // To resume: chooses the newest checkpoint whose parts are all whole; `start_step` is 0 when there is none yet.
   // Returns a line for each newer one that is not whole, which says why. FileError when none is whole; ConfigError when
   // the newest one is of another model, codec, number of ranks, ...: what `identity` says.
   std::vector<std::string> choose_checkpoint(const checkpoint::Metadata& identity);
@@ -69,7 +69,8 @@ class RunFolder {
   void publish(const std::filesystem::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best);
   std::string own_file() const;
 
-  TrainOptions options_;
+  const Choices& choices_;
+  const TrainOptions& options_;
   std::optional<FolderLock> lock_;  // rank 0's
   Communicator& communicator_;
   std::filesystem::path path_;

@@ -12,7 +12,7 @@
 namespace sotto {
 
 checkpoint::Metadata Run::identity() const {
-  return run_identity(options_, method_, optimiser_, task_->layout(), communicator_->size());
+  return run_identity(choices_, method_, task_->layout(), communicator_->size());
 }
 
 // Goes on from the newest checkpoint that is whole.
@@ -141,15 +141,15 @@ void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   Summary summary;
   summary.options = options_;
   summary.method = method_;
-  summary.optimiser = optimiser_.sentence;
-  summary.lr = optimiser_.lr;
+  summary.optimiser = choices_.optimiser.spec.text();
+  summary.lr = choices_.optimiser.lr;
   summary.aggregator = algorithm_->aggregator();
   summary.remark = remark_;
   summary.step = figures;
   summary.median_step_ms = recorder_->median_step_ms();
   summary.first_step = first_step;
   summary.steps = result.steps;
-  if (algorithm_entry("algorithm", options_.algorithm).own_speed) summary.rank_steps = steps;
+  if (choices_.algorithm.entry->own_speed) summary.rank_steps = steps;
   summary.signal = result.signal;
   summary.tested = tested_;
   summary.best = evaluations_.best();

@@ -31,7 +31,7 @@ struct Summary {
   TestResult tested;
   std::optional<EvaluationRow> best;                      // by the goal metric
   std::string best_checkpoint;                            // the name of its folder; empty: there is none
-  std::optional<Target> target;                           // of --until
+  std::optional<Target> target;                           // of `until`
   std::optional<EvaluationRow> reached;                   // the first one that reached it
   std::vector<std::uint64_t> bytes_sent, bytes_per_step;  // all; and of steps alone, the mean
   std::vector<std::uint64_t> exchanges;    // of each rank since the last start, where they depend on how fast ranks are

@@ -42,7 +42,7 @@ void require_sense(const TestResult& tested, double loss_of_guessing, std::uint6
   if (std::isfinite(loss) && loss <= far * loss_of_guessing) return;
   throw NumericError(
       fmt::format("the training diverged: its test loss is {:.3g} after step {}, and guessing has {:.3g}; a smaller "
-                  "--lr or a --schedule with warmup may help",
+                  "learning rate or a schedule with warmup may help",
                   loss, step, loss_of_guessing));
 }
 

@@ -8,13 +8,14 @@
 
 namespace sotto {
 
-TrainResult train(const TrainOptions& options, const World& world) {
+TrainResult train(const Choices& choices, const World& world) {
+  const std::int64_t threads = choices.options.threads;
   // Our launcher sets the variables of OpenMP before torch can read them; another starter must do so itself.
-  if (options.threads > 0 && world.starter != "sotto") {
-    throw ConfigError(fmt::format("--threads {}: {} started this rank; set OMP_NUM_THREADS there instead",
-                                  options.threads, world.starter));
+  if (threads > 0 && world.starter != "sotto") {
+    throw ConfigError(fmt::format("{}: {} started this rank; set OMP_NUM_THREADS there instead",
+                                  named("threads", std::to_string(threads)), world.starter));
   }
-  return Run(with_groups(options, world), world).run();
+  return Run(with_groups(choices, world), world).run();
 }
 
 }  // namespace sotto

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sotto/comm/world.h"
-#include "sotto/train/options.h"
+#include "sotto/train/choices.h"
 
 namespace sotto {
 
@@ -17,23 +17,22 @@ struct TrainResult {
   std::string train_dir;
 };
 
-// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. `options` must be resolved. SIGINT
+// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. SIGINT
 // and SIGTERM are handled while it runs: the step is finished, a checkpoint written, and all ranks return together.
 // Rank 0 reports progress on stderr as lines that end in '\r' when our launcher started it (which shows them as it sees
 // fit), else as plain lines every few seconds.
-TrainResult train(const TrainOptions& options, const World& world);
+TrainResult train(const Choices& choices, const World& world);
 
 // What one step would send from each rank, or the period of an algorithm that exchanges now and then: made gradients of
 // the model's layout go through the whole method (twice, since a first step may measure), between threads of this
-// process; nothing is estimated, and what a run would refuse
-// is refused. At most 64 ranks. For `sotto train --dry-run`.
+// process; nothing is estimated, and what a run would refuse is refused. At most 64 ranks.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
   std::string aggregator;
   std::string remark;                     // why that one
   std::string phases_remark;              // RunPlan::remark
-  std::string doubt;                      // doubt_about() the method
+  std::string doubt;                      // RunPlan::doubt()
   std::vector<std::uint64_t> bytes_sent;  // a rank, in so many steps:
   std::uint64_t period = 1;
   std::uint64_t exchanges = 1;    // steps of these that send anything
@@ -41,6 +40,6 @@ struct DryRun {
   std::uint64_t first_step = 0;   // that sends so: before it come dense ones, or those of a warm-up
   bool only_dense = false;        // the run ends before that
 };
-DryRun dry_run(const TrainOptions& options);
+DryRun dry_run(const Choices& choices);
 
 }  // namespace sotto

@@ -11,6 +11,7 @@
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 #include "tests/aggregate/group.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -27,8 +28,8 @@ struct Job {
 };
 
 Gossiper make(const Job& job, int rank, int ranks) {
-  const auto topology = std::make_shared<const Topology>(make_topology("test", job.topology, ranks));
-  return {read_recipe(job.codec), topology, make_mixing("test", job.mixing, *topology), sample_layout(), rank};
+  const auto topology = std::make_shared<const Topology>(make_topology(test::topology(job.topology), ranks));
+  return {read_recipe(job.codec), topology, make_mixing(test::mixing(job.mixing), *topology), sample_layout(), rank};
 }
 
 Key key_of(int rank, std::size_t round) {
@@ -88,8 +89,8 @@ TEST_P(Gossip, DoesWhatTheMatricesSay) {
                          {"complete", "self_weighted(0.7)"}}) {
     constexpr std::size_t rounds = 5;
     const Ends ends = gossip(job, ranks, rounds);
-    const Topology topology = make_topology("test", job.topology, ranks);
-    const auto mixing = make_mixing("test", job.mixing, topology);
+    const Topology topology = make_topology(test::topology(job.topology), ranks);
+    const auto mixing = make_mixing(test::mixing(job.mixing), topology);
     MixingMatrix product = MixingMatrix::identity(ranks);
     for (std::size_t i = 0; i < rounds; ++i) product = MixingMatrix::of(topology.round(i), *mixing) * product;
     for (int to = 0; to < ranks; ++to) {
@@ -134,7 +135,7 @@ TEST_P(Gossip, SendsAMessageToEachPeer) {
 TEST_P(Gossip, TellsTheLeastToAll) {
   const int ranks = GetParam();
   for (const char* topology : {"exponential", "ring", "directed_linear", "star"}) {
-    const Topology made = make_topology("test", topology, ranks);
+    const Topology made = make_topology(test::topology(topology), ranks);
     const Ends ends = gossip({topology}, ranks, made.spread());
     for (const GossipNote& note : ends.notes) EXPECT_EQ(note.least, 77U) << topology;
   }

@@ -51,15 +51,19 @@ TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
 }
 
 // What it says of sentences that diverge stands in test_warmup.py; here is what it must not be said of.
-TEST(Memories, AreDoubtedBeforeCodecsThatExpandAlone) {
+TEST(Memories, AreWantedBySelectionsAndDoubtedBeforeCodecsThatExpand) {
   const auto buckets = plan_buckets(sample_layout(), 1U << 20);
   for (const Preset& preset : preset_table()) {
     EXPECT_EQ(doubt_about(read_recipe(preset.name), buckets), "") << preset.name;
   }
-  for (const char* method :
-       {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)", "ef | count_sketch",
-        "memsgd | natural", "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
+  for (const char* method : {"randomk(0.01, unbiased=true, dense=0)", "ef | randomk(0.51, unbiased=true, dense=0)",
+                             "ef | count_sketch", "memsgd | natural", "qsgd", "int8", "signs", "topk(0.6)",
+                             "ef | qsgd(bits=4)", "demo | sign", "ef | topk(0.01) | qsgd(bits=1)"}) {
     EXPECT_EQ(doubt_about(read_recipe(method), buckets), "") << method;
+  }
+  for (const char* method : {"topk(0.01)", "topk | qsgd", "sampled_topk", "randomk(0.01)"}) {
+    EXPECT_NE(doubt_about(read_recipe(method), buckets).find("a memory sends it later: ef | "), std::string::npos)
+        << method;
   }
   for (const auto& [memory, name] : offered_by) {
     EXPECT_NE(doubt_about(read_recipe(memory + " | randomk(0.5, unbiased=true, dense=0)"), buckets), "") << memory;

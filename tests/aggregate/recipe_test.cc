@@ -43,13 +43,15 @@ TEST(Recipe, TextReadsBackAsItself) {
 }
 
 TEST(Recipe, APresetIsABareName) {
-  EXPECT_EQ(read_recipe("topk").memory.text(), "ef");
-  EXPECT_EQ(read_recipe("topk").preset, "topk");
-  EXPECT_EQ(read_recipe(" topk ").memory.text(), "ef");
-  EXPECT_FALSE(read_recipe("topk()").memory);
-  EXPECT_FALSE(read_recipe("topk(0.01)").memory);
-  EXPECT_FALSE(read_recipe("topk | f16").memory);
+  EXPECT_EQ(read_recipe("topk-ef").memory.text(), "ef");
+  EXPECT_EQ(read_recipe("topk-ef").preset, "topk-ef");
+  EXPECT_EQ(read_recipe(" topk-ef ").memory.text(), "ef");
   EXPECT_EQ(text_of(read_recipe("none").stages), "f32");
+}
+
+TEST(Recipe, APresetHasTheNameOfNoStage) {
+  for (const Preset& preset : preset_table()) EXPECT_EQ(stage_table().find(preset.name), nullptr) << preset.name;
+  EXPECT_FALSE(read_recipe("topk").memory);
 }
 
 TEST(Recipe, EveryPresetIsASentence) {

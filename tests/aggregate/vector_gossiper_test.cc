@@ -14,9 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using test::message_of;
 
-Topology topology_of(const char* text, int ranks) { return make_topology("topology", text, ranks); }
+Topology topology_of(const char* text, int ranks) { return make_topology(read_topology(text), ranks); }
 
-std::unique_ptr<Mixing> uniform(const Topology& topology) { return make_mixing("mixing", "uniform", topology); }
+std::unique_ptr<Mixing> uniform(const Topology& topology) { return make_mixing(read_mixing("uniform"), topology); }
 
 std::vector<float> vector_of(int rank, std::size_t size = 300) {
   return test::sample_gradient(Layout({{"vector", 0, {static_cast<std::int64_t>(size)}}}, size), rank, 0);

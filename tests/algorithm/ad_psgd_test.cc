@@ -13,6 +13,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/pairs.h"
 #include "tests/algorithm/quadratic.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -32,7 +33,7 @@ TEST(AdPsgd, ComesNearTheLeastSum) {
       std::vector<double> ends(static_cast<std::size_t>(job.ranks));
       run_threads(job.ranks, 60s, [&](Communicator& communicator) {
         Quadratic worker(communicator.rank());
-        const auto algorithm = make_algorithm("test", "ad_psgd", options_on(job.topology, job.codec, overlap),
+        const auto algorithm = make_algorithm(test::algorithm("ad_psgd"), options_on(job.topology, job.codec, overlap),
                                               worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < 900; ++step) {
           algorithm->step(worker, {step, 0.003, false});
@@ -68,8 +69,8 @@ TEST(AdPsgd, MovesTheSumBySumsOfGradients) {
               for (float& value : quadratic.gradient()) value += static_cast<float>(rank + 1);
               sums[rank] += quadratic.gradient()[3];
             });
-        const auto algorithm =
-            make_algorithm("test", "ad_psgd", options_on(job.topology, job.codec), worker.buckets(), communicator);
+        const auto algorithm = make_algorithm(test::algorithm("ad_psgd"), options_on(job.topology, job.codec),
+                                              worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, lr, false});
         algorithm->rest();
         ends[rank] = worker.parameters()[3];
@@ -98,8 +99,8 @@ TEST(AdPsgd, WaitsForNobody) {
         Hooked worker(plain, [&](std::uint64_t step) {
           if (communicator.rank() == slow && step == steps / 3) others_done.wait();
         });
-        const auto algorithm =
-            make_algorithm("test", "ad_psgd", options_on("1", "none", overlap), worker.buckets(), communicator);
+        const auto algorithm = make_algorithm(test::algorithm("ad_psgd"), options_on("1", "none", overlap),
+                                              worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, 0.01, false});
         if (communicator.rank() != slow) others_done.count_down();
         algorithm->rest();
@@ -132,7 +133,7 @@ TEST(AdPsgd, CountsTheStepsOfAllTogether) {
               },
               [&] { ++made; });
           const auto counting =
-              make_algorithm("test", algorithm, options_on(job.topology), worker.buckets(), communicator);
+              make_algorithm(test::algorithm(algorithm), options_on(job.topology), worker.buckets(), communicator);
           EXPECT_TRUE(counting->traits().counts_together);
           std::uint64_t step = 0;
           for (bool meets = false; !meets; ++step) {
@@ -162,7 +163,7 @@ TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
   for (const int asked : {0, 3}) {
     run_threads(4, 60s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      auto algorithm = make_algorithm("test", "ad_psgd", options_on("1"), worker.buckets(), communicator);
+      auto algorithm = make_algorithm(test::algorithm("ad_psgd"), options_on("1"), worker.buckets(), communicator);
       EXPECT_TRUE(algorithm->traits().can_go_on);
       std::uint64_t step = 0;
       for (int meeting = 0; meeting < 4; ++meeting) {
@@ -177,7 +178,7 @@ TEST(AdPsgd, MeetsWhenOneIsAskedAndGoesOn) {
         EXPECT_EQ(steps[static_cast<std::size_t>(communicator.rank())], step);
         communicator.barrier();
         if (meeting != 1) continue;
-        auto again = make_algorithm("test", "ad_psgd", options_on("1"), worker.buckets(), communicator);
+        auto again = make_algorithm(test::algorithm("ad_psgd"), options_on("1"), worker.buckets(), communicator);
         test::hand_over(*algorithm, *again);
         EXPECT_EQ(again->own_speed()->rank_steps(), steps);
         algorithm = std::move(again);
@@ -194,8 +195,8 @@ TEST(AdPsgd, StopsTogetherWhenOneIsAsked) {
         std::vector<std::uint64_t> ended(static_cast<std::size_t>(job.ranks));
         run_threads(job.ranks, 60s, [&](Communicator& communicator) {
           Quadratic worker(communicator.rank());
-          const auto algorithm =
-              make_algorithm("test", "ad_psgd(count=each)", options_on(job.topology), worker.buckets(), communicator);
+          const auto algorithm = make_algorithm(test::algorithm("ad_psgd(count=each)"), options_on(job.topology),
+                                                worker.buckets(), communicator);
           EXPECT_FALSE(algorithm->traits().counts_together || algorithm->traits().can_go_on);
           std::uint64_t step = 0;
           for (bool stop = false; !stop; ++step) {
@@ -222,7 +223,7 @@ TEST(AdPsgd, EndsAsPlannedWhenOneHasDoneAllItsSteps) {
       if (communicator.rank() == 1 && step == 5) first_done.wait();
     });
     const auto algorithm =
-        make_algorithm("test", "ad_psgd(count=each)", options_on("1"), worker.buckets(), communicator);
+        make_algorithm(test::algorithm("ad_psgd(count=each)"), options_on("1"), worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 10; ++step) {
       const bool wish = communicator.rank() == 1 && step > 5;
       if (communicator.rank() == 0 && step == 9) first_done.count_down();

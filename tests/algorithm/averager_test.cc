@@ -13,6 +13,7 @@
 #include "sotto/topology/table.h"
 #include "tests/algorithm/played_pair.h"
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -129,7 +130,7 @@ TEST(Averaging, KeepsTheSumToTheLastBit) {
   for (const char* codec : {"f16", "bf16"}) {
     for (const auto& [topology, ranks] : {std::pair{"bipartite_exponential", 4}, {"star", 3}, {"ring", 8}}) {
       run_threads(ranks, 60s, [&, ranks = ranks, topology = topology](Communicator& communicator) {
-        const Topology graphs = make_topology("test", topology, communicator.size());
+        const Topology graphs = make_topology(test::topology(topology), communicator.size());
         Averager averager(pair_plan(graphs, communicator.rank(), 0), model(codec), {.seed = 1}, communicator);
         auto x = all(1 + static_cast<float>(communicator.rank()) / 8);
         double sum = ranks + ranks * (ranks - 1) / 16.0;
@@ -159,7 +160,7 @@ TEST(Averaging, KeepsTheSumToTheLastBit) {
 TEST(Averaging, SendsWhatTheFormulaSays) {
   for (const int ranks : {2, 4, 6}) {
     run_threads(ranks, 20s, [&](Communicator& communicator) {
-      const Topology graphs = make_topology("test", "bipartite_linear", communicator.size());
+      const Topology graphs = make_topology(test::topology("bipartite_linear"), communicator.size());
       PairedModel paired = model("f16");
       const std::size_t message = paired.max_bytes(), note = PairNote::bytes(communicator.size());
       Averager averager(pair_plan(graphs, communicator.rank(), 1), std::move(paired), {.seed = 1}, communicator);

@@ -10,6 +10,7 @@
 #include "sotto/optim/sgd.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto::testing {
 namespace {
@@ -73,7 +74,7 @@ std::size_t peak_bytes(const std::string& method) {
   run_threads(2, 120s, [&](Communicator& communicator) {
     Noise worker;
     const auto sync =
-        make_algorithm("test", "sync", {.phases = test::read_phases(method)}, worker.buckets(), communicator);
+        make_algorithm(test::algorithm("sync"), {.phases = test::read_phases(method)}, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 2; ++step) sync->step(worker, {step, 0.01, false});
   });
   return (peak_allocated_bytes() - before) / 2;

@@ -12,6 +12,7 @@
 #include "sotto/optim/averaged.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -41,9 +42,11 @@ TEST_P(GossipExactly, TheMeanModelDescendsAsOne) {
     constexpr int steps = 40;
     std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
     run_threads(ranks, 20s, [&](Communicator& communicator) {
-      AlgorithmOptions options{.phases = test::read_phases(job.codec), .topology = job.topology, .mixing = job.mixing};
+      AlgorithmOptions options{.phases = test::read_phases(job.codec),
+                               .topology = test::topology(job.topology),
+                               .mixing = test::mixing(job.mixing)};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)");
-      const auto made = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < steps; ++step) made->step(worker, {step, lr, false});
       ends[static_cast<std::size_t>(communicator.rank())].assign(worker.parameters().begin(),
                                                                  worker.parameters().end());
@@ -84,13 +87,13 @@ TEST_P(GossipExactly, SumsStayWithWhatIsOnItsWay) {
     std::vector<std::vector<Mass>> found(ranks, std::vector<Mass>(steps));
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
-      AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = topology};
+      AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = test::topology(topology)};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)");
       for (std::size_t i = 0; i < 20; ++i) {
         worker.parameters()[i] = std::sin(static_cast<float>(3 * rank + i)) + static_cast<float>(rank);
       }
-      const auto made =
-          make_algorithm("test", "push_sum(overlap=true, synch_freq=3)", options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm("push_sum(overlap=true, synch_freq=3)"), options,
+                                       worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < steps; ++step) {
         made->step(worker, {step, 0, false});
         made->rest();
@@ -131,10 +134,10 @@ TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
     std::vector<std::vector<double>> x(ranks, std::vector<double>(steps + 1)), shown = x, weight = x;
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
-      AlgorithmOptions options{.topology = job.topology};
+      AlgorithmOptions options{.topology = test::topology(job.topology)};
       Quadratic worker(communicator.rank(), job.optimiser, 0);
       std::ranges::fill(worker.parameters().first(20), 1.0F);
-      const auto made = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
       x[rank][0] = 20;
       weight[rank][0] = 1;
       for (std::uint64_t step = 0; step < steps; ++step) {
@@ -162,11 +165,11 @@ TEST_P(GossipExactly, WeightDecayIsOfTheModelThatIsShown) {
 // x_i becomes sum_j W_ij x_j - lr (gradient of the loss and the pull, both at x_i).
 TEST(GossipExactly, DPsgdTakesThePullWhereItTakesTheGradient) {
   run_threads(3, 20s, [](Communicator& communicator) {
-    AlgorithmOptions options{.topology = "ring"};
+    AlgorithmOptions options{.topology = test::topology("ring")};
     Quadratic worker(communicator.rank(), "sgd(momentum=0, weight-decay=0.5)", 0);
     const auto mine = static_cast<float>(communicator.rank());
     std::ranges::fill(worker.parameters().first(20), mine);
-    make_algorithm("test", "d_psgd", options, worker.buckets(), communicator)->step(worker, {0, 0.1, false});
+    make_algorithm(test::algorithm("d_psgd"), options, worker.buckets(), communicator)->step(worker, {0, 0.1, false});
     EXPECT_NEAR(worker.parameters()[7], 1 - 0.05 * mine, 1e-6);
   });
 }
@@ -176,7 +179,7 @@ class Averaging final : public Worker {
  public:
   explicit Averaging(int rank)
       : inner_(rank, "sgd(momentum=0)", 0),
-        optimiser_(make_optimiser("test", "sgd(momentum=0)", inner_.parameters().size()), 1,
+        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), inner_.parameters().size()), 1,
                    inner_.parameters().size()) {}
   std::span<float> parameters() override { return inner_.parameters(); }
   std::span<float> gradient() override { return inner_.gradient(); }
@@ -195,10 +198,10 @@ class Averaging final : public Worker {
 TEST_P(GossipExactly, IteratesAreModels) {
   for (const char* algorithm : {"push_sum", "push_sum(overlap=true)", "choco(gamma=0.5)"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
-      AlgorithmOptions options{.topology = "star"};
+      AlgorithmOptions options{.topology = test::topology("star")};
       Averaging worker(communicator.rank());
       std::ranges::fill(worker.parameters().first(20), 3.0F);
-      const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 9; ++step) {
         made->step(worker, {step, 0.1, false});
         ASSERT_NEAR(worker.parameters()[5], 3, 1e-4) << algorithm << ", " << step;
@@ -213,11 +216,11 @@ TEST_P(GossipExactly, IteratesAreModels) {
 TEST_P(GossipExactly, TheSameModelsStayTheSameUnderAnyGamma) {
   for (const char* codec : {"none", "sign"}) {
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
-      AlgorithmOptions options{.phases = test::read_phases(codec), .topology = "star"};
+      AlgorithmOptions options{.phases = test::read_phases(codec), .topology = test::topology("star")};
       Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
       const auto wanted = [](std::size_t i) { return 3 + std::sin(static_cast<float>(i)); };
       for (std::size_t i = 0; i < 20; ++i) worker.parameters()[i] = wanted(i);
-      const auto made = make_algorithm("test", "choco(gamma=0.3)", options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm("choco(gamma=0.3)"), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 200; ++step) {
         made->step(worker, {step, 0.1, false});
         if (codec == std::string_view("sign") && step < 199) continue;
@@ -232,11 +235,11 @@ TEST(GossipExactly, ARoundIsWaitedForWhenItIsAsOldAsItMayBe) {
   constexpr std::uint64_t most = 4;
   std::latch begins(1);
   run_threads(2, 20s, [&](Communicator& communicator) {
-    AlgorithmOptions options{.topology = "ring"};
+    AlgorithmOptions options{.topology = test::topology("ring")};
     Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
     std::ranges::fill(worker.parameters().first(20), 4.0F * static_cast<float>(communicator.rank()));
-    const auto made =
-        make_algorithm("test", "push_sum(overlap=true, synch_freq=4)", options, worker.buckets(), communicator);
+    const auto made = make_algorithm(test::algorithm("push_sum(overlap=true, synch_freq=4)"), options, worker.buckets(),
+                                     communicator);
     if (communicator.rank() == 1) begins.wait();
     for (std::uint64_t step = 0; step <= most; ++step) {
       made->step(worker, {step, 0, false});
@@ -252,11 +255,11 @@ TEST(GossipExactly, ARoundIsWaitedForWhenItIsAsOldAsItMayBe) {
 
 TEST(GossipExactly, WhatHasComeIsAddedInTheNextStep) {
   run_threads(2, 20s, [](Communicator& communicator) {
-    AlgorithmOptions options{.topology = "ring"};
+    AlgorithmOptions options{.topology = test::topology("ring")};
     Quadratic worker(communicator.rank(), "sgd(momentum=0)", 0);
     std::ranges::fill(worker.parameters().first(20), 4.0F * static_cast<float>(communicator.rank()));
-    const auto made =
-        make_algorithm("test", "push_sum(overlap=true, synch_freq=100)", options, worker.buckets(), communicator);
+    const auto made = make_algorithm(test::algorithm("push_sum(overlap=true, synch_freq=100)"), options,
+                                     worker.buckets(), communicator);
     made->step(worker, {0, 0, false});
     EXPECT_EQ(worker.parameters()[0], 4.0F * static_cast<float>(communicator.rank()));
     made->rest();

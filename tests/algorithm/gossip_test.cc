@@ -13,8 +13,9 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/witness.h"
-#include "tests/support/store.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
+#include "tests/support/store.h"
 
 namespace sotto {
 namespace {
@@ -34,8 +35,8 @@ struct Job {
 
   AlgorithmOptions options() const {
     AlgorithmOptions options;
-    options.topology = topology;
-    options.mixing = mixing;
+    options.topology = test::topology(topology);
+    options.mixing = test::mixing(mixing);
     options.phases = test::read_phases(codec);
     return options;
   }
@@ -45,7 +46,8 @@ std::vector<std::vector<float>> train(const Job& job, int ranks, int steps, doub
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+    const auto algorithm =
+        make_algorithm(test::algorithm(job.algorithm), job.options(), worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
       algorithm->step(worker, {static_cast<std::uint64_t>(step), lr, false});
     }
@@ -87,7 +89,8 @@ double apart(const Job& job, int ranks, std::uint64_t steps, double lr) {
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Perceptron worker(communicator.rank(), "sgd(momentum=0.9)");
-    const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+    const auto algorithm =
+        make_algorithm(test::algorithm(job.algorithm), job.options(), worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < steps; ++step) algorithm->step(worker, {step, lr, false});
     const auto found = worker.parameters();
     ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
@@ -141,10 +144,11 @@ TEST(Graphs, SendWhatTheFormulaSays) {
                            {"push_sum(overlap=true)", "ring"},
                            {"d_psgd", "complete", "uniform", "bf16"},
                            {"choco", "ring", "uniform", "qsgd(bits=4)"}}) {
-      const Topology topology = make_topology("test", job.topology, ranks);
+      const Topology topology = make_topology(test::topology(job.topology), ranks);
       run_threads(ranks, 20s, [&](Communicator& communicator) {
         Perceptron worker(communicator.rank(), "sgd");
-        const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+        const auto algorithm =
+            make_algorithm(test::algorithm(job.algorithm), job.options(), worker.buckets(), communicator);
         const std::size_t message = bytes_to_a_peer(job.codec, worker);
         for (std::size_t step = 0; step < 4; ++step) {
           const std::uint64_t before = communicator.traffic().bytes_sent;
@@ -174,7 +178,8 @@ TEST_P(Graphs, DoTheSameHoweverItIsCut) {
           Perceptron worker(communicator.rank(), optimiser, bucket_bytes);
           AlgorithmOptions options = job.options();
           options.overlap = overlap;
-          const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+          const auto algorithm =
+              make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
           for (std::uint64_t step = 0; step < 8; ++step) algorithm->step(worker, {step, 0.05, false});
           const auto found = worker.parameters();
           ends[static_cast<std::size_t>(communicator.rank())].assign(found.begin(), found.end());
@@ -201,7 +206,7 @@ TEST(Graphs, SendBucketsWhileOthersAreComputed) {
       Told worker(communicator.rank(), {.ready = [&](std::size_t bucket) {
                     if (bucket == 0) has_left.wait(false);
                   }});
-      const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), overheard);
+      const auto algorithm = make_algorithm(test::algorithm(job.algorithm), job.options(), worker.buckets(), overheard);
       algorithm->step(worker, {0, 0.1, false});
     });
   }
@@ -217,8 +222,8 @@ TEST_P(Graphs, StopTogetherWhenOneIsAsked) {
     run_threads(ranks, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       AlgorithmOptions options;
-      options.topology = job.topology;
-      const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+      options.topology = test::topology(job.topology);
+      const auto algorithm = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
       int step = 0;
       const auto go = [&] {
         return !algorithm->step(worker, {static_cast<std::uint64_t>(step), 0.01, step == 7 && communicator.rank() == 0})
@@ -247,8 +252,8 @@ TEST(Graphs, ResumeToTheSameBits) {
         const auto clone = communicator.clone();
         Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
         const AlgorithmOptions options = job.options();
-        const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
-        const auto again = make_algorithm("test", job.algorithm, options, other.buckets(), *clone);
+        const auto algorithm = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
+        const auto again = make_algorithm(test::algorithm(job.algorithm), options, other.buckets(), *clone);
         for (std::uint64_t step = 0; step < 20; ++step) {
           if (step == resumed) {
             algorithm->rest();
@@ -281,7 +286,8 @@ TEST(Graphs, ReportTheErrorOfTheWorker) {
       const auto body = [&](Communicator& communicator) {
         Quadratic worker(communicator.rank());
         worker.fails_at = failing;
-        const auto algorithm = make_algorithm("test", job.algorithm, job.options(), worker.buckets(), communicator);
+        const auto algorithm =
+            make_algorithm(test::algorithm(job.algorithm), job.options(), worker.buckets(), communicator);
         for (std::uint64_t step = 0; step <= failing; ++step) {
           worker.fails = step == failing && communicator.rank() == 1;
           algorithm->step(worker, {step, 0.1, false});
@@ -299,10 +305,10 @@ TEST(Graphs, ChangeTheNumberOfPeersOnTheWay) {
     run_threads(8, 20s, [&](Communicator& communicator) {
       const auto clone = communicator.clone();
       AlgorithmOptions options;
-      options.topologies = peer_phases("test", "0:1,1:2,3:4", "exponential", 8, 3);
+      options.topologies = by_steps(read_peer_schedule("test", "0:1,1:2,3:4", test::topology("exponential"), 8), 3);
       Perceptron worker(communicator.rank(), "sgd"), other(communicator.rank(), "sgd");
-      const auto algorithm = make_algorithm("test", sentence, options, worker.buckets(), communicator);
-      const auto again = make_algorithm("test", sentence, options, other.buckets(), *clone);
+      const auto algorithm = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
+      const auto again = make_algorithm(test::algorithm(sentence), options, other.buckets(), *clone);
       const std::size_t message = bytes_to_a_peer("none", worker);
       for (std::uint64_t step = 0; step < 14; ++step) {
         if (step == 5) {

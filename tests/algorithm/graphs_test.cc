@@ -10,8 +10,9 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
-#include "tests/support/store.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
+#include "tests/support/store.h"
 
 namespace sotto {
 namespace {
@@ -59,11 +60,13 @@ const std::vector<Refusal> refusals{
     {"d_psgd", {"star"}, "wants a doubly stochastic mixing"},
     {"choco", {"exponential"}, "changes them from round to round"},
     {"ad_psgd", {"ring", "", 3}, "two such sides"},
-    {"ad_psgd", {"star", "metropolis"}, "leave --mixing out"},
+    {"ad_psgd", {"star", "metropolis"}, "leave mixing out"},
 };
 
 std::string before(const std::string& algorithm, const Given& given) {
-  return message_of([&] { check_graph("algorithm", algorithm, given.topology, given.mixing, given.ranks); });
+  return message_of([&] {
+    check_graph(test::algorithm(algorithm), test::topology(given.topology), test::mixing(given.mixing), given.ranks);
+  });
 }
 
 TEST(Graphs, AreRefusedBeforeRanksMeetAsWhenTheyDo) {
@@ -73,10 +76,12 @@ TEST(Graphs, AreRefusedBeforeRanksMeetAsWhenTheyDo) {
     for (const Given& given : graphs) {
       run_threads(given.ranks, 20s, [&](Communicator& communicator) {
         Quadratic worker(communicator.rank());
-        AlgorithmOptions options;
-        options.topology = given.topology;
-        options.mixing = given.mixing;
-        const auto make = [&] { make_algorithm("algorithm", algorithm, options, worker.buckets(), communicator); };
+        const auto make = [&] {
+          AlgorithmOptions options;
+          options.topology = test::topology(given.topology);
+          options.mixing = test::mixing(given.mixing);
+          make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
+        };
         EXPECT_EQ(message_of(make), before(algorithm, given)) << algorithm << " on " << given.topology;
       });
     }
@@ -99,10 +104,12 @@ TEST(Graphs, RefuseWhatDoesNotFit) {
   run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const auto why = [&](const char* algorithm, const char* topology, const char* codec) {
-      AlgorithmOptions options;
-      options.topology = topology;
-      options.phases = test::read_phases(codec);
-      return message_of([&] { make_algorithm("algorithm", algorithm, options, worker.buckets(), communicator); });
+      return message_of([&] {
+        AlgorithmOptions options;
+        options.topology = test::topology(topology);
+        options.phases = test::read_phases(codec);
+        make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
+      });
     };
     EXPECT_NE(why("push_sum(synch_freq=2)", "ring", "none").find("overlap=true"), std::string::npos);
     EXPECT_NE(why("push_sum", "ring", "qsgd").find("models are exchanged"), std::string::npos);
@@ -117,8 +124,8 @@ TEST(Graphs, RefuseAStateOfAnotherLength) {
     run_threads(2, 20s, [&](Communicator& communicator) {
       Perceptron worker(communicator.rank(), "sgd");
       AlgorithmOptions options;
-      options.topology = "ring";
-      const auto make = [&] { return make_algorithm("test", name, options, worker.buckets(), communicator); };
+      options.topology = test::topology("ring");
+      const auto make = [&] { return make_algorithm(test::algorithm(name), options, worker.buckets(), communicator); };
       const auto algorithm = make();
       algorithm->step(worker, {0, 0.02, false});
       algorithm->rest();

@@ -8,6 +8,7 @@
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -21,7 +22,8 @@ TEST(LocalErrors, OfAWorkerIsTheOneThatIsReported) {
     EXPECT_THROW(run_threads(3, 20s,
                              [&](Communicator& communicator) {
                                Quadratic worker(communicator.rank());
-                               const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
+                               const auto made =
+                                   make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
                                for (std::uint64_t step = 0; step < 6; ++step) {
                                  worker.fails = communicator.rank() == 1 && step == 2;
                                  made->step(worker, {step, 0.1, false});
@@ -39,7 +41,7 @@ TEST(LocalErrors, SayWhatToDo) {
       AlgorithmOptions options;
       options.phases = test::read_phases(codec);
       return message_of([&] {
-        const auto made = make_algorithm("algorithm", algorithm, options, worker.buckets(), communicator);
+        const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
         for (std::uint64_t step = 0; step < 4; ++step) made->step(worker, {step, lr, false});
       });
     };
@@ -54,7 +56,7 @@ TEST(LocalErrors, SayWhatToDo) {
     expect(why("diloco(shards=4)", "none"), "shards=4 of 3 buckets");
     expect(why("diloco(h=4, overlap=4)", "none"), "must be below h=4");
     expect(why("diloco(alpha=0.3)", "none"), "alpha is of overlap");
-    expect(why("diloco(momentum=-0.5)", "none"), "momentum must be in [0, 1), or -1");
+    expect(why("diloco(momentum=-0.5)", "none"), "momentum must be in [0, 1)");
     expect(why("local(h=0)", "none"), "h must be in");
     expect(why("slowmo(buffers=drop)", "none"), "buffers must be");
     expect(why("slowmo(h=2, buffers=reset)", "none", "adam"), "say buffers=keep or average");
@@ -72,7 +74,7 @@ TEST(LocalErrors, LeaveRoomForEveryPresetThatIsForDifferences) {
       AlgorithmOptions options;
       options.phases = test::read_phases(std::string(preset.name));
       const std::string why =
-          message_of([&] { make_algorithm("algorithm", "local", options, worker.buckets(), communicator); });
+          message_of([&] { make_algorithm(test::algorithm("local"), options, worker.buckets(), communicator); });
       EXPECT_TRUE(why.empty() || why.find("not gradients") != std::string::npos) << why;
       fit += why.empty() ? 1 : 0;
     }

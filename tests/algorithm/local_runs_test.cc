@@ -9,6 +9,7 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -36,7 +37,7 @@ TEST_P(LocalRuns, LearnAndAgreeToTheLastBitBehindEachExchange) {
         Perceptron worker(communicator.rank(), "sgd");
         AlgorithmOptions options;
         options.phases = test::read_phases(codec);
-        const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+        const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
         const std::size_t count = worker.buckets().size();
         for (std::size_t step = 0; step < 48; ++step) {
           const double loss = made->step(worker, {step, rate, false}).loss;
@@ -70,7 +71,7 @@ TEST_P(LocalRuns, StopTogetherBehindTheNextExchange) {
     std::vector<int> ended(static_cast<std::size_t>(GetParam()));
     run_threads(GetParam(), 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
       int step = 0;
       const auto go = [&] {
         return !made->step(worker, {static_cast<std::uint64_t>(step), 0.01, step == 7 && communicator.rank() == 0})
@@ -98,7 +99,7 @@ TEST(LocalBytes, AreThoseOfTheAggregatorInAStepOfH) {
         options.phases = test::read_phases(codec, aggregator);
         const auto sent_by = [&](const char* algorithm, std::vector<std::uint64_t> steps) {
           Quadratic worker(communicator.rank(), "sgd");
-          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
           std::vector<std::uint64_t> sent;
           for (const std::uint64_t step : steps) {
             const std::uint64_t before = communicator.traffic().bytes_sent;
@@ -143,7 +144,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
         const auto run = [&](std::map<std::uint64_t, test::Store>* stores) {
           std::vector<std::vector<float>> path;
           Perceptron worker(communicator.rank(), "sgd");
-          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
           for (std::uint64_t step = 0; step < end; ++step) {
             if (stores != nullptr && step >= first && step < last) {
               made->rest();
@@ -163,7 +164,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
         ASSERT_EQ(path, run(nullptr)) << "looking changes nothing";
         for (auto& [from, store] : stores) {
           Perceptron worker(communicator.rank(), "sgd");
-          const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+          const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
           std::ranges::copy(path[from - 1], worker.parameters().begin());
           made->enter(from);
           store.reading = true;
@@ -188,7 +189,7 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
     run_threads(3, 20s, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       Quadratic worker(communicator.rank());
-      const auto made = make_algorithm("test", algorithm, {}, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 7; ++step) made->step(worker, {step, 0.1, false});
       before[rank].assign(worker.parameters().begin(), worker.parameters().end());
       made->agree(worker);
@@ -214,7 +215,7 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
 TEST(LocalReports, TellHowLongBucketsQueueForTheirExchange) {
   run_threads(2, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto made = make_algorithm("test", "local(h=2)", {}, worker.buckets(), communicator);
+    const auto made = make_algorithm(test::algorithm("local(h=2)"), {}, worker.buckets(), communicator);
     EXPECT_EQ(made->step(worker, {0, 0.1, false}).queue, 0);
     const StepReport report = made->step(worker, {1, 0.1, false});
     EXPECT_GT(report.queue, 0);

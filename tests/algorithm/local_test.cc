@@ -8,6 +8,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -27,7 +28,7 @@ std::vector<Path> train(const std::string& algorithm, int ranks, std::uint64_t s
     Quadratic worker(rank, optimiser, curved ? 0.5F * static_cast<float>(rank + 1) : 1.0F);
     AlgorithmOptions options;
     options.overlap = overlap;
-    const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+    const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < steps; ++step) {
       EXPECT_FALSE(made->step(worker, {step, rate, false}).stop);
       paths[static_cast<std::size_t>(rank)].emplace_back(worker.parameters().begin(), worker.parameters().end());
@@ -179,7 +180,7 @@ TEST(Diloco, TakesLessMomentumWhereAMemorySendsMostLater) {
     run_threads(2, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       const AlgorithmOptions options{.phases = test::read_phases(codec)};
-      const auto made = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+      const auto made = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 12; ++step) {
         made->step(worker, {step, rate, false});
         paths[static_cast<std::size_t>(communicator.rank())].emplace_back(worker.parameters().begin(),

@@ -7,6 +7,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto::test {
 namespace {
@@ -28,8 +29,9 @@ TEST_P(LongRun, AllocatesNothingThatStays) {
     Quadratic worker(communicator.rank());
     AlgorithmOptions options;
     options.phases = test::read_phases(GetParam().codec);
-    options.topology = "ring";
-    const auto algorithm = make_algorithm("test", GetParam().algorithm, options, worker.buckets(), communicator);
+    options.topology = test::topology("ring");
+    const auto algorithm =
+        make_algorithm(test::algorithm(GetParam().algorithm), options, worker.buckets(), communicator);
     const auto measure = [&](std::size_t& bytes) {
       algorithm->rest();
       communicator.barrier();

@@ -10,6 +10,7 @@
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -61,7 +62,7 @@ struct Job {
 AlgorithmOptions options_of(const Job& job, int node_size) {
   AlgorithmOptions options;
   options.phases = test::read_phases(job.codec);
-  options.topology = job.topology;
+  options.topology = test::topology(job.topology);
   options.node_size = node_size;
   return options;
 }
@@ -72,12 +73,14 @@ std::vector<std::vector<float>> train(const Job& job, int ranks, int node_size, 
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     auto worker = make_worker(communicator.rank());
-    auto algorithm = make_algorithm("test", job.algorithm, options_of(job, node_size), worker->buckets(), communicator);
+    auto algorithm =
+        make_algorithm(test::algorithm(job.algorithm), options_of(job, node_size), worker->buckets(), communicator);
     for (std::uint64_t step = 0; step < 20; ++step) {
       if (step == 10) {
         algorithm->rest();
         algorithm->enter(step);
-        auto again = make_algorithm("test", job.algorithm, options_of(job, node_size), worker->buckets(), communicator);
+        auto again =
+            make_algorithm(test::algorithm(job.algorithm), options_of(job, node_size), worker->buckets(), communicator);
         again->enter(step);
         test::hand_over(*algorithm, *again);
         algorithm = std::move(again);
@@ -122,7 +125,7 @@ TEST(Nodes, StopTogetherWhenOneRankIsAsked) {
     run_threads(6, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       const auto algorithm =
-          make_algorithm("test", "push_sum", options_of({"", "ring"}, 2), worker.buckets(), communicator);
+          make_algorithm(test::algorithm("push_sum"), options_of({"", "ring"}, 2), worker.buckets(), communicator);
       std::uint64_t step = 0;
       for (bool stop = false; !stop; ++step) {
         stop = algorithm->step(worker, {step, 0.05, communicator.rank() == asked && step >= 4}).stop;
@@ -136,7 +139,7 @@ TEST(Nodes, StopTogetherWhenOneRankIsAsked) {
 
 TEST(Nodes, AreRefusedWhereThereAreNone) {
   const auto why = [](const char* algorithm, int node_size) {
-    return problem_of_nodes("test", algorithm, node_size, 4);
+    return message_of([&] { check_nodes(test::algorithm(algorithm), node_size, 4); });
   };
   EXPECT_EQ(why("push_sum(overlap=true)", 2), "");
   EXPECT_NE(why("sync", 2).find("exchanges no models"), std::string::npos);
@@ -145,7 +148,7 @@ TEST(Nodes, AreRefusedWhereThereAreNone) {
   const std::string error = message_of([] {
     run_threads(4, 20s, [](Communicator& communicator) {
       Quadratic worker(communicator.rank());
-      make_algorithm("test", "push_sum", options_of({"", "ring"}, 3), worker.buckets(), communicator);
+      make_algorithm(test::algorithm("push_sum"), options_of({"", "ring"}, 3), worker.buckets(), communicator);
     });
   });
   EXPECT_NE(error.find("nodes of 3"), std::string::npos) << error;

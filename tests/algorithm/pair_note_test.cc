@@ -7,6 +7,7 @@
 #include "sotto/algorithm/ad_psgd/roll.h"
 #include "sotto/core/error.h"
 #include "sotto/topology/table.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -116,7 +117,7 @@ TEST(Rolls, KnowWhoIsWaitedFor) {
 
 TEST(PairPlans, AreThoseOfOneSide) {
   const auto peers = [](const char* topology, int ranks, int rank) {
-    return pair_plan(make_topology("test", topology, ranks), rank, 1).peers;
+    return pair_plan(make_topology(test::topology(topology), ranks), rank, 1).peers;
   };
   EXPECT_EQ(peers("1", 8, 1), (std::vector{2, 0, 4, 6}));  // as published: +1, -1, +3, .. of the active rank
   EXPECT_TRUE(peers("1", 8, 0).empty());
@@ -124,12 +125,12 @@ TEST(PairPlans, AreThoseOfOneSide) {
   EXPECT_EQ(peers("star", 7, 4), std::vector{0});
   EXPECT_TRUE(peers("star", 7, 0).empty());
   for (const char* topology : {"1", "3", "ring", "directed_linear", "hypercube", "torus(rows=2)", "star"}) {
-    EXPECT_EQ(no_pairs(make_topology("test", topology, 8)), "") << topology;
+    EXPECT_EQ(no_pairs(make_topology(test::topology(topology), 8)), "") << topology;
   }
-  EXPECT_EQ(no_pairs(make_topology("test", "exponential", 2)), "");
-  EXPECT_EQ(no_pairs(make_topology("test", "complete", 1)), "");
+  EXPECT_EQ(no_pairs(make_topology(test::topology("exponential"), 2)), "");
+  EXPECT_EQ(no_pairs(make_topology(test::topology("complete"), 1)), "");
   for (const auto& [topology, ranks] : {std::pair{"exponential", 8}, {"ring", 7}, {"complete", 3}}) {
-    EXPECT_NE(no_pairs(make_topology("test", topology, ranks)).find("two such sides; take --topology bipartite_exp"),
+    EXPECT_NE(no_pairs(make_topology(test::topology(topology), ranks)).find("two such sides; take bipartite_exp"),
               std::string::npos)
         << topology;
   }

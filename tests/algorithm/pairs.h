@@ -7,13 +7,14 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto::test {
 
 // What tests of ad_psgd share.
 inline AlgorithmOptions options_on(const char* topology, const char* codec = "none", bool overlap = true) {
   AlgorithmOptions options;
-  options.topology = topology;
+  options.topology = test::topology(topology);
   options.phases = test::read_phases(codec);
   options.overlap = overlap;
   return options;

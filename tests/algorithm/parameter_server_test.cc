@@ -14,6 +14,7 @@
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -30,7 +31,7 @@ std::unique_ptr<Algorithm> make(const std::string& sentence, const std::string& 
                                 Communicator& communicator) {
   AlgorithmOptions options;
   options.phases = test::read_phases(codec);
-  return make_algorithm("algorithm", sentence, options, worker.buckets(), communicator);
+  return make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
 }
 
 void expect_same_bits(std::span<const float> found, std::span<const float> wanted, const std::string& what) {
@@ -58,7 +59,7 @@ TEST_P(Servers, OfAllWorkersAreGatherBitForBit) {
         Perceptron worker(communicator.rank(), optimiser), other(communicator.rank(), optimiser);
         AlgorithmOptions options;
         options.phases = test::read_phases(codec, "gather");
-        const auto sync = make_algorithm("test", "sync", options, other.buckets(), *clone);
+        const auto sync = make_algorithm(test::algorithm("sync"), options, other.buckets(), *clone);
         const std::string sentence = with("down=f32, servers=" + std::to_string(servers));
         const auto served = make(sentence, codec, worker, communicator);
         for (std::uint64_t step = 0; step < 12; ++step) {
@@ -215,7 +216,7 @@ TEST(ParameterServer, WithServersThatDoNothingElse) {
   for (const char* sentence : {"dedicated=true", "servers=2, dedicated=true", "servers=2, dedicated=true, mode=async",
                                "dedicated=true, down=topk(0.3)", "dedicated=true, mode=stale, bound=1",
                                "servers=2, dedicated=true, gradients=1"}) {
-    const int idle = idle_ranks("test", with(sentence), 4);
+    const int idle = idle_ranks(test::algorithm(with(sentence)), 4);
     ASSERT_EQ(idle, std::string_view(sentence).starts_with("servers=2") ? 2 : 1);
     run_threads(4, 20s, [&](Communicator& communicator) {
       Quadratic worker(communicator.rank() < idle ? 77 : 1);  // that of a server must not matter

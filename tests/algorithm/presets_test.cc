@@ -11,6 +11,7 @@
 #include "sotto/core/error.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -33,9 +34,8 @@ std::string optimiser_of(const Preset& preset) {
   return preset.optimiser == "onebit-adam" ? "onebit-adam(warmup=20)" : std::string(preset.optimiser);
 }
 double rate_of(const Preset& preset, const std::string& optimiser) {
-  const Sentence sentence = parse_sentence("test", optimiser);
   if (preset.name == "memsgd") return 0.2;  // without momentum
-  const double rate = optimiser_entry(sentence).default_lr;
+  const double rate = test::optimiser(optimiser).entry->default_lr;
   return rate == 0 ? 0.02 : 3 * rate;
 }
 
@@ -50,10 +50,10 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
     Perceptron worker(communicator.rank(), optimiser);
     AlgorithmOptions options;
     options.phases = start_after(worker.optimiser().dense_steps(), test::read_phases(std::string(preset.name)));
-    const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm("sync"), options, worker.buckets(), communicator);
     Perceptron other(communicator.rank(), optimiser);
     const auto clone = communicator.clone();
-    const auto again = make_algorithm("test", "sync", options, other.buckets(), *clone);
+    const auto again = make_algorithm(test::algorithm("sync"), options, other.buckets(), *clone);
     for (std::uint64_t step = 0; step < steps; ++step) {
       if (step == resumed) {
         std::ranges::copy(worker.parameters(), other.parameters().begin());
@@ -90,7 +90,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
 TEST_P(Presets, HasAnOptimiserThatThereIs) {
   const Preset& preset = GetParam();
   EXPECT_EQ(read_recipe(preset.name).optimiser, preset.optimiser);
-  EXPECT_NO_THROW(make_optimiser("test", optimiser_of(preset), 16)) << preset.optimiser;
+  EXPECT_NO_THROW(make_optimiser(test::optimiser(optimiser_of(preset)), 16)) << preset.optimiser;
   if (preset.name != "none") {
     EXPECT_FALSE(preset.summary.empty() || preset.pitfalls.empty()) << "says nothing of its pitfalls";
   }
@@ -105,7 +105,7 @@ TEST_P(Presets, HaveTheSameBitsInTheOrderOfNeed) {
       Perceptron worker(communicator.rank(), optimiser);
       AlgorithmOptions options;
       options.phases = start_after(worker.optimiser().dense_steps(), test::read_phases(std::string(GetParam().name)));
-      const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+      const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 25; ++step) {
         sync->step(worker, {step, rate_of(GetParam(), optimiser), false});
       }
@@ -125,7 +125,7 @@ double end_of(const std::string& codec, double lr) {
     Perceptron worker(communicator.rank(), "sgd(momentum=0.9)");
     AlgorithmOptions options;
     options.phases = test::read_phases(codec);
-    const auto sync = make_algorithm("test", "sync", options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm("sync"), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 150; ++step) {
       const double loss = sync->step(worker, {step, lr, false}).loss;
       if (step >= 140) sums[static_cast<std::size_t>(communicator.rank())] += loss / 10;

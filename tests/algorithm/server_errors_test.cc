@@ -13,6 +13,7 @@
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -30,7 +31,8 @@ TEST(ServerErrors, OfAWorkerIsTheOneThatIsReported) {
     EXPECT_THROW(run_threads(5, 20s,
                              [&](Communicator& communicator) {
                                Quadratic worker(communicator.rank());
-                               const auto served = make_algorithm("test", mode, {}, worker.buckets(), communicator);
+                               const auto served =
+                                   make_algorithm(test::algorithm(mode), {}, worker.buckets(), communicator);
                                for (std::uint64_t step = 0; step < 1000000; ++step) {
                                  worker.fails = communicator.rank() == 3 && step == 2;
                                  served->step(worker, {step, 0.01, false});
@@ -50,7 +52,7 @@ void stall(const char* mode) {
   const auto begin = Clock::now();
   run_threads(5, 10s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto served = make_algorithm("test", mode, {}, worker.buckets(), communicator);
+    const auto served = make_algorithm(test::algorithm(mode), {}, worker.buckets(), communicator);
     const auto rank = static_cast<std::size_t>(communicator.rank());
     reasons[rank] = message_of([&] {
       for (std::uint64_t step = 0;; ++step) {
@@ -84,7 +86,7 @@ TEST(ServerErrors, BehindARestAreHeardOf) {
   std::string why;
   const auto body = [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto served = make_algorithm("test", "parameter_server", {}, worker.buckets(), communicator);
+    const auto served = make_algorithm(test::algorithm("parameter_server"), {}, worker.buckets(), communicator);
     served->step(worker, {0, 0.01, false});
     if (communicator.rank() == 2) {
       served->rest();
@@ -108,7 +110,7 @@ TEST(ServerErrors, SayWhatToDo) {
       all.phases = test::read_phases(codec);
       const std::string sentence = "parameter_server(" + options + ")";
       return message_of([&] {
-        const auto served = make_algorithm("algorithm", sentence, all, worker.buckets(), communicator);
+        const auto served = make_algorithm(test::algorithm(sentence), all, worker.buckets(), communicator);
         served->step(worker, {0, 0.1, false});
         served->rest();
       });
@@ -137,13 +139,13 @@ TEST(ServerErrors, SayWhatToDo) {
   run_threads(8, 20s, [](Communicator& communicator) {
     Quadratic worker(communicator.rank());
     const std::string why = message_of(
-        [&] { make_algorithm("algorithm", "parameter_server(servers=4)", {}, worker.buckets(), communicator); });
+        [&] { make_algorithm(test::algorithm("parameter_server(servers=4)"), {}, worker.buckets(), communicator); });
     EXPECT_NE(why.find("servers=4 of 3 buckets"), std::string::npos) << why;
   });
 }
 
 TEST(ServerErrors, OnlySyncOfAllWorkersGoesStepByStep) {
-  const auto in_step = [](const char* sentence) { return all_in_step("test", sentence, 3); };
+  const auto in_step = [](const char* sentence) { return all_in_step(test::algorithm(sentence), 3); };
   EXPECT_TRUE(in_step("sync"));
   EXPECT_FALSE(in_step("local"));
   for (const char* one : {"parameter_server", "parameter_server(servers=2)", "parameter_server(gradients=3)"}) {

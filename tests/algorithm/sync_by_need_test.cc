@@ -13,6 +13,7 @@
 #include "tests/algorithm/quadratic.h"
 #include "tests/algorithm/witness.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -28,7 +29,7 @@ std::vector<std::vector<float>> train(const char* sentence, int ranks, const Alg
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 60s, [&](Communicator& communicator) {
     Perceptron worker(communicator.rank(), optimiser);
-    const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
     for (std::uint64_t step = 0; step < 8; ++step) {
       sync->step(worker, {step, 0.05 / static_cast<double>(step + 1), false});
       if (step == 4) sync->rest();
@@ -104,7 +105,7 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
       if (++heard == 1) all_ready.wait(false);
       if (heard == buckets) first_needed.wait(false);
     });
-    const auto sync = make_algorithm("test", "sync(priority=need)", {}, worker.buckets(), overheard);
+    const auto sync = make_algorithm(test::algorithm("sync(priority=need)"), {}, worker.buckets(), overheard);
     sync->step(worker, {step, 0.1, false});
     sync->step(worker, {++step, 0.1, false});
     sync->rest();
@@ -115,7 +116,8 @@ TEST(SyncByNeed, ExchangesFirstWhatIsNeededFirst) {
 TEST(SyncByNeed, SaysWhatItTakes) {
   run_threads(1, 20s, [&](Communicator& communicator) {
     Quadratic worker(0);
-    EXPECT_THROW(make_algorithm("test", "sync(priority=late)", {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm(test::algorithm("sync(priority=late)"), {}, worker.buckets(), communicator),
+                 ConfigError);
   });
 }
 

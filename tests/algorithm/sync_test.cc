@@ -11,6 +11,7 @@
 #include "sotto/optim/sgd.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -25,7 +26,7 @@ std::vector<std::vector<float>> train(int ranks, const AlgorithmOptions& options
   std::vector<std::vector<float>> ends(static_cast<std::size_t>(ranks));
   run_threads(ranks, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", sentence, options, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(sentence), options, worker.buckets(), communicator);
     for (int step = 0; step < steps; ++step) {
       const StepReport report = sync->step(worker, {static_cast<std::uint64_t>(step), 0.1, false});
       EXPECT_FALSE(report.stop);
@@ -83,7 +84,7 @@ TEST(Sync, ThreadsOfTheCodecChangeNoBit) {
 TEST_P(Orders, TellAllRanksOfAStopInTheSameStep) {
   run_threads(4, 20s, [&](Communicator& communicator) {
     Quadratic worker(communicator.rank());
-    const auto sync = make_algorithm("test", GetParam(), {}, worker.buckets(), communicator);
+    const auto sync = make_algorithm(test::algorithm(GetParam()), {}, worker.buckets(), communicator);
     EXPECT_FALSE(sync->step(worker, {0, 0.1, false}).stop);
     EXPECT_TRUE(sync->step(worker, {1, 0.1, communicator.rank() == 2}).stop);
     EXPECT_FALSE(sync->step(worker, {2, 0.1, false}).stop);
@@ -96,7 +97,7 @@ TEST_P(Orders, ReportTheErrorOfTheWorker) {
     const auto body = [&](Communicator& communicator) {
       Quadratic worker(communicator.rank());
       worker.fails_at = failing;  // the last bucket, when others are on their way
-      const auto sync = make_algorithm("test", GetParam(), {}, worker.buckets(), communicator);
+      const auto sync = make_algorithm(test::algorithm(GetParam()), {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step <= failing; ++step) {
         worker.fails = step == failing && communicator.rank() == 1;
         sync->step(worker, {step, 0.1, false});
@@ -114,13 +115,13 @@ TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
   run_threads(1, 20s, [&](Communicator& communicator) {
     Quadratic worker(0);
     try {
-      make_algorithm("algorithm", "snyc", {}, worker.buckets(), communicator);
+      make_algorithm(test::algorithm("snyc"), {}, worker.buckets(), communicator);
       ADD_FAILURE();
     } catch (const ConfigError& error) {
       EXPECT_NE(std::string(error.what()).find("did you mean `sync`"), std::string::npos) << error.what();
     }
-    EXPECT_THROW(make_algorithm("algorithm", "sync(3)", {}, worker.buckets(), communicator), ConfigError);
-    EXPECT_THROW(make_algorithm("algorithm", "sync | sync", {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm(test::algorithm("sync(3)"), {}, worker.buckets(), communicator), ConfigError);
+    EXPECT_THROW(make_algorithm(test::algorithm("sync | sync"), {}, worker.buckets(), communicator), ConfigError);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "sotto/comm/threads.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
+#include "tests/support/specs.h"
 
 namespace sotto::test {
 namespace {
@@ -58,10 +59,10 @@ struct End {
 
 End train(const Job& job, Communicator& communicator) {
   const std::uint64_t before = communicator.traffic().bytes_sent;
-  AlgorithmOptions options{.phases = test::read_phases(job.codec, job.aggregator), .mixing = job.mixing};
-  if (*job.topology != '\0') options.topology = job.topology;
+  AlgorithmOptions options{.phases = test::read_phases(job.codec, job.aggregator), .mixing = test::mixing(job.mixing)};
+  if (*job.topology != '\0') options.topology = test::topology(job.topology);
   Quadratic worker(communicator.rank());
-  const auto algorithm = make_algorithm("test", job.algorithm, options, worker.buckets(), communicator);
+  const auto algorithm = make_algorithm(test::algorithm(job.algorithm), options, worker.buckets(), communicator);
   for (std::uint64_t step = 0; step < 11; ++step) algorithm->step(worker, {step, 0.05, false});
   algorithm->rest();
   algorithm->agree(worker);
@@ -71,9 +72,9 @@ End train(const Job& job, Communicator& communicator) {
 
 // Ranks that go at their own speed: what they come to is known within bounds, and all agree on it to the last bit.
 void check_own_speed(Communicator& communicator, const char* algorithm) {
-  AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = "star"};
+  AlgorithmOptions options{.phases = test::read_phases("f16"), .topology = test::topology("star")};
   Quadratic worker(communicator.rank(), "sgd");
-  const auto asked = make_algorithm("test", algorithm, options, worker.buckets(), communicator);
+  const auto asked = make_algorithm(test::algorithm(algorithm), options, worker.buckets(), communicator);
   for (std::uint64_t step = 0; step < 200; ++step) asked->step(worker, {step, 0.05, false});
   asked->rest();
   asked->agree(worker);

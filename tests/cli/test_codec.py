@@ -14,7 +14,7 @@ from conftest import TINY
 
 def test_list(good):
     rows = {tuple(line.split()[:2]): line.split() for line in good("codec", "list").out.splitlines()}
-    assert rows["ef", "memory"] and rows["topk", "preset"] and rows["topk", "select"] and rows["zstd", "code"]
+    assert rows["ef", "memory"] and rows["topk-ef", "preset"] and rows["topk", "select"] and rows["zstd", "code"]
     assert rows["f32", "quantise"][2:4] == ["exact", "yes"] and rows["f32", "quantise"][4] == "4.000"
     assert 0.12 < float(rows["sign", "quantise"][4]) < 0.2
     assert rows["qsgd", "quantise"][2:4] == ["unbiased", "no"]
@@ -31,7 +31,7 @@ def test_list_fits_a_terminal(good):
     assert rows["vote", "aggregator"][2:] == ["-"] * 4 and rows["int4", "quantise"][5] == "none"
     found = {(entry["name"], entry["kind"]): entry for entry in json.loads(good("codec", "list", "--json").out)}
     assert len(found) == len(lines) - 1
-    assert found["topk", "preset"]["what"] in good("codec", "list", "--what").out
+    assert found["topk-ef", "preset"]["what"] in good("codec", "list", "--what").out
 
 
 def test_describe_says_something_of_everything_in_the_list(good):
@@ -50,7 +50,7 @@ def test_describe_a_memory_of_a_sentence(good):
     assert "masking=true" in text and "Lin et al." in text
     assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | topk(ratio=0.01," in text
     assert "sentence   momentum(m=0.5, nesterov=false, masking=true, clip=0) | f32" in good("codec", "describe", "momentum(m=0.5)").out
-    assert "sentence   ef | topk(ratio=0.01," in good("codec", "describe", "topk").out
+    assert "sentence   ef | topk(ratio=0.01," in good("codec", "describe", "topk-ef").out
 
 
 def test_an_aggregator_in_a_sentence(good, run):

@@ -46,6 +46,7 @@ struct SentenceMaker::Option {
 
 class SentenceMaker::Options final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   explicit Options(Philox& random) : random_(random) {}
 
   void option(std::string_view name, bool& value, std::string_view) override {

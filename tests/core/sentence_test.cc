@@ -40,8 +40,7 @@ TEST(Sentence, CallsAndArguments) {
 }
 
 TEST(Sentence, ValuesHoldSentencesOfTheirOwn) {
-  const Sentence s =
-      parse_sentence("aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
+  const Sentence s = parse_sentence("aggregator", "hierarchical(inner=(ef | topk(0.01, scope=row)), f(g(1), 2), dir=)");
   ASSERT_EQ(s.calls.size(), 1U);
   ASSERT_EQ(s.calls[0].arguments.size(), 3U);
   EXPECT_EQ(s.calls[0].arguments[0].value, "(ef | topk(0.01, scope=row))");
@@ -206,19 +205,23 @@ TEST(UnknownName, SaysWhatIsKnown) {
             "unknown codec stage `atomo`; known: f32, qsgd, sampled_topk, threshold, topk");
 }
 
-TEST(Table, RequireEntryNamesTheNearest) {
+TEST(Table, NamesTheNearest) {
   struct Entry {
     std::string_view name;
-    int value;
+    AnyOptions (*options)();
   };
-  const std::array<Entry, 2> table{{{"topk", 1}, {"f32", 2}}};
-  const std::span<const Entry> entries(table);
+  const auto none = [] { return AnyOptions(); };
+  const std::array<Entry, 2> entries{{{"topk", none}, {"f32", none}}};
+  const Table<Entry> table("codec stage", entries);
   const Sentence s = parse_sentence("codec", "f32 | tpok");
-  EXPECT_EQ(require_entry(entries, "codec stage", s, s.calls[0]).value, 2);
-  EXPECT_EQ(error_of<ConfigError>([&] { require_entry(entries, "codec stage", s, s.calls[1]); }),
+  EXPECT_EQ(table.read(s, s.calls[0]).entry, &entries[1]);
+  EXPECT_EQ(error_of<ConfigError>([&] { table.read(s, s.calls[1]); }),
             "codec tpok: unknown codec stage `tpok`; did you mean `topk`? known: topk, f32\n"
             "  f32 | tpok\n"
             "        ^");
+  EXPECT_EQ(&table.require("stage", "topk"), &entries[0]);
+  EXPECT_EQ(error_of<ConfigError>([&] { table.require("stage", "tpok"); }),
+            "stage: unknown codec stage `tpok`; did you mean `topk`? known: topk, f32");
 }
 
 }  // namespace

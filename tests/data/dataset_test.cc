@@ -39,16 +39,16 @@ TEST(OpenDataset, NamesWhatIsWrong) {
     return error_of<ConfigError>([&] { open_dataset(options, Split::train); });
   };
   const std::string unknown = open({.data = "mnits"});
-  EXPECT_NE(unknown.find("--data"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("data"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("mnist"), std::string::npos) << unknown;
   const std::string missing = open({.data = "mnist"});
-  EXPECT_NE(missing.find("--data-dir"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("data-dir"), std::string::npos) << missing;
   const std::string unused = open({.data = "digits", .data_dir = "/somewhere"});
   EXPECT_NE(unused.find("/somewhere"), std::string::npos) << unused;
   const std::string seed = open({.data = "mnist", .data_dir = "/somewhere", .data_seed = 2});
-  EXPECT_NE(seed.find("--data-seed 2"), std::string::npos) << seed;
+  EXPECT_NE(seed.find("data-seed 2"), std::string::npos) << seed;
   const std::string size = open({.data = "digits", .train_size = std::int64_t{1} << 40});
-  EXPECT_NE(size.find("--train-size"), std::string::npos) << size;
+  EXPECT_NE(size.find("train-size"), std::string::npos) << size;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Noise {
 };
 
 inline std::unique_ptr<Model> model_of(const ModelEntry& entry, std::uint64_t seed = 1) {
-  return make_model("--model", entry.name, entry.shape, 10, seed);
+  return make_model(entry, entry.shape, 10, seed);
 }
 
 inline std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
@@ -44,7 +44,7 @@ inline std::vector<float> gradient_of(Model& model, const Batch& batch, std::uin
   return copy_of(model.gradient());
 }
 
-inline const ModelEntry& entry_of(std::string_view name) { return *find_entry(model_table(), name); }
+inline const ModelEntry& entry_of(std::string_view name) { return model_table().require("model", name); }
 
 inline double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;

@@ -63,11 +63,11 @@ TEST(ModelTable, Resnet18HasTorchvisionsNames) {
 }
 
 TEST(ModelTable, OtherImagesAndClasses) {
-  EXPECT_EQ(make_model("m", "lenet", {3, 32, 32}, 100, 1)->layout().segments()[4].shape,
+  EXPECT_EQ(make_model(model_table().require("model", "lenet"), {3, 32, 32}, 100, 1)->layout().segments()[4].shape,
             (std::vector<std::int64_t>{500, 1250}));
   for (const ModelEntry& entry : model_table()) {
     const ImageShape least{2, entry.least_side, entry.least_side + 3};
-    const auto model = make_model("model", entry.name, least, 3, 1);
+    const auto model = make_model(entry, least, 3, 1);
     const Noise noise(least, 1, 0, 3);
     EXPECT_TRUE(std::isfinite(model->accumulate_gradient(noise.batch(), 1, 0, {}))) << entry.name;
     EXPECT_GT(dot(model->gradient(), model->gradient()), 0) << entry.name;
@@ -76,7 +76,7 @@ TEST(ModelTable, OtherImagesAndClasses) {
 
 std::string error_of(std::string_view name, ImageShape shape, std::int64_t classes = 10) {
   try {
-    make_model("model", name, shape, classes, 1);
+    make_model(model_table().require("model", name), shape, classes, 1);
   } catch (const ConfigError& error) {
     return error.what();
   }

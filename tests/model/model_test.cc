@@ -25,12 +25,10 @@ class EveryModel : public testing::TestWithParam<std::string_view> {
   std::unique_ptr<Model> model_ = make();
   Noise noise_{shape_, examples};
 
-  std::unique_ptr<Model> make(std::uint64_t seed = 1) const {
-    return make_model("model", entry_.name, shape_, 10, seed);
-  }
+  std::unique_ptr<Model> make(std::uint64_t seed = 1) const { return make_model(entry_, shape_, 10, seed); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryModel, testing::ValuesIn(names_of(model_table())), [](const auto& name) {
+INSTANTIATE_TEST_SUITE_P(Table, EveryModel, testing::ValuesIn(model_table().names()), [](const auto& name) {
   std::string text(name.param);
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
@@ -284,7 +282,7 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
 
 // Logistic regression with all parameters zero: the gradient is (1/classes - [class is the label]) * image.
 TEST(Exact, LogisticRegression) {
-  const auto model = make_model("model", "logreg", {1, 1, 3}, 4, 1);
+  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 3}, 4, 1);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
   const std::vector<float> images{1, -2, 4};
   const std::vector<std::int64_t> labels{2};
@@ -303,7 +301,7 @@ TEST(Exact, LogisticRegression) {
 // A model whose logits are its biases.
 Score score_of_biases(const std::vector<float>& biases, const std::vector<std::int64_t>& labels) {
   const auto classes = static_cast<std::int64_t>(biases.size());
-  const auto model = make_model("model", "logreg", {1, 1, 1}, classes, 1);
+  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 1}, classes, 1);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
   std::copy(biases.begin(), biases.end(),
             model->parameters().begin() + static_cast<std::ptrdiff_t>(model->layout().segments()[1].offset));

@@ -12,6 +12,7 @@
 #include "sotto/model/network.h"
 #include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -74,7 +75,7 @@ TEST(TwinTest, GradientsParametersAndBuffersAreTorchs) {
 }
 
 TEST(TwinTest, SgdIsTorchs) {
-  const ModelEntry& entry = *find_entry(model_table(), "lenet");
+  const ModelEntry& entry = model_table().require("model", "lenet");
   for (const SgdOptions& options : {SgdOptions{0, false, 0}, SgdOptions{0.9, false, 0}, SgdOptions{0.9, true, 1e-2},
                                     SgdOptions{0.5, false, 1e-2}, SgdOptions{0, false, 1e-2}}) {
     Twin twin(entry);
@@ -115,7 +116,8 @@ TEST(TwinTest, AdamIsTorchs) {
       theirs =
           std::make_unique<torch::optim::Adam>(std::vector{twin}, torch::optim::AdamOptions(1e-2).weight_decay(.1));
     }
-    const auto ours = make_optimiser("test", decoupled ? "adamw(weight-decay=0.1)" : "adam(weight-decay=0.1)", size);
+    const auto ours =
+        make_optimiser(test::optimiser(decoupled ? "adamw(weight-decay=0.1)" : "adam(weight-decay=0.1)"), size);
     const std::span<float> parameters(start.data_ptr<float>(), size);
     for (std::uint64_t step = 0; step < 20; ++step) {
       const torch::Tensor gradient = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(2 + step));
@@ -131,7 +133,7 @@ TEST(TwinTest, AdamIsTorchs) {
 }
 
 TEST(Initialisation, IsUniformWithinItsBounds) {
-  const auto model = model_of(*find_entry(model_table(), "resnet18"));
+  const auto model = model_of(model_table().require("model", "resnet18"));
   const auto check = [&](const Segment& segment, double bound) {
     double sum = 0, squares = 0, most = 0;
     for (std::size_t i = segment.range().begin; i < segment.range().end; ++i) {

@@ -1,4 +1,5 @@
 #include "sotto/optim/averaged.h"
+#include "tests/support/specs.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +13,8 @@ namespace {
 
 TEST(Averaged, WeighsIterateTByTheSquareOfTAndTau) {
   const double tau = 7, lr = 0.1;
-  Averaged averaged(make_optimiser("test", "sgd", 2), tau, 2);
-  Averaged resumed(make_optimiser("test", "sgd", 2), tau, 2);
+  Averaged averaged(make_optimiser(test::optimiser("sgd"), 2), tau, 2);
+  Averaged resumed(make_optimiser(test::optimiser("sgd"), 2), tau, 2);
   std::vector<float> p{1.0F, -2.0F}, q;
   double weighted[2] = {0, 0}, weights = 0;
   for (std::uint64_t t = 0; t < 40; ++t) {

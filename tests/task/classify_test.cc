@@ -31,7 +31,7 @@ TEST(Classify, KnowsItsSizes) {
   EXPECT_EQ(task->positions_per_epoch(), 3U) << "of two ranks";
   EXPECT_EQ(task->layout().numel(), 7850U);
   EXPECT_EQ(task->parameters().size(), task->gradient().size());
-  EXPECT_EQ(task->goal().name, task_entry("task", "classify").goal);
+  EXPECT_EQ(task->goal().name, task_table().require("task", "classify").goal);
   EXPECT_DOUBLE_EQ(task->loss_of_guessing(), std::log(10));
 }
 
@@ -42,7 +42,7 @@ TEST(Classify, APositionIsABatchOfTheEpochsOrder) {
   const auto task = make_classify(some);
   const auto data = open_dataset(some.data, Split::train);
   Loader loader(*data, {some.seed, 1, 2, 10});
-  const auto model = make_model("model", "logreg", data->shape(), data->classes(), some.seed);
+  const auto model = make_model(model_table().require("model", "logreg"), data->shape(), data->classes(), some.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
   for (const std::uint64_t position : {4, 0, 2}) {
     std::ranges::fill(task->gradient(), 0.0F);
@@ -92,7 +92,7 @@ TEST(Classify, RefusesWhatDoesNotFit) {
   TaskSetup some = setup();
   some.model = "lenett";
   EXPECT_NE(message_of([&] { make_classify(some); }).find("model: unknown model"), std::string::npos);
-  EXPECT_NE(message_of([&] { classify_defaults("lenett"); }).find("model lenett: unknown model"), std::string::npos);
+  EXPECT_NE(message_of([&] { classify_defaults("lenett"); }).find("model: unknown model"), std::string::npos);
   EXPECT_EQ(classify_defaults("lenet").momentum, 0.9);
   some = setup();
   some.share = {0, 7};

@@ -64,11 +64,12 @@ TEST(Target, RefusesWhatNoRunCanReach) {
 // What the tables and files above this folder rely on.
 TEST(TaskTable, HasAGoalAndALossForEachTask) {
   for (const TaskEntry& entry : task_table()) {
-    EXPECT_EQ(require_metric("goal", entry.goal, entry.metrics).name, entry.goal);
-    EXPECT_FALSE(require_metric("loss", "loss", entry.metrics).rises);
+    EXPECT_EQ(metric_table(entry.metrics).require("goal", entry.goal).name, entry.goal);
+    EXPECT_FALSE(metric_table(entry.metrics).require("loss", "loss").rises);
     EXPECT_FALSE(entry.models().empty());
   }
-  EXPECT_NE(message_of([] { task_entry("task", "clasify"); }).find("did you mean `classify`"), std::string::npos);
+  EXPECT_NE(message_of([] { task_table().require("task", "clasify"); }).find("did you mean `classify`"),
+            std::string::npos);
 }
 
 }  // namespace

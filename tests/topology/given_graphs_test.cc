@@ -10,6 +10,7 @@
 #include "sotto/topology/table.h"
 #include "sotto/topology/topology_file.h"
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -17,47 +18,48 @@ namespace {
 using test::message_of;
 
 TEST(GivenTopologies, SendToWhomTheTextSays) {
-  const Topology topology = make_topology("test", "graph(1 2; 0; 0)", 3);
+  const Topology topology = make_topology(test::topology("graph(1 2; 0; 0)"), 3);
   EXPECT_EQ(topology.sentence(), "graph(sends_to=1 2; 0; 0)");
   EXPECT_TRUE(topology.is_static() && topology.symmetric() && !topology.has_shares());
   EXPECT_EQ(topology.round(0).out(0), (std::vector{1, 2}));
   EXPECT_EQ(topology.round(0).out(2), (std::vector{0}));
-  EXPECT_EQ(make_topology("test", topology.sentence(), 3).round(0), topology.round(0));
-  EXPECT_EQ(make_mixing("test", "", topology)->sentence(), "uniform");
+  EXPECT_EQ(make_topology(test::topology(topology.sentence()), 3).round(0), topology.round(0));
+  EXPECT_EQ(make_mixing({}, topology)->sentence(), "uniform");
 }
 
 TEST(GivenTopologies, HaveRoundsThatTakeTurns) {
-  const Topology topology = make_topology("test", "graph(1; ; / ; 2; / ; ; 0)", 3);
+  const Topology topology = make_topology(test::topology("graph(1; ; / ; 2; / ; ; 0)"), 3);
   ASSERT_EQ(topology.period(), 3U);
   EXPECT_EQ(topology.round(1).out(1), std::vector{2});
   EXPECT_TRUE(topology.round(2).out(1).empty());
   EXPECT_EQ(topology.spread(), 4U);
-  EXPECT_EQ(make_topology("test", topology.sentence(), 3).period(), 3U);
+  EXPECT_EQ(make_topology(test::topology(topology.sentence()), 3).period(), 3U);
 }
 
 TEST(GivenTopologies, AreWhatTheSameOneOfTheTableIs) {
-  const Topology ring = make_topology("test", "ring", 5);
+  const Topology ring = make_topology(test::topology("ring"), 5);
   std::vector<Graph> rounds{ring.round(0)};
   const Topology given = given_topology(rounds);
   EXPECT_EQ(given.round(0), ring.round(0));
-  EXPECT_EQ(consensus(given, *make_mixing("test", "", given)).spectral_gap,
-            consensus(ring, *make_mixing("test", "uniform", ring)).spectral_gap);
+  EXPECT_EQ(consensus(given, *make_mixing({}, given)).spectral_gap,
+            consensus(ring, *make_mixing(test::mixing("uniform"), ring)).spectral_gap);
 }
 
 TEST(GivenTopologies, MixWithTheirOwnShares) {
-  const Topology topology = make_topology("test", "graph(1:0.25 2:0.25; 0:0.5; 0:0.125)", 3);
+  const Topology topology = make_topology(test::topology("graph(1:0.25 2:0.25; 0:0.5; 0:0.125)"), 3);
   ASSERT_TRUE(topology.has_shares());
-  const auto mixing = make_mixing("test", "", topology);
+  const auto mixing = make_mixing({}, topology);
   EXPECT_EQ(mixing->sentence(), "given");
   const MixingMatrix matrix = MixingMatrix::of(topology.round(0), *mixing);
   const double expected[3][3] = {{0.5, 0.5, 0.125}, {0.25, 0.5, 0}, {0.25, 0, 0.875}};
   for (int to = 0; to < 3; ++to) {
     for (int from = 0; from < 3; ++from) EXPECT_EQ(matrix.at(to, from), expected[to][from]) << to << from;
   }
-  EXPECT_EQ(make_mixing("test", "uniform", topology)->sentence(), "uniform");  // who asks for it gets it
-  EXPECT_NE(
-      message_of([] { make_mixing("mixing", "given", make_topology("test", "ring", 3)); }).find("say their shares"),
-      std::string::npos);
+  EXPECT_EQ(make_mixing(test::mixing("uniform"), topology)->sentence(), "uniform");  // who asks for it gets it
+  EXPECT_NE(message_of([] {
+              make_mixing(test::mixing("given"), make_topology(test::topology("ring"), 3));
+            }).find("say their shares"),
+            std::string::npos);
 }
 
 TEST(GivenTopologies, AreRefusedWithAReason) {
@@ -73,8 +75,8 @@ TEST(GivenTopologies, AreRefusedWithAReason) {
                                      {"graph(1:0.5 2:0.5; 2:0.5; 0:0.5)", "must keep a share"},
                                      {"graph(1:-1; 2:0.5; 0:0.5)", "must be in (0, 1)"},
                                      {"graph", "each of 1 ranks, and there are 3"}}) {
-    EXPECT_NE(message_of([&] { make_topology("topology", text, 3); }).find(reason), std::string::npos)
-        << text << ": " << message_of([&] { make_topology("topology", text, 3); });
+    EXPECT_NE(message_of([&] { make_topology(test::topology(text), 3); }).find(reason), std::string::npos)
+        << text << ": " << message_of([&] { make_topology(test::topology(text), 3); });
   }
 }
 
@@ -90,20 +92,16 @@ class TopologyFiles : public testing::Test {
 };
 
 TEST_F(TopologyFiles, SayRoundsAndMatrices) {
-  EXPECT_EQ(topology_sentence("topology", "ring"), "ring");
-  EXPECT_EQ(make_topology("test", topology_sentence("test", written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3)
-                .sentence(),
+  EXPECT_EQ(make_topology(test::topology(written("[[round]]\nsends_to = [[1, 2], [0], [0]]\n")), 3).sentence(),
             "graph(sends_to=1 2; 0; 0)");
-  EXPECT_EQ(make_topology("test",
-                          topology_sentence("test", written("[[round]]\nsends_to = [[1], [], []]\n"
-                                                            "[[round]]\nsends_to = [[], [2], []]\n"
-                                                            "[[round]]\nsends_to = [[], [], [0]]\n")),
+  EXPECT_EQ(make_topology(test::topology(written("[[round]]\nsends_to = [[1], [], []]\n"
+                                                 "[[round]]\nsends_to = [[], [2], []]\n"
+                                                 "[[round]]\nsends_to = [[], [], [0]]\n")),
                           3)
                 .period(),
             3U);
-  EXPECT_EQ(make_topology("test",
-                          topology_sentence("test", written("[[round]]\nmatrix = [[0.5, 0.5, 0.125], [0.25, 0.5, 0], "
-                                                            "[0.25, 0, 0.875]]\n")),
+  EXPECT_EQ(make_topology(test::topology(written("[[round]]\nmatrix = [[0.5, 0.5, 0.125], [0.25, 0.5, 0], "
+                                                 "[0.25, 0, 0.875]]\n")),
                           3)
                 .sentence(),
             "graph(sends_to=1:0.25 2:0.25; 0:0.5; 0:0.125)");
@@ -122,11 +120,11 @@ TEST_F(TopologyFiles, AreRefusedWithTheirLine) {
                                      {"[[round]]\nmatrix = [[2, 0.5], [-1, 0.5]]\n", "from 0 to 1"},
                                      {"[[round\n", ":1:"}}) {
     const std::string path = written(text);
-    const std::string message = message_of([&] { topology_sentence("topology", path); });
+    const std::string message = message_of([&] { test::topology(path); });
     EXPECT_TRUE(message.starts_with("topology " + path)) << message;
     EXPECT_NE(message.find(reason), std::string::npos) << text << ": " << message;
   }
-  EXPECT_NE(message_of([] { topology_sentence("topology", "/nowhere/own.toml"); }), "");
+  EXPECT_NE(message_of([] { test::topology("/nowhere/own.toml"); }), "");
 }
 
 }  // namespace

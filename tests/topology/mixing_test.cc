@@ -9,6 +9,7 @@
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 #include "tests/topology/sample.h"
 
 namespace sotto {
@@ -17,8 +18,8 @@ namespace {
 using test::message_of;
 
 Consensus of(const char* topology, int ranks, const char* mixing = "uniform") {
-  const Topology made = make_topology("test", topology, ranks);
-  return consensus(made, *make_mixing("test", mixing, made));
+  const Topology made = make_topology(test::topology(topology), ranks);
+  return consensus(made, *make_mixing(test::mixing(mixing), made));
 }
 
 constexpr std::size_t never = 0;
@@ -67,10 +68,10 @@ TEST(Consensus, SumsStayAndWeightsDoWhereGraphsAreRegular) {
   for (const TopologyEntry& entry : topology_table()) {
     for (const int ranks : {2, 4, 8, 16}) {
       if (entry.name == "random_regular" && ranks < 4) continue;
-      const Topology topology = make_topology("test", test::sample(entry, ranks), ranks);
+      const Topology topology = make_topology(test::topology(test::sample(entry, ranks)), ranks);
       for (const char* mixing : {"uniform", "metropolis", "self_weighted(0.4)"}) {
         if (mixing[0] == 'm' && !topology.symmetric()) continue;
-        const auto made = make_mixing("test", mixing, topology);
+        const auto made = make_mixing(test::mixing(mixing), topology);
         for (std::size_t i = 0; i < topology.period(); ++i) {
           const MixingMatrix matrix = MixingMatrix::of(topology.round(i), *made);
           for (int from = 0; from < ranks; ++from) {
@@ -90,20 +91,20 @@ TEST(Consensus, SumsStayAndWeightsDoWhereGraphsAreRegular) {
 }
 
 TEST(Mixing, OfNeighboursThatDifferIsMetropolis) {
-  const Topology star = make_topology("test", "star", 4);
-  const auto metropolis = make_mixing("test", "metropolis", star);
+  const Topology star = make_topology(test::topology("star"), 4);
+  const auto metropolis = make_mixing(test::mixing("metropolis"), star);
   const Shares hub = metropolis->shares(star.round(0), 0), leaf = metropolis->shares(star.round(0), 2);
   EXPECT_DOUBLE_EQ(hub.kept, 0.25);
   EXPECT_EQ(hub.sent, (std::vector{0.25, 0.25, 0.25}));
   EXPECT_DOUBLE_EQ(leaf.kept, 0.75);
   EXPECT_EQ(leaf.sent, std::vector{0.25});
-  const auto uniform = make_mixing("test", "uniform", star);
+  const auto uniform = make_mixing(test::mixing("uniform"), star);
   EXPECT_DOUBLE_EQ(uniform->shares(star.round(0), 2).kept, 0.5);
 }
 
 TEST(Mixing, SaysWhyItDoesNotSuit) {
-  const Topology directed = make_topology("test", "0", 8);
-  const auto why = [&](const char* text) { return message_of([&] { make_mixing("mixing", text, directed); }); };
+  const Topology directed = make_topology(test::topology("0"), 8);
+  const auto why = [&](const char* text) { return message_of([&] { make_mixing(test::mixing(text), directed); }); };
   EXPECT_NE(why("metropolis").find("directed_exponential"), std::string::npos) << why("metropolis");
   EXPECT_NE(why("uniformly").find("did you mean `uniform`"), std::string::npos);
   EXPECT_NE(why("self_weighted(1)").find("(0, 1)"), std::string::npos);

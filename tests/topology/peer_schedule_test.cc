@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
@@ -10,20 +11,23 @@ namespace {
 using test::message_of;
 
 TEST(PeerSchedules, ChangeTheNumberOfPeersFromAnEpochOn) {
-  const auto phases = peer_phases("test", "0:1,3:2,10:4", "5", 8, 100);
+  const auto phases = read_peer_schedule("test", "0:1,3:2,10:4", test::topology("5"), 8);
   ASSERT_EQ(phases.size(), 3U);
-  EXPECT_EQ(phases[0].first_step, 0U);
-  EXPECT_EQ(phases[0].topology, "exponential(peers=1)");
-  EXPECT_EQ(phases[1].first_step, 300U);
-  EXPECT_EQ(phases[1].topology, "exponential(peers=2)");
-  EXPECT_EQ(phases[2].first_step, 1000U);
-  EXPECT_EQ(phases[2].topology, "exponential(peers=4)");
-  EXPECT_EQ(peer_phases("test", "0:3", "torus(rows=2)", 8, 1)[0].topology, "torus(rows=2, peers=3)");
+  EXPECT_EQ(phases[0].first, 0U);
+  EXPECT_EQ(phases[0].topology.text(), "exponential(peers=1)");
+  EXPECT_EQ(phases[1].first, 3U);
+  EXPECT_EQ(phases[1].topology.text(), "exponential(peers=2)");
+  EXPECT_EQ(phases[2].first, 10U);
+  EXPECT_EQ(phases[2].topology.text(), "exponential(peers=4)");
+  EXPECT_EQ(read_peer_schedule("test", "0:3", test::topology("torus(rows=2)"), 8)[0].topology.text(),
+            "torus(rows=2, peers=3)");
+  EXPECT_EQ(by_steps(phases, 100)[2].first, 1000U);
+  EXPECT_EQ(by_steps(phases, UINT64_MAX / 2)[2].first, UINT64_MAX) << "never";
 }
 
 TEST(PeerSchedules, SayWhatIsWrong) {
   const auto why = [](const char* schedule, const char* topology = "exponential") {
-    return message_of([&] { peer_phases("peers-per-step", schedule, topology, 8, 10); });
+    return message_of([&] { read_peer_schedule("peers-per-step", schedule, test::topology(topology), 8); });
   };
   for (const char* bad : {"", "1", "0", "0:", ":1", "0:0", "1:1", "0:1,", "0:1,0:2", "0:1,5:2,4:3", "0:1;2:3", "0:-1",
                           "0:1 ", "0:99999999999999999999", "0:1,1000000000001:2"}) {

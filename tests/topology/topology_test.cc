@@ -4,6 +4,7 @@
 
 #include "sotto/topology/table.h"
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 #include "tests/topology/sample.h"
 
 namespace sotto {
@@ -12,7 +13,7 @@ namespace {
 using test::message_of;
 
 TEST(Topologies, TakeTheNextPeersInEveryRound) {
-  const Topology topology = make_topology("test", "exponential", 8);
+  const Topology topology = make_topology(test::topology("exponential"), 8);
   EXPECT_EQ(topology.sentence(), "exponential(peers=1)");
   ASSERT_EQ(topology.period(), 3U);
   for (const auto& [round, offset] : {std::pair{0, 1}, {1, 2}, {2, 4}, {3, 1}, {100, 2}}) {
@@ -20,28 +21,29 @@ TEST(Topologies, TakeTheNextPeersInEveryRound) {
       EXPECT_EQ(topology.round(static_cast<std::size_t>(round)).out(rank), std::vector{(rank + offset) % 8});
     }
   }
-  const Topology two = make_topology("test", "directed_exponential(2)", 8);  // 1, 7, 2, 6, 4
+  const Topology two = make_topology(test::topology("directed_exponential(2)"), 8);  // 1, 7, 2, 6, 4
   ASSERT_EQ(two.period(), 5U);
   EXPECT_EQ(two.round(2).out(0), (std::vector{4, 1}));
-  EXPECT_EQ(make_topology("test", "directed_exponential(5)", 8).period(), 1U);
-  EXPECT_EQ(make_topology("test", "directed_exponential(9)", 8).peers(), 5U);
+  EXPECT_EQ(make_topology(test::topology("directed_exponential(5)"), 8).period(), 1U);
+  EXPECT_EQ(make_topology(test::topology("directed_exponential(9)"), 8).peers(), 5U);
 }
 
 TEST(Topologies, HaveNamesAndIds) {
   for (const char* id : {"0", "1", "2", "3", "4", "5"}) {
-    const Topology topology = make_topology("test", id, 8);
-    const auto& entry = topology_table()[static_cast<std::size_t>(*id - '0')];
+    const Topology topology = make_topology(test::topology(id), 8);
+    const auto& entry = topology_table().begin()[*id - '0'];
     EXPECT_EQ(std::to_string(entry.id), id);
     EXPECT_TRUE(topology.sentence().starts_with(std::string(entry.name))) << topology.sentence();
   }
-  EXPECT_NE(message_of([] { make_topology("topology", "6", 8); }).find("0 to 5"), std::string::npos);
-  EXPECT_NE(message_of([] { make_topology("topology", "rink", 8); }).find("did you mean `ring`"), std::string::npos);
+  EXPECT_NE(message_of([] { make_topology(test::topology("6"), 8); }).find("0 to 5"), std::string::npos);
+  EXPECT_NE(message_of([] { make_topology(test::topology("rink"), 8); }).find("did you mean `ring`"),
+            std::string::npos);
 }
 
 TEST(Topologies, OfOneRankHaveNoEdges) {
   for (const TopologyEntry& entry : topology_table()) {
     const std::string text = test::sample(entry, 1);
-    const Topology topology = make_topology("test", text, 1);
+    const Topology topology = make_topology(test::topology(text), 1);
     EXPECT_TRUE(topology.round(0).out(0).empty()) << text;
     EXPECT_TRUE(topology.symmetric() && topology.regular() && topology.connected()) << text;
   }
@@ -53,9 +55,9 @@ TEST(Topologies, ReachEveryRankAndComeAgainFromTheirSentence) {
       const std::string text = test::sample(entry, ranks);
       std::string error;
       try {
-        const Topology topology = make_topology("test", text, ranks);
+        const Topology topology = make_topology(test::topology(text), ranks);
         EXPECT_TRUE(topology.connected()) << text << ", " << ranks;
-        const Topology again = make_topology("test", topology.sentence(), ranks);
+        const Topology again = make_topology(test::topology(topology.sentence()), ranks);
         ASSERT_EQ(again.period(), topology.period());
         for (std::size_t i = 0; i < topology.period(); ++i) EXPECT_EQ(again.round(i), topology.round(i));
       } catch (const ConfigError& refused) {
@@ -80,32 +82,32 @@ TEST(Topologies, SpreadWhatARankSays) {
                                             {"hypercube", 16, 4},
                                             {"torus", 70, 8},  // more than there are bits in a word
                                             {"ring", 1024, 512}}) {
-    EXPECT_EQ(make_topology("test", text, ranks).spread(), static_cast<std::size_t>(rounds)) << text;
+    EXPECT_EQ(make_topology(test::topology(text), ranks).spread(), static_cast<std::size_t>(rounds)) << text;
   }
 }
 
 TEST(Topologies, OfPairsAreBipartite) {
   for (const char* text : {"1", "3", "ring", "directed_linear"}) {
-    EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;
+    EXPECT_TRUE(make_topology(test::topology(text), 8).bipartite()) << text;
   }
   for (const char* text : {"star", "hypercube", "torus(rows=2)"}) {
-    EXPECT_TRUE(make_topology("test", text, 8).bipartite()) << text;
+    EXPECT_TRUE(make_topology(test::topology(text), 8).bipartite()) << text;
   }
-  EXPECT_EQ(make_topology("test", "1", 6).sides(), (std::vector{false, true, false, true, false, true}));
-  EXPECT_EQ(make_topology("test", "star", 3).sides(), (std::vector{false, true, true}));
-  EXPECT_EQ(make_topology("test", "1", 1).sides(), std::vector{false});
-  EXPECT_FALSE(make_topology("test", "complete", 3).bipartite());
-  EXPECT_FALSE(make_topology("test", "exponential", 8).bipartite());
-  EXPECT_FALSE(make_topology("test", "ring", 7).bipartite());
-  EXPECT_TRUE(make_topology("test", "1", 8).symmetric());
-  EXPECT_FALSE(make_topology("test", "0", 8).symmetric());
-  EXPECT_TRUE(make_topology("test", "ring", 8).symmetric());
-  EXPECT_FALSE(make_topology("test", "star", 8).regular());
+  EXPECT_EQ(make_topology(test::topology("1"), 6).sides(), (std::vector{false, true, false, true, false, true}));
+  EXPECT_EQ(make_topology(test::topology("star"), 3).sides(), (std::vector{false, true, true}));
+  EXPECT_EQ(make_topology(test::topology("1"), 1).sides(), std::vector{false});
+  EXPECT_FALSE(make_topology(test::topology("complete"), 3).bipartite());
+  EXPECT_FALSE(make_topology(test::topology("exponential"), 8).bipartite());
+  EXPECT_FALSE(make_topology(test::topology("ring"), 7).bipartite());
+  EXPECT_TRUE(make_topology(test::topology("1"), 8).symmetric());
+  EXPECT_FALSE(make_topology(test::topology("0"), 8).symmetric());
+  EXPECT_TRUE(make_topology(test::topology("ring"), 8).symmetric());
+  EXPECT_FALSE(make_topology(test::topology("star"), 8).regular());
 }
 
 TEST(Topologies, SayWhyThereIsNone) {
   const auto why = [](const char* text, int ranks) {
-    return message_of([&] { make_topology("topology", text, ranks); });
+    return message_of([&] { make_topology(test::topology(text), ranks); });
   };
   EXPECT_NE(why("1", 7).find("no even number"), std::string::npos) << why("1", 7);
   EXPECT_NE(why("torus(rows=3)", 8).find("whole rows"), std::string::npos);

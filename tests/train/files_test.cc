@@ -133,13 +133,13 @@ TEST(FileWork, EndsAtItsOwnLimit) {
     });
     if (communicator.rank() == 0) others_gave_up = true;
   });
-  EXPECT_NE(heard[0].find("rank 1 to write; --disk-deadline"), std::string::npos) << heard[0];
+  EXPECT_NE(heard[0].find("rank 1 to write; disk-deadline"), std::string::npos) << heard[0];
 }
 
 TEST(Capture, IsWrittenBesideAndItsErrorsCome) {
   const TempFolder temp;
   const Layout layout({{"w", 0, {3}}}, 16);
-  Capture capture("every=2,dir=" + (temp.path() / "folder").string());
+  Capture capture(read_capture("capture", "every=2,dir=" + (temp.path() / "folder").string()));
   for (std::uint64_t step = 0; step < 6; step += 2) {
     const auto room = capture.room(16);
     std::ranges::fill(room, 0.0F);

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "sotto/core/error.h"
-#include "sotto/train/optimiser.h"
+#include "sotto/train/choices.h"
+#include "sotto/train/identity.h"
 #include "sotto/train/plan.h"
 #include "tests/support/message_of.h"
 #include "tests/train/temp_folder.h"
@@ -16,6 +17,8 @@ namespace {
 using test::message_of;
 using test::TempFolder;
 using test::write;
+
+double lr_of(const TrainOptions& options) { return read_choices(options).optimiser.lr; }
 
 TEST(TrainOptions, ComeBackFromToml) {
   const TempFolder temp;
@@ -31,6 +34,7 @@ TEST(TrainOptions, ComeBackFromToml) {
   from_toml((temp.path() / "c.toml").string(), read);
   EXPECT_EQ(to_toml(read), to_toml(options));
   EXPECT_EQ(read.lr, 0.1);
+  EXPECT_FALSE(read.momentum) << "nobody said it";
   EXPECT_EQ(read.data.data_dir, options.data.data_dir);
 }
 
@@ -47,21 +51,22 @@ TEST(TrainOptions, BadTomlIsRefusedWithFileAndKey) {
   EXPECT_NE(refusal("batch-size = \"many\"\n").find("batch-size must be a whole number"), std::string::npos);
   EXPECT_NE(refusal("lr = \n").find("c.toml:1"), std::string::npos);
   EXPECT_EQ(refusal("lr = 1\nepochs = 2\n"), "") << "a whole number is a number";
+  EXPECT_EQ(refusal("lr = \"auto\"\n"), "");
+  EXPECT_NE(refusal("lr = \"much\"\n").find("lr must be a number"), std::string::npos);
+  EXPECT_NE(refusal("momentum = 1\n").find("momentum must be in [0, 1)"), std::string::npos);
 }
 
-TEST(TrainOptions, ResolveKeepsWhatNobodySaid) {
+TEST(Choices, KeepWhatNobodySaid) {
   TrainOptions options;
   options.model = "LeNet";
   options.data.data = "MNIST";
-  resolve(options);
+  options = read_choices(options).options;
   EXPECT_EQ(options.model, "lenet");
   EXPECT_EQ(options.data.data, "mnist");
-  EXPECT_EQ(options.lr, 0);
-  EXPECT_EQ(options.momentum, -1);
-  EXPECT_EQ(chosen_optimiser(options).lr, 0.05) << "the model's";
+  EXPECT_FALSE(options.lr || options.momentum);
+  EXPECT_EQ(lr_of(options), 0.05) << "the model's";
   options.lr_shrinkage = 0.95;
-  resolve(options);
-  EXPECT_EQ(options.schedule, "step(every=50, factor=0.95)");
+  EXPECT_EQ(read_choices(options).options.schedule, "step(every=50, factor=0.95)");
 }
 
 // What the flags make of --optimiser and a preset.
@@ -71,11 +76,10 @@ std::string optimiser(const std::string& said, const std::function<void(TrainOpt
   options.optimiser = said;
   options.codec = codec;
   if (set) set(options);
-  resolve(options);
-  return chosen_optimiser(options).sentence;
+  return read_choices(options).optimiser.spec.text();
 }
 
-TEST(TrainOptions, FlagsAreOptionsOfTheOptimiser) {
+TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
   const auto momentum = [](TrainOptions& o) { o.momentum = 0.5; };
   EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0)") << "the model's momentum";
   EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0)");
@@ -103,15 +107,15 @@ TEST(TrainOptions, FlagsAreOptionsOfTheOptimiser) {
     options.optimiser = said;
     options.codec = codec;
     set(options);
-    return message_of([&] { resolve(options); });
+    return message_of([&] { read_choices(options); });
   };
-  EXPECT_NE(refusal("adam", momentum).find("--momentum 0.5: the optimiser `adam` has no momentum; it has beta1"),
+  EXPECT_NE(refusal("adam", momentum).find("momentum 0.5: the optimiser `adam` has no momentum; it has beta1"),
             std::string::npos);
   EXPECT_NE(refusal("sgd(momentum=0.9)", momentum).find("leave one of them out"), std::string::npos);
   EXPECT_NE(refusal("sgd(0.9)", momentum).find("leave one of them out"), std::string::npos);
-  EXPECT_NE(refusal("onebit-adam(9)", dense).find("--codec-start-after 7: the optimiser `onebit-adam(9)` says it, too"),
+  EXPECT_NE(refusal("onebit-adam(9)", dense).find("codec-start-after 7: the optimiser `onebit-adam(9)` says it, too"),
             std::string::npos);
-  EXPECT_NE(refusal("sgd", decay(-0.5)).find("--weight-decay -0.5: must be 0 or more, or -1"), std::string::npos);
+  EXPECT_NE(refusal("sgd", decay(-0.5)).find("weight-decay must be in [0, inf)"), std::string::npos);
   EXPECT_NE(refusal("sgdd", momentum).find("did you mean `sgd`"), std::string::npos);
   EXPECT_NE(refusal(
                 "sgd", [](TrainOptions&) {}, "signum")
@@ -119,35 +123,39 @@ TEST(TrainOptions, FlagsAreOptionsOfTheOptimiser) {
             std::string::npos);
 }
 
-TEST(TrainOptions, TheRateIsTheOptimisersOrTheModels) {
+TEST(Choices, TheRateIsTheOptimisersOrTheModels) {
   TrainOptions options;
   options.optimiser = "adam";
-  EXPECT_EQ(chosen_optimiser(options).lr, 1e-3);
+  EXPECT_EQ(lr_of(options), 1e-3);
   options.lr = 0.5;
-  EXPECT_EQ(chosen_optimiser(options).lr, 0.5);
+  EXPECT_EQ(lr_of(options), 0.5);
 }
 
-TEST(TrainOptions, TheRateGrowsWithTheExamplesOfAStep) {
+TEST(Choices, TheRateGrowsWithTheExamplesOfAStep) {
   TrainOptions options;
   options.lr = 0.1;
   options.batch_size = 256;
   options.ranks = 8;
   options.lr_scale = true;
-  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.8);
+  EXPECT_DOUBLE_EQ(lr_of(options), 0.8);
   options.batch_size = 32;
   options.accumulate = 4;
-  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.4);
+  EXPECT_DOUBLE_EQ(lr_of(options), 0.4);
   options.algorithm = "parameter_server(servers=2, dedicated=true)";
-  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.3) << "servers see no examples";
+  EXPECT_DOUBLE_EQ(lr_of(options), 0.3) << "servers see no examples";
   options = {};
   options.lr_scale = true;
-  EXPECT_DOUBLE_EQ(chosen_optimiser(options).lr, 0.05 / 4) << "the model's";
+  EXPECT_DOUBLE_EQ(lr_of(options), 0.05 / 4) << "the model's";
 }
 
-TEST(TrainOptions, OfAnOptimiserAllLastsButTheDecay) {
-  EXPECT_EQ(lasting_options({"sgd(momentum=0.9, nesterov=false, weight-decay=0.1)"}),
-            "sgd(momentum=0.9, nesterov=false)");
-  EXPECT_EQ(lasting_options({"sign(weight-decay=0.1)"}), "sign");
+TEST(Choices, OfAnOptimiserAllLastsButTheDecay) {
+  const auto lasting = [](const char* optimiser) {
+    TrainOptions options;
+    options.optimiser = optimiser;
+    return run_identity(read_choices(options), "", Layout(), 1).at("optimiser");
+  };
+  EXPECT_EQ(lasting("sgd(momentum=0.9, weight-decay=0.1)"), "sgd(momentum=0.9, nesterov=false)");
+  EXPECT_EQ(lasting("sign(weight-decay=0.1)"), "sign");
 }
 
 std::string phases_of(const RunPlan& plan) {
@@ -160,50 +168,51 @@ TEST(RunPlan, CountsStepsOfMicroSteps) {
   TrainOptions options;
   options.epochs = 5;
   options.accumulate = 4;
-  RunPlan plan = plan_run(options, 18, 0);
+  RunPlan plan = plan_run(read_choices(options), 18, 0);
   EXPECT_EQ(plan.steps_per_epoch, 4U);
   EXPECT_EQ(plan.steps, 22U);
   EXPECT_EQ(plan.horizon, 22U);
   options.max_steps = 7;
-  plan = plan_run(options, 18, 0);
+  plan = plan_run(read_choices(options), 18, 0);
   EXPECT_EQ(plan.steps, 7U);
   EXPECT_EQ(plan.horizon, 22U) << "a stop stretches nothing";
   options.horizon = 100;
-  EXPECT_EQ(plan_run(options, 18, 0).horizon, 100U);
+  EXPECT_EQ(plan_run(read_choices(options), 18, 0).horizon, 100U);
   options.accumulate = 91;
-  EXPECT_NE(message_of([&] { plan_run(options, 18, 0); }).find("5 epochs have only 90 micro-steps"), std::string::npos);
+  EXPECT_NE(message_of([&] { plan_run(read_choices(options), 18, 0); }).find("5 epochs have only 90 micro-steps"),
+            std::string::npos);
 }
 
 TEST(RunPlan, BeginsDenseWhereSomebodySaysSo) {
   TrainOptions options;
   options.codec = "ef | topk(0.1)";
-  EXPECT_EQ(phases_of(plan_run(options, 10, 0)), "0 ef | topk(0.1); ");
-  EXPECT_EQ(phases_of(plan_run(options, 10, 6)), "0 ef | f32; 6 ef | topk(0.1); ") << "the optimiser";
+  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 0)), "0 ef | topk(0.1); ");
+  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 6)), "0 ef | f32; 6 ef | topk(0.1); ") << "the optimiser";
   options.codec_start_after = 9;
-  EXPECT_EQ(phases_of(plan_run(options, 10, 0)), "0 ef | f32; 9 ef | topk(0.1); ");
-  EXPECT_FALSE(plan_run(options, 10, 0).only_dense());
+  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 0)), "0 ef | f32; 9 ef | topk(0.1); ");
+  EXPECT_FALSE(plan_run(read_choices(options), 10, 0).only_dense());
   options.codec_start_after = 30;
-  EXPECT_TRUE(plan_run(options, 10, 0).only_dense());
+  EXPECT_TRUE(plan_run(read_choices(options), 10, 0).only_dense());
   options.codec_start_after = 0;
-  EXPECT_FALSE(plan_run(options, 10, 0).only_dense());
+  EXPECT_FALSE(plan_run(read_choices(options), 10, 0).only_dense());
   options.codec_warmup = "list(50%/20%)";
   options.codec_start_after = 15;
-  const std::string found = phases_of(plan_run(options, 10, 0));
+  const std::string found = phases_of(plan_run(read_choices(options), 10, 0));
   EXPECT_TRUE(found.starts_with("0 ef | f32; 15 ef | topk(ratio=0.2")) << found;
   EXPECT_NE(found.find("; 20 ef | topk(ratio=0.1"), std::string::npos) << found;
 }
 
-TEST(TrainOptions, ContradictionsAreRefused) {
+TEST(Choices, ContradictionsAreRefused) {
   TrainOptions unknown;
   unknown.model = "lenett";
-  EXPECT_NE(message_of([&] { resolve(unknown); }).find("did you mean `lenet`"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_choices(unknown); }).find("did you mean `lenet`"), std::string::npos);
   TrainOptions shrinkage;
   shrinkage.lr_shrinkage = 0.5;
   shrinkage.schedule = "cosine";
-  EXPECT_THROW(resolve(shrinkage), ConfigError);
+  EXPECT_THROW(read_choices(shrinkage), ConfigError);
   TrainOptions resume;
   resume.resume = true;
-  EXPECT_NE(message_of([&] { resolve(resume); }).find("--train-dir"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_choices(resume); }).find("train-dir"), std::string::npos);
 }
 
 }  // namespace

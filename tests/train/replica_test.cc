@@ -12,6 +12,7 @@
 #include "sotto/core/state_file.h"
 #include "sotto/train/run_totals.h"
 #include "tests/support/message_of.h"
+#include "tests/support/specs.h"
 #include "tests/train/temp_folder.h"
 
 namespace sotto {
@@ -70,7 +71,7 @@ class ReplicaTest : public testing::Test {
   // A bucket for each segment, d first: bucket 3 - s is that of segment s.
   Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements) {
     return {task,
-            make_optimiser("optimiser", "sgd", task.layout().size()),
+            make_optimiser(test::optimiser("sgd"), task.layout().size()),
             plan_buckets(task.layout(), 64, most),
             accumulate,
             1,

@@ -10,16 +10,6 @@
 namespace sotto {
 namespace {
 
-struct AdPsgdOptions {
-  std::int64_t every = 1;
-  std::string count = "all";
-  void visit(OptionVisitor& v) {
-    v.option("every", every, "own steps from one request of an active rank to the next; 0: as fast as answers come",
-             Bounds{0, 1e6});
-    v.option("count", count, "steps that end a run: those of all ranks together, or as many of each", {"all", "each"});
-  }
-};
-
 class AdPsgd final : public Algorithm, private OwnSpeed {
  public:
   AdPsgd(PairPlan plan, PairedModel model, const AlgorithmOptions& options, Communicator& communicator)
@@ -83,20 +73,18 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const AlgorithmOptions& options,
                                         std::span<const BucketPlan> buckets, Communicator& communicator) {
-  AdPsgdOptions own;
-  read_options(sentence, call, own);
-  const Topology topology = make_topology("topology", options.topology, communicator.size());
+  const Topology topology = make_topology(options.topology, communicator.size());
   return std::make_unique<AdPsgd>(
       pair_plan(topology, communicator.rank(), static_cast<std::uint64_t>(own.every), own.count == "each"),
-      PairedModel(options.recipe(), buckets, std::make_shared<ThreadPool>(options.codec_threads)), options, communicator);
+      PairedModel(options.recipe(), buckets, std::make_shared<ThreadPool>(options.codec_threads)), options,
+      communicator);
 }
 
-std::string help_ad_psgd() { return help_options(AdPsgdOptions{}); }
-
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing) {
-  if (mixing.sentence() != "uniform") return "two ranks go half of the way to each other: leave --mixing out";
+  if (mixing.sentence() != "uniform")
+    return "two ranks go half of the way to each other: leave " + named("mixing") + " out";
   return no_pairs(topology);
 }
 

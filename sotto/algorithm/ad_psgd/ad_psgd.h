@@ -7,12 +7,21 @@
 
 namespace sotto {
 
+struct AdPsgdOptions {
+  std::int64_t every = 1;
+  std::string count = "all";
+  void visit(OptionVisitor& v) {
+    v.option("every", every, "own steps from one request of an active rank to the next; 0: as fast as answers come",
+             Bounds{0, 1e6});
+    v.option("count", count, "steps that end a run: those of all ranks together, or as many of each", {"all", "each"});
+  }
+};
+
 // Asynchronous decentralised parallel SGD (Lian, Zhang, Zhang, Liu, ICML 2018): each rank takes steps at its own speed,
 // and a thread of it averages its model with those of others, two at a time, meanwhile. A gradient is taken at the
 // model as it was when the step began, and applied to it as it is when the gradient is there.
-std::unique_ptr<Algorithm> make_ad_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const AlgorithmOptions& options,
                                         std::span<const BucketPlan> buckets, Communicator& communicator);
-std::string help_ad_psgd();
 // Why it cannot be had on this topology; empty: it can.
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing);
 

@@ -18,7 +18,7 @@ std::string no_pairs(const Topology& topology) {
   const std::string name = fmt::format("`{}` of {} ranks", topology.sentence(), topology.ranks());
   if (!topology.bipartite()) {
     return fmt::format(
-        "one of two ranks asks and the other answers, and {} has not two such sides; take --topology "
+        "one of two ranks asks and the other answers, and {} has not two such sides; take "
         "bipartite_exponential, bipartite_linear, ring (an even number of ranks), or star (any number)",
         name);
   }

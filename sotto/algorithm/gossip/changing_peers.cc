@@ -10,16 +10,16 @@ ChangingPeers::ChangingPeers(const AlgorithmOptions& options, int ranks)
     : first_(options.topology), phases_(options.topologies), ranks_(ranks) {}
 
 std::shared_ptr<const Topology> ChangingPeers::begun(std::uint64_t step) {
-  const auto begins = [&](const TopologyPhase& phase) { return phase.first_step <= step; };
+  const auto begins = [&](const TopologyPhase& phase) { return phase.first <= step; };
   const auto begun = static_cast<std::size_t>(std::ranges::count_if(phases_, begins));
   if (begun == phases_begun_) return nullptr;
   phases_begun_ = begun;
-  return std::make_shared<const Topology>(make_topology("topology", phases_[begun - 1].topology, ranks_));
+  return std::make_shared<const Topology>(make_topology(phases_[begun - 1].topology, ranks_));
 }
 
 std::uint64_t ChangingPeers::spread() const {
-  const auto of = [this](const std::string& topology) {
-    return std::uint64_t{make_topology("topology", topology, ranks_).spread()};
+  const auto of = [this](const TopologySpec& topology) {
+    return std::uint64_t{make_topology(topology, ranks_).spread()};
   };
   std::uint64_t longest = of(first_);
   for (const TopologyPhase& phase : phases_) longest = std::max(longest, of(phase.topology));

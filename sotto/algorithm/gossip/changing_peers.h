@@ -21,7 +21,7 @@ class ChangingPeers {
   std::uint64_t spread() const;
 
  private:
-  std::string first_;
+  TopologySpec first_;
   std::vector<TopologyPhase> phases_;
   int ranks_;
   std::size_t phases_begun_ = 0;

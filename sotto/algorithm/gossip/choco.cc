@@ -25,14 +25,6 @@
 namespace sotto {
 namespace {
 
-struct ChocoOptions {
-  double gamma = 0;
-  void visit(OptionVisitor& v) {
-    v.option("gamma", gamma, "how far models move towards what is known of neighbours; 0: by the codec's contraction",
-             {0, 1});
-  }
-};
-
 // A selection that chooses about as many elements as `topk` does, by a sample or an estimate: what topk is called with;
 // nothing of other stages.
 std::optional<TopKOptions> usual_options(const StageSpec& stage) {
@@ -180,10 +172,8 @@ class Choco final : public Algorithm {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_choco(const ChocoOptions& own, const AlgorithmOptions& options,
                                       std::span<const BucketPlan> buckets, Communicator& communicator) {
-  ChocoOptions own;
-  read_options(sentence, call, own);
   std::vector<Gossiper> gossipers = make_gossipers(options, buckets, communicator, Contract::Input::delta);
   if (std::ranges::any_of(gossipers, [](const Gossiper& g) { return contraction_of(g.contract()) == 0; })) {
     throw ConfigError(
@@ -192,21 +182,20 @@ std::unique_ptr<Algorithm> make_choco(const Sentence& sentence, const Call& call
                     named(options.recipe().option, options.recipe().said)));
   }
   std::string remark;
-  if (own.gamma == 0) {
+  double gamma = own.gamma;
+  if (gamma == 0) {
     const double delta = usual_contraction(options.recipe().stages, buckets);
-    own.gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
-    remark = fmt::format("choco: gamma {:.3g}, as the codec is, usually, a contraction of {:.3g}", own.gamma, delta);
+    gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
+    remark = fmt::format("choco: gamma {:.3g}, as the codec is, usually, a contraction of {:.3g}", gamma, delta);
   }
-  return std::make_unique<Choco>(own.gamma, std::move(remark), options, buckets, std::move(gossipers), communicator);
+  return std::make_unique<Choco>(gamma, std::move(remark), options, buckets, std::move(gossipers), communicator);
 }
-
-std::string help_choco() { return help_options(ChocoOptions{}); }
 
 std::string problem_of_choco(const Topology& topology, const Mixing& /*mixing*/) {
   if (topology.is_static()) return "";
   return fmt::format(
-      "neighbours know each other's models, and `{}` changes them from round to round; take --topology ring, torus, "
-      "complete or static_exponential",
+      "neighbours know each other's models, and `{}` changes them from round to round; ring, torus, complete and "
+      "static_exponential do not",
       topology.sentence());
 }
 

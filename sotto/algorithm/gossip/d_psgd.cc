@@ -17,10 +17,6 @@
 namespace sotto {
 namespace {
 
-struct DPsgdOptions {
-  void visit(OptionVisitor& /*visitor*/) {}
-};
-
 class DPsgd final : public Algorithm {
  public:
   DPsgd(const AlgorithmOptions& options, ModelGossiper gossiper, Communicator& communicator)
@@ -74,20 +70,15 @@ class DPsgd final : public Algorithm {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_d_psgd(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_d_psgd(const NoOptions& /*own*/, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator) {
-  DPsgdOptions unused;
-  read_options(sentence, call, unused);
   return std::make_unique<DPsgd>(options, ModelGossiper(options, buckets, communicator), communicator);
 }
-
-std::string help_d_psgd() { return help_options(DPsgdOptions{}); }
 
 std::string problem_of_d_psgd(const Topology& topology, const Mixing& mixing) {
   if (doubly_stochastic(topology, mixing)) return "";
   return fmt::format(
-      "wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies --mixing metropolis is, "
-      "and "
+      "wants a doubly stochastic mixing, which `{}` is not on `{}`; on symmetric topologies metropolis is, and "
       "push_sum takes any",
       mixing.sentence(), topology.sentence());
 }

@@ -15,9 +15,8 @@ namespace sotto {
 
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input) {
-  const auto topology =
-      std::make_shared<const Topology>(make_topology("topology", options.topology, communicator.size()));
-  const std::shared_ptr<const Mixing> mixing = make_mixing("mixing", options.mixing, *topology);
+  const auto topology = std::make_shared<const Topology>(make_topology(options.topology, communicator.size()));
+  const std::shared_ptr<const Mixing> mixing = make_mixing(options.mixing, *topology);
   const auto pool = std::make_shared<ThreadPool>(options.codec_threads);
   std::vector<Gossiper> gossipers;
   for (std::size_t b = 0; b < buckets.size(); ++b) {

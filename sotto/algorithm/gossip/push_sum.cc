@@ -16,17 +16,6 @@
 namespace sotto {
 namespace {
 
-struct PushSumOptions {
-  bool overlap = false;
-  std::int64_t synch_freq = 1;
-  void visit(OptionVisitor& v) {
-    v.option("overlap", overlap, "let a round be on its way while the next steps compute");
-    v.option("synch_freq", synch_freq,
-             "with overlap: a round leaves every so many steps, and is added so many steps later at most",
-             Bounds{1, 1e6});
-  }
-};
-
 // Buckets leave as backward finishes them: the step of a bucket wants no other one's gradient, and the gradient is
 // taken at z, which stays as it is meanwhile.
 class PushSum final : public Algorithm {
@@ -115,15 +104,10 @@ class PushSum final : public Algorithm {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_push_sum(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator) {
-  PushSumOptions own;
-  read_options(sentence, call, own);
   if (own.overlap) return make_push_sum_overlap(own.synch_freq, options, buckets, communicator);
-  if (own.synch_freq != 1) fail_at(sentence, call, call.position, "synch_freq is of overlap=true");
   return std::make_unique<PushSum>(options, buckets, make_gossipers(options, buckets, communicator), communicator);
 }
-
-std::string help_push_sum() { return help_options(PushSumOptions{}); }
 
 }  // namespace sotto

@@ -7,11 +7,22 @@
 
 namespace sotto {
 
+struct PushSumOptions {
+  bool overlap = false;
+  std::int64_t synch_freq = 1;
+  void visit(OptionVisitor& v) {
+    v.option("overlap", overlap, "let a round be on its way while the next steps compute");
+    v.option("synch_freq", synch_freq,
+             "with overlap: a round leaves every so many steps, and is added so many steps later at most",
+             Bounds{1, 1e6});
+  }
+  std::string problem() const { return overlap || synch_freq == 1 ? "" : "synch_freq is of overlap=true"; }
+};
+
 // Stochastic Gradient Push (Assran et al., ICML 2019): each rank applies its own gradient, taken at z = x / w, to its
 // x, and then mixes x and w with its neighbours'. With overlap (Overlap SGP) a round is on its way while the next steps
 // compute, `synch_freq` of them at most.
-std::unique_ptr<Algorithm> make_push_sum(const Sentence& sentence, const Call& call, const AlgorithmOptions& options,
+std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
-std::string help_push_sum();
 
 }  // namespace sotto

@@ -17,10 +17,8 @@ namespace {
 
 Turns turns_of(const LocalPlan& plan, std::size_t buckets) {
   if (plan.shards > buckets) {
-    throw ConfigError(
-        fmt::format("--algorithm {}: shards={} of {} buckets; say fewer, or make buckets smaller with "
-                    "--buckets",
-                    plan.name, plan.shards, buckets));
+    throw ConfigError(fmt::format("{}: shards={} of {} buckets; say fewer, or make buckets smaller with {}",
+                                  named("algorithm", plan.name), plan.shards, buckets, named("buckets")));
   }
   return {plan.h, plan.after, plan.shards, buckets};
 }
@@ -97,15 +95,15 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
 void LocalSteps::prepare(Worker& worker, const StepInput& input) {
   if (plan_.buffers == Buffers::reset && !worker.optimiser().may_forget()) {
     throw ConfigError(
-        fmt::format("--algorithm {}: buffers=reset: the optimiser corrects its buffers by the number of "
-                    "steps since the first one; say buffers=keep or average, or --optimiser sgd",
-                    plan_.name));
+        fmt::format("{}: buffers=reset: the optimiser corrects its buffers by the number of steps since the first one; "
+                    "say buffers=keep or average, or {}",
+                    named("algorithm", plan_.name), named("optimiser", "sgd")));
   }
   if (outer_.in_rates() && turns_.any_due(input.step) && !(input.lr > 0)) {
-    throw ConfigError(
-        fmt::format("--algorithm {}: its momentum is in units of the learning rate, which is {} at step "
-                    "{}: use a schedule of rates above 0",
-                    plan_.name, input.lr, input.step));
+    throw ConfigError(fmt::format(
+        "{}: its momentum is in units of the learning rate, which is {} at step {}: use a schedule of rates "
+        "above 0",
+        named("algorithm", plan_.name), input.lr, input.step));
   }
   outer_.begin(worker.parameters());
   if (plan_.overlap == 0) deltas_ = worker.gradient();  // free once the optimiser took its step

@@ -16,40 +16,8 @@
 namespace sotto {
 namespace {
 
-struct ServerOptions {
-  std::string mode = "sync";
-  std::int64_t servers = 1;
-  bool dedicated = false;
-  std::int64_t gradients = 0;
-  std::string late = "drop";
-  std::int64_t bound = 4;
-  std::string down;
-  void visit(OptionVisitor& v) {
-    v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
-             {"sync", "async", "stale"});
-    v.option("servers", servers, "ranks that serve, the first ones; each owns a share of the buckets", {1, 65535});
-    v.option("dedicated", dedicated, "they do nothing else; the others share out the data");
-    v.option("gradients", gradients, "sync: workers whose gradients make an update; 0: all", {0, 65535});
-    v.option("late", late, "sync: what becomes of a gradient that comes after the update", {"drop", "carry"});
-    v.option("bound", bound, "stale: steps that a worker may be ahead of the slowest", {0, 1e9});
-    v.option("down", down, "codec of models: qsgd(bits=4), (topk(0.1) | f16); empty: that of gradients, or f32");
-  }
-};
-
-ServerOptions read(const Sentence& sentence, const Call& call) {
-  ServerOptions own;
-  read_options(sentence, call, own);
-  const auto fail = [&](const std::string& why) { fail_at(sentence, call, call.position, why); };
-  if (own.mode != "sync" && own.gradients != 0) fail("gradients is of mode=sync: others wait for none");
-  if (own.mode != "stale" && own.bound != ServerOptions{}.bound) fail("bound is of mode=stale");
-  if (own.late != "drop" && own.gradients == 0) {
-    fail("late is of gradients=K: with those of all workers none comes late");
-  }
-  return own;
-}
-
-ServerPlan plan_of(const ServerOptions& own, const Sentence& sentence, const Call& call, int ranks) {
-  const auto fail = [&](const std::string& why) { fail_at(sentence, call, call.position, why); };
+ServerPlan plan_of(const ServerOptions& own, int ranks) {
+  const auto fail = [](const std::string& why) { throw ConfigError(why); };
   if (own.servers > ranks) fail(fmt::format("servers={} of {} ranks", own.servers, ranks));
   if (own.dedicated && own.servers == ranks) {
     fail(fmt::format("{} of {} ranks serve and do nothing else: nobody is left to train", own.servers, ranks));
@@ -165,10 +133,11 @@ class ParameterServer final : public Algorithm {
   void begin(Worker& worker, const StepInput& input) {
     if (model_ == nullptr) {
       if (worker.optimiser().dense_steps() > 0) {
-        throw ConfigError("--optimiser: what it offers depends on means that servers alone have; take adam");
+        throw ConfigError(named("optimiser") + ": what it offers depends on means that servers alone have; take adam");
       }
       if (!worker.optimiser().to_evaluate().empty()) {
-        throw ConfigError("--average-iterates: servers alone see all iterates; leave it out with parameter_server");
+        throw ConfigError(named("average-iterates") +
+                          ": servers alone see all iterates; leave it out with parameter_server");
       }
     }
     model_ = &worker;
@@ -204,29 +173,31 @@ class ParameterServer final : public Algorithm {
 
 }  // namespace
 
-std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const Call& call,
-                                                 const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                                 Communicator& communicator) {
-  const ServerOptions own = read(sentence, call);
-  const ServerPlan plan = plan_of(own, sentence, call, communicator.size());
+std::string ServerOptions::problem() const {
+  if (mode != "sync" && gradients != 0) return "gradients is of mode=sync: others wait for none";
+  if (mode != "stale" && bound != ServerOptions{}.bound) return "bound is of mode=stale";
+  if (late != "drop" && gradients == 0) return "late is of gradients=K: with those of all workers none comes late";
+  return "";
+}
+
+std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
+                                                 std::span<const BucketPlan> buckets, Communicator& communicator) {
+  const ServerPlan plan = plan_of(own, communicator.size());
   if (static_cast<std::size_t>(plan.servers) > buckets.size()) {
-    fail_at(sentence, call, call.position,
-            fmt::format("servers={} of {} buckets: each owns whole ones; take fewer, or a smaller --buckets",
-                        plan.servers, buckets.size()));
+    throw ConfigError(fmt::format("{}: servers={} of {} buckets: each owns whole ones; take fewer, or a smaller {}",
+                                  named("algorithm"), plan.servers, buckets.size(), named("buckets")));
   }
   check_uplink(options.recipe(), buckets);
   const StageSpecs down = downlink_codec(own.down, options.recipe().stages, buckets);
   return std::make_unique<ParameterServer>(plan, down, options, buckets, communicator);
 }
 
-std::string help_parameter_server() { return help_options(ServerOptions{}); }
-
-int idle_parameter_server(const Sentence& sentence, const Call& call, int ranks) {
-  return plan_of(read(sentence, call), sentence, call, ranks).first_worker();
+int idle_parameter_server(const AnyOptions& own, int ranks) {
+  return plan_of(own.as<ServerOptions>(), ranks).first_worker();
 }
 
-bool parameter_server_in_step(const Sentence& sentence, const Call& call, int ranks) {
-  return plan_of(read(sentence, call), sentence, call, ranks).in_step();
+bool parameter_server_in_step(const AnyOptions& own, int ranks) {
+  return plan_of(own.as<ServerOptions>(), ranks).in_step();
 }
 
 }  // namespace sotto

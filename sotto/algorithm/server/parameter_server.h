@@ -7,17 +7,36 @@
 
 namespace sotto {
 
+struct ServerOptions {
+  std::string mode = "sync";
+  std::int64_t servers = 1;
+  bool dedicated = false;
+  std::int64_t gradients = 0;
+  std::string late = "drop";
+  std::int64_t bound = 4;
+  std::string down;
+  void visit(OptionVisitor& v) {
+    v.option("mode", mode, "whether updates wait for all workers, for none, or for those far behind",
+             {"sync", "async", "stale"});
+    v.option("servers", servers, "ranks that serve, the first ones; each owns a share of the buckets", {1, 65535});
+    v.option("dedicated", dedicated, "they do nothing else; the others share out the data");
+    v.option("gradients", gradients, "sync: workers whose gradients make an update; 0: all", {0, 65535});
+    v.option("late", late, "sync: what becomes of a gradient that comes after the update", {"drop", "carry"});
+    v.option("bound", bound, "stale: steps that a worker may be ahead of the slowest", {0, 1e9});
+    v.option("down", down, "codec of models: qsgd(bits=4), (topk(0.1) | f16); empty: that of gradients, or f32");
+  }
+  std::string problem() const;
+};
+
 // Workers send gradients to servers, each of which owns some buckets, makes the steps of these with its optimiser, and
 // sends the model back, coded both ways (Li et al., OSDI 2014). In mode `sync` an update is the mean of `gradients` of
 // the workers, taken at the same model; in `async` each gradient is one as it comes (Dean et al., NeurIPS 2012); in
 // `stale`, too, but no worker is more than `bound` steps ahead of the slowest (Ho et al., NeurIPS 2013).
-std::unique_ptr<Algorithm> make_parameter_server(const Sentence& sentence, const Call& call,
-                                                 const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
-                                                 Communicator& communicator);
-std::string help_parameter_server();
+std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
+                                                 std::span<const BucketPlan> buckets, Communicator& communicator);
 // With dedicated servers: they are the first ranks.
-int idle_parameter_server(const Sentence& sentence, const Call& call, int ranks);
+int idle_parameter_server(const AnyOptions& own, int ranks);
 // Every update is of all workers.
-bool parameter_server_in_step(const Sentence& sentence, const Call& call, int ranks);
+bool parameter_server_in_step(const AnyOptions& own, int ranks);
 
 }  // namespace sotto

@@ -1,0 +1,150 @@
+#include "sotto/train/choices.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "sotto/aggregate/hierarchical.h"
+#include "sotto/comm/transport.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+void lower(std::string& text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+}
+
+// What may be said in two ways, in one.
+void unite(TrainOptions& options) {
+  lower(options.model);
+  lower(options.data.data);
+  if (options.group_size > 0) {
+    const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
+    if (!group_of(aggregator)) {
+      throw ConfigError(named("group-size") + ": only the aggregator hierarchical has groups");
+    }
+    options.aggregator = with_group(aggregator, options.group_size).text();
+    options.group_size = 0;
+  }
+  if (options.lr_shrinkage != 1) {
+    const std::string step = fmt::format("step(every={}, factor={})", options.lr_shrink_every, options.lr_shrinkage);
+    if (options.schedule != "constant") {
+      throw ConfigError(
+          fmt::format("{}: contradicts {}; write it there, as {}", named("lr-shrinkage"), named("schedule"), step));
+    }
+    options.schedule = step;
+    options.lr_shrinkage = 1;
+    options.lr_shrink_every = TrainOptions{}.lr_shrink_every;
+  }
+  if (options.lr_shrink_every != TrainOptions{}.lr_shrink_every) {
+    throw ConfigError(fmt::format("{}: says nothing without {}", named("lr-shrink-every"), named("lr-shrinkage")));
+  }
+}
+
+void read_graph(Choices& choices) {
+  TrainOptions& options = choices.options;
+  const AlgorithmEntry& entry = *choices.algorithm.entry;
+  const int ranks = static_cast<int>(options.ranks / options.node_size);
+  if (options.topology.empty()) options.topology = entry.topology;
+  choices.topology = read_topology(options.topology);
+  if (options.topology.ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
+  choices.mixing = read_mixing(options.mixing);
+  if (!choices.mixing) choices.mixing = default_mixing(make_topology(choices.topology, ranks));
+  options.mixing = choices.mixing.said();
+  check_graph(choices.algorithm, choices.topology, choices.mixing, ranks);
+  if (options.peers_per_step.empty() || !entry.changes_peers) return;
+  choices.peers = read_peer_schedule("peers-per-step", options.peers_per_step, choices.topology, ranks);
+  for (const TopologyPhase& phase : choices.peers) {
+    check_graph(choices.algorithm, phase.topology, choices.mixing, ranks);
+  }
+}
+
+// Refuses what the algorithm would leave unused. A bad topology is told before the ranks meet.
+void read_algorithm(Choices& choices) {
+  const TrainOptions& options = choices.options;
+  choices.algorithm = algorithm_table().read("algorithm", options.algorithm);
+  const AlgorithmEntry& entry = *choices.algorithm.entry;
+  idle_ranks(choices.algorithm, static_cast<int>(options.ranks));  // for its errors
+  const auto unused = [&](bool said, std::string_view option, std::string_view why) {
+    if (said) throw ConfigError(fmt::format("{}: `{}` {}", named(option), entry.name, why));
+  };
+  if (options.node_size != 1) {
+    if (options.node_size == 0) {
+      throw ConfigError(named("node-size", "0") + ": all ranks are on this host; say how many of them make a node");
+    }
+    check_nodes(choices.algorithm, options.node_size, static_cast<int>(options.ranks));
+    unused(options.average_iterates > 0, "average-iterates",
+           "between nodes takes the steps of a node on one rank alone");
+  }
+  if (entry.uses_topology) {
+    read_graph(choices);
+  } else {
+    unused(!options.topology.empty(), "topology", "exchanges with no neighbours");
+    unused(!options.mixing.empty(), "mixing", "exchanges with no neighbours");
+  }
+  unused(!options.peers_per_step.empty() && !entry.changes_peers, "peers-per-step",
+         "has no peers whose number may change; push_sum has");
+  if (!entry.uses_aggregator) {
+    unused(options.aggregator != "auto", "aggregator", "has none");
+    unused(!options.codec_warmup.empty(), "codec-warmup", "has one codec for the whole run");
+    unused(options.codec_start_after.value_or(0) > 0, "codec-start-after", "has one codec for the whole run");
+  }
+  unused(entry.replicated && options.final_average, "final-average", "has the same model on all ranks as it is");
+  unused(!entry.replicated && options.check_replicas > 0, "check-replicas", "has other models on each rank");
+}
+
+const Transport& read_transport(const TrainOptions& options) {
+  const Transport& transport = transport_table().require("backend", options.backend);
+  if (!options.interface.empty() && !options.address.empty()) {
+    throw ConfigError(fmt::format("{} and {}: say one of them", named("interface"), named("address")));
+  }
+  const auto refuse = [&](std::string_view option, const std::string& value, std::string_view Transport::*instead) {
+    if (value.empty() || (transport.*instead).empty()) return;
+    std::vector<std::string_view> others;
+    for (const Transport& other : transport_table()) {
+      if ((other.*instead).empty()) others.push_back(other.name);
+    }
+    throw ConfigError(fmt::format("{}: only for {}; with {} {}", named(option), fmt::join(others, " and "),
+                                  named("backend", transport.name), transport.*instead));
+  };
+  refuse("interface", options.interface, &Transport::own_networks);
+  refuse("address", options.address, &Transport::own_networks);
+  refuse("master", options.master, &Transport::own_meeting);
+  return transport;
+}
+
+}  // namespace
+
+Choices read_choices(TrainOptions said) {
+  Choices choices;
+  TrainOptions& options = choices.options = std::move(said);
+  unite(options);
+  choices.task = &task_table().require("task", options.task);
+  choices.recipe = read_recipe(options.codec, options.aggregator);
+  read_algorithm(choices);
+  choices.optimiser = read_optimiser(options, choices.recipe, choices.task->defaults(options.model), choices.algorithm);
+  choices.schedule = read_schedule(parse_sentence("schedule", options.schedule));
+  if (!options.codec_warmup.empty()) choices.codec_warmup = warmup_table().read("codec-warmup", options.codec_warmup);
+  choices.transport = &read_transport(options);
+  if (!options.link.empty()) choices.links = parse_links("link", options.link, static_cast<int>(options.ranks));
+  choices.until = read_target("until", options.until, choices.task->metrics);
+  choices.buckets = read_buckets("buckets", options.buckets);
+  choices.capture = read_capture("capture", options.capture);
+  if (options.resume && options.train_dir.empty()) {
+    throw ConfigError(fmt::format("{}: say which run with {}", named("resume"), named("train-dir")));
+  }
+  return choices;
+}
+
+std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
+  const TrainOptions& options = choices.options;
+  TaskSetup setup{.model = options.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
+  setup.share = share;
+  setup.batch = static_cast<std::size_t>(options.batch_size);
+  setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
+  return choices.task->make(setup);
+}
+
+}  // namespace sotto

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+
+#include "sotto/algorithm/algorithm.h"
+#include "sotto/optim/optimiser.h"
+#include "sotto/topology/mixing.h"
+#include "sotto/topology/table.h"
+
+namespace sotto::test {
+
+// What a user's text names, as a front end reads it.
+inline AlgorithmSpec algorithm(std::string_view text) { return algorithm_table().read("algorithm", text); }
+inline OptimiserSpec optimiser(std::string_view text) { return optimiser_table().read("optimiser", text); }
+inline TopologySpec topology(std::string_view text) { return read_topology(text); }
+// Empty: none, which is the topology's own.
+inline MixingSpec mixing(std::string_view text) { return read_mixing(text); }
+
+}  // namespace sotto::test
