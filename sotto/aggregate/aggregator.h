@@ -64,7 +64,7 @@ struct MethodTraits {
   std::string_view contract;  // what becomes of a vector
   std::string_view bytes;     // a formula
   // Of these bytes, those that a rank puts into its sums; null where nobody knows beforehand.
-  std::size_t (*bytes_of)(const AnyOptions& options, const Codec& codec, const Layout& bucket);
+  std::size_t (*bytes_of)(const AnyOptions& options, Codec& codec, const Layout& bucket);
 };
 
 // A line of the table of aggregators.

@@ -105,7 +105,7 @@ std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorPa
   return std::make_unique<Fetch>(options, std::move(parts));
 }
 
-std::size_t fetch_bytes(const AnyOptions& /*options*/, const Codec& codec, const Layout& bucket) {
+std::size_t fetch_bytes(const AnyOptions& /*options*/, Codec& codec, const Layout& bucket) {
   return codec.linear_count(bucket) * sizeof(float);
 }
 

@@ -25,6 +25,6 @@ struct FetchOptions {
 std::string fetch_suits(const FetchOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorParts parts);
 // MethodTraits::bytes_of.
-std::size_t fetch_bytes(const AnyOptions& options, const Codec& codec, const Layout& bucket);
+std::size_t fetch_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

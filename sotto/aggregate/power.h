@@ -21,6 +21,6 @@ struct PowerOptions {
 // shrink less than min_rate, goes along with P as it is.
 std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts);
 // MethodTraits::bytes_of.
-std::size_t power_bytes(const AnyOptions& options, const Codec& codec, const Layout& bucket);
+std::size_t power_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -1,6 +1,8 @@
 #include "sotto/aggregate/vector_gossiper.h"
 
+#include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -34,6 +36,9 @@ Gossiper& VectorGossiper::gossiper_of(std::size_t size) {
 }
 
 double VectorGossiper::mix(std::span<float> vector, double weight) {
+  if (!(weight > 0) || !std::isfinite(weight)) {
+    throw std::invalid_argument("a weight of " + std::to_string(weight) + ", where one above 0 is wanted");
+  }
   const PlainFloats floats;
   communicator_.at_step(round_);
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(round_)};

@@ -35,8 +35,9 @@ class VectorGossiper {
   // end. Collective among neighbours: they have vectors of the same size, which may change from call to call.
   // NumericError for a value that is not finite, CommError and WireError for what peers do.
   void average(std::span<float> vector, int rounds = 1);
-  // A single round of a vector that has a weight; returns its new weight. The vector over its weight nears the mean. An
-  // error changes the vector by rounding at most, and does not count as a round.
+  // A single round of a vector that has a weight above 0; returns its new weight. The vector over its weight nears the
+  // mean. An error changes the vector by rounding at most, and does not count as a round. std::invalid_argument for
+  // another weight.
   double mix(std::span<float> vector, double weight);
 
   std::uint64_t round() const { return round_; }  // the number of the next one

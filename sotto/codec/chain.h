@@ -39,7 +39,7 @@ class Chain final : public Codec {
   }
 
   std::optional<DType> linear_type() const override;
-  std::size_t linear_count(const Layout& layout) const override { return ChainMessage(parts_).linear_count(layout); }
+  std::size_t linear_count(const Layout& layout) override { return reader_.linear_count(layout); }
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override {
     encoder_.to_linear(bucket, scale, key, out);
   }

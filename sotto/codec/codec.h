@@ -118,7 +118,7 @@ class Codec {
   // linear_count() numbers, the same ones on every rank for the same seed, step and bucket. from_linear() makes the
   // bucket of a sum of such forms.
   virtual std::optional<DType> linear_type() const { return std::nullopt; }
-  virtual std::size_t linear_count(const Layout&) const { return 0; }
+  virtual std::size_t linear_count(const Layout&) { return 0; }
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
   virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
                            Bucket& /*out: overwritten*/) {}

@@ -16,6 +16,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   void add_to(Bucket& out, float scale) override;
   void clear_chosen(Bucket& out) override;
 
+  using ChainMessage::linear_count;
   // Of a linear form of this step; no message need be open.
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out);
   void clear_chosen(const Key& key, Bucket& out);

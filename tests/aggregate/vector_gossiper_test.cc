@@ -16,6 +16,8 @@ using test::message_of;
 
 Topology topology_of(const char* text, int ranks) { return make_topology(read_topology(text), ranks); }
 
+std::unique_ptr<Mixing> uniform(const Topology& topology) { return make_mixing(read_mixing("uniform"), topology); }
+
 std::vector<float> vector_of(int rank, std::size_t size = 300) {
   return test::sample_gradient(Layout({{"vector", 0, {static_cast<std::int64_t>(size)}}}, size), rank, 0);
 }
@@ -26,8 +28,8 @@ TEST(VectorGossip, HasTheBitsOfTheGossiper) {
       run_threads(ranks, 30s, [&](Communicator& communicator) {
         VectorGossiper gossiper(communicator, topology_of(text, ranks), {.codec = read_recipe("f16"), .seed = 3});
         const auto topology = std::make_shared<const Topology>(topology_of(text, ranks));
-        Gossiper reference(read_recipe("f16"), topology, make_mixing({}, *topology),
-                           Layout({{"vector", 0, {300}}}, 300), communicator.rank());
+        Gossiper reference(read_recipe("f16"), topology, uniform(*topology), Layout({{"vector", 0, {300}}}, 300),
+                           communicator.rank());
         auto found = vector_of(communicator.rank()), wanted = found;
         GossipNote note;
         Timings timings;
@@ -49,8 +51,7 @@ TEST(VectorGossip, HasTheBitsOfTheGossiper) {
 TEST(VectorGossip, FindsTheMeanAlsoBetweenUnevenNeighbours) {
   constexpr int ranks = 5;
   run_threads(ranks, 30s, [&](Communicator& communicator) {
-    VectorGossiper gossiper(communicator, topology_of("star", ranks),
-                            {.mixing = make_mixing(read_mixing("uniform"), topology_of("star", ranks))});
+    VectorGossiper gossiper(communicator, topology_of("star", ranks), {.mixing = uniform(topology_of("star", ranks))});
     std::vector<float> vector(10, static_cast<float>(communicator.rank()));
     gossiper.average(vector, 60);
     for (const float value : vector) EXPECT_NEAR(value, 2, 1e-5);
@@ -71,8 +72,7 @@ TEST(VectorGossip, TakesVectorsOfSeveralSizes) {
 
 TEST(VectorGossip, KeepsAWeightFromRoundToRound) {
   run_threads(3, 30s, [](Communicator& communicator) {
-    VectorGossiper apart(communicator, topology_of("star", 3),
-                         {.mixing = make_mixing(read_mixing("uniform"), topology_of("star", 3))});
+    VectorGossiper apart(communicator, topology_of("star", 3), {.mixing = uniform(topology_of("star", 3))});
     std::vector<float> vector(10, static_cast<float>(communicator.rank()));
     double weight = 1;
     for (int round = 0; round < 40; ++round) weight = apart.mix(vector, weight);
@@ -92,6 +92,7 @@ TEST(VectorGossip, RefusesWhatDoesNotFit) {
     VectorGossiper gossiper(communicator, topology_of("ring", 2));
     std::vector<float> vector(3);
     EXPECT_THROW(gossiper.average(vector, -1), std::invalid_argument);
+    EXPECT_THROW(gossiper.mix(vector, 0), std::invalid_argument);
   });
 }
 

@@ -40,7 +40,7 @@ class EqualRuns final : public Code {
     std::ranges::copy(coded, out.begin());
     return coded.size();
   }
-  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) const override {
+  void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) override {
     ByteReader reader(coded);
     std::size_t at = 0;
     for (const SymbolRun& run : out.runs) {

@@ -124,7 +124,7 @@ void Server::take_note(Client& from, const ServerNote& note) {
   from.since = Clock::now();
   if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
     // The first step that some rank is not told the end of yet: everybody hears of it in time.
-    stop_ = std::ranges::max(clients_, {}, &Client::next).next;
+    stop_ = std::ranges::max_element(clients_, {}, &Client::next)->next;
   }
   if (note.kind == Kind::gradient) {
     require(from.trains && std::ranges::all_of(from.messages, &Message::here),
