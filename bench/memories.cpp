@@ -47,11 +47,11 @@ class Bench {
     Message message;
     std::vector<double> copy, prepare, encode, settle, all, decode;
     for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
-      const Key key{.step = static_cast<std::uint32_t>(repeat + 1), .rate = 0.1};
+      const Key key{.step = static_cast<std::uint32_t>(repeat + 1)};
       Timer timer;
       std::memcpy(decoded_.data(), gradient_.data(), gradient_.size() * sizeof(float));
       copy.push_back(timer.lap());
-      Bucket prepared = memory->prepare(bucket, key);
+      Bucket prepared = memory->prepare(bucket, {key.step, 0.1});
       prepare.push_back(timer.lap());
       codec->encode(prepared, key, {}, {&whole, 1}, {&message, 1});
       encode.push_back(timer.lap());

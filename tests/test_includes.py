@@ -158,3 +158,7 @@ def test_flags_are_spelled_by_the_command_line_alone(root):
     found = [f"{name}: --{option}" for folder, name, text in files if folder != "cli"
              for line in text.splitlines() for option in spelled.findall(line.strip()) if not line.strip().startswith("--")]
     assert found == []
+
+
+def test_what_is_const_in_codec_is_const(root):
+    assert [name for folder, name, text in sources(root) if folder == "codec" and re.search(r"\bmutable\b", text)] == []

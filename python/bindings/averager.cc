@@ -275,7 +275,7 @@ void Averager::average(const Turn& turn) {
   // Lanes number their buckets alike, so each draws with a seed of its own.
   const Key key{options_.seed + turn.lane * 0x9E3779B97F4A7C15ULL, static_cast<std::uint16_t>(communicator_->rank()), 0,
                 static_cast<std::uint32_t>(step_)};
-  lane.aggregator->average(bucket, key, *communicator_, timings_);
+  lane.aggregator->average(bucket, key, {}, *communicator_, timings_);
   overflowed_ = !fits(turn);
 }
 

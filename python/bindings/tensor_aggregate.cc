@@ -131,7 +131,7 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   Timings timings;
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
     Bucket bucket = part.bucket(b);
-    part.aggregator->average(bucket, key, communicator, timings);
+    part.aggregator->average(bucket, key, {}, communicator, timings);
   }
   const auto values = floats_of(part.values);
   if (how.op == "sum") kernels::scale(static_cast<float>(communicator.size()), values);

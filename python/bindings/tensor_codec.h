@@ -20,7 +20,8 @@ struct TensorHead {
 };
 
 // Whole tensors to bytes that stand alone, and back: a head that says type and shape, and a message of the codec
-// (docs/wire/README.md), or several where the tensor is too long for one. May be used from any thread, by one at a time.
+// (docs/wire/README.md), or several where the tensor is too long for one. May be used from any thread, by one at a
+// time.
 class TensorCodec {
  public:
   // A sentence without memory; ConfigError otherwise.

@@ -37,7 +37,8 @@ class Aggregator {
   // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's
   // memory and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange.
   // NumericError when a value is not finite.
-  virtual void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) = 0;
+  virtual void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+                       Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Moves what it holds back outside its memory, if anything, into the memory: before a successor, or other ranks, take
   // over what the memory holds and nothing else.

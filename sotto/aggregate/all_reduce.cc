@@ -9,8 +9,7 @@ namespace {
 
 class SentValues final : public Sent {
  public:
-  SentValues(std::span<const float> values, Codec& codec, const Key& key)
-      : values_(values), codec_(codec), key_(key) {}
+  SentValues(std::span<const float> values, Codec& codec, const Key& key) : values_(values), codec_(codec), key_(key) {}
   void add_to(Bucket& out, float scale) override { kernels::axpy(scale, values_, out.values); }
   void clear_chosen(Bucket& out) override { codec_.clear_chosen(key_, out); }
 
@@ -27,10 +26,11 @@ class AllReduce final : public Aggregator {
 
   std::string_view name() const override { return "all_reduce"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     Timer timer;
     require_finite(bucket, key);
-    Bucket prepared = parts_.memory->prepare(bucket, key);
+    Bucket prepared = parts_.memory->prepare(bucket, step);
     timings.encode += timer.lap();
     mean_.average(prepared, bucket, key, communicator, timings);
     if (!parts_.memory->remembers()) return;

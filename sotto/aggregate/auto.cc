@@ -53,9 +53,10 @@ class AutoAggregator final : public Aggregator {
     return "aggregator: " + chosen + others;
   }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     const std::uint64_t before = communicator.traffic().bytes_sent;
-    inner_->average(bucket, key, communicator, timings);
+    inner_->average(bucket, key, step, communicator, timings);
     if (!first_) return;
     Timer timer;
     first_->add(bucket, key, communicator.traffic().bytes_sent - before);

@@ -45,10 +45,11 @@ std::string AutoCodec::remark() const {
   return all;
 }
 
-void AutoCodec::average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) {
+void AutoCodec::average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+                        Timings& timings) {
   if (!chosen() && step_ != key.step) begin_step(communicator);
   step_ = key.step;
-  current().average(bucket, key, communicator, timings);
+  current().average(bucket, key, step, communicator, timings);
 }
 
 void AutoCodec::visit_state(StateVisitor& visitor) {

@@ -32,7 +32,8 @@ class AutoCodec final : public Aggregator {
 
   std::string_view name() const override { return current().name(); }
   std::string remark() const override;
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override;
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override;
   void visit_state(StateVisitor& visitor) override;
 
  private:

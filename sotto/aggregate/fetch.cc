@@ -38,7 +38,8 @@ class Fetch final : public Aggregator {
 
   std::string_view name() const override { return "fetch"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& /*step*/, Communicator& communicator,
+               Timings& timings) override {
     const std::size_t count = parts_.codec->linear_count(*bucket.layout);
     const Key fixed{.seed = key.seed, .generation = key.generation};  // sketches of all steps are added
     const auto sketch = sketch_.room(count);

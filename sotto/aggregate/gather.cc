@@ -17,7 +17,8 @@ enum class Over : std::uint8_t { ranks, holders };
 
 class Gather final : public Aggregator {
  public:
-  Gather(AggregatorParts parts, Over over) : parts_(std::move(parts)), encoder_(parts_.codec), over_(over), messages_(parts_.codec) {
+  Gather(AggregatorParts parts, Over over)
+      : parts_(std::move(parts)), encoder_(parts_.codec), over_(over), messages_(parts_.codec) {
     for (const BucketPlan& plan : parts_.buckets) {
       rooms_.push_back(parts_.codec->max_bytes(plan.layout, {0, plan.layout.size()}));
     }
@@ -25,10 +26,11 @@ class Gather final : public Aggregator {
 
   std::string_view name() const override { return over_ == Over::ranks ? "gather" : "gather_held"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     const Range whole{0, bucket.values.size()};
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, key);
+    Bucket prepared = parts_.memory->prepare(bucket, step);
     timings.encode += timer.lap();
     encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, timings);
     timer.lap();
@@ -59,10 +61,9 @@ class Gather final : public Aggregator {
   // in rank order: sums of floats depend on it.
   void decode_all(Bucket& bucket, const Key& key, const Communicator& communicator) {
     const Range whole{0, bucket.values.size()};
-    round_.open(communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
-                [&](const MessageView& message) {
-                  messages_[message.header().origin].open(message, *bucket.layout, whole);
-                });
+    round_.open(
+        communicator, {.generation = key.generation, .step = key.step, .bucket = bucket.index},
+        [&](const MessageView& message) { messages_[message.header().origin].open(message, *bucket.layout, whole); });
     messages_[static_cast<std::size_t>(communicator.rank())].open(own_.view(), *bucket.layout, whole);
     std::ranges::fill(bucket.values, 0.0F);
     const auto ranks = static_cast<std::size_t>(communicator.size());

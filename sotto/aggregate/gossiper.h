@@ -96,8 +96,8 @@ class Gossiper {
   Key key_;              // of the round that is on its way
   Message own_;
   OpenedMessages opened_;  // 0: the own one; then those of neighbours, in the order of in_
-  double sent_ = 0;  // the share that all peers together get
-  GossipNote said_;  // what goes along: the weight before it was shared out
+  double sent_ = 0;        // the share that all peers together get
+  GossipNote said_;        // what goes along: the weight before it was shared out
   std::vector<Neighbour> in_;
   Round round_;
 };

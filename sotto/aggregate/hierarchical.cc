@@ -76,7 +76,8 @@ class Hierarchical final : public Aggregator {
                        between.empty() ? "" : " (" + between + ")");
   }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     join(communicator);
     require_finite(bucket, key);
     Timer timer;
@@ -86,11 +87,11 @@ class Hierarchical final : public Aggregator {
     timings.encode += timer.lap();
     Key inside = key;
     inside.rank = static_cast<std::uint16_t>(place_);
-    inner_->average(mean, inside, *ours_, timings);
+    inner_->average(mean, inside, step, *ours_, timings);
 
     const Range own = chunk(bucket.index, place_);
     Bucket shard{mean.values.subspan(own.begin, own.size()), &shards_[bucket.index].layout, bucket.index};
-    outer_->average(shard, between(key), *peers_, timings);
+    outer_->average(shard, between(key), step, *peers_, timings);
     timer.lap();
     gather(mean, bucket.index);
     timings.network += timer.lap();

@@ -43,7 +43,8 @@ Cut Owners::cut(const Layout& layout, int bucket, std::vector<Range> chunks) con
   return cut;
 }
 
-void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator, Timings& timings) {
+void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Communicator& communicator,
+                  Timings& timings) {
   encoder_.encode(prepared, key, cut.chunks, own_, communicator, timings);
   const Timer timer;
   round_.clear();
@@ -57,14 +58,13 @@ void Owners::send(const Bucket& prepared, const Key& key, const Cut& cut, Commun
 }
 
 Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
-  round_.open(communicator,
-              {.generation = key.generation,
-               .step = key.step,
-               .bucket = bucket.index,
-               .part = static_cast<std::uint16_t>(cut.own)},
-              [&](const MessageView& message) {
-                offers_[message.header().origin].open(message, *bucket.layout, cut.chunk());
-              });
+  round_.open(
+      communicator,
+      {.generation = key.generation,
+       .step = key.step,
+       .bucket = bucket.index,
+       .part = static_cast<std::uint16_t>(cut.own)},
+      [&](const MessageView& message) { offers_[message.header().origin].open(message, *bucket.layout, cut.chunk()); });
   Bucket sum = bucket;
   sum.values = sum_.room(bucket.values.size());
   const auto values = sum.values.subspan(cut.chunk().begin, cut.chunk().size());

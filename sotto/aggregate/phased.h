@@ -30,8 +30,8 @@ void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buc
 // phases it allocates.
 class Phased final : public Aggregator {
  public:
-  // Timings by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase of
-  // `step`. ConfigError as check_phases().
+  // Timings by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase
+  // of `step`. ConfigError as check_phases().
   Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
          std::shared_ptr<ThreadPool> pool, std::uint64_t step = 0);
 
@@ -42,8 +42,9 @@ class Phased final : public Aggregator {
 
   std::string_view name() const override { return aggregator_->name(); }
   std::string remark() const override { return aggregator_->remark(); }
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
-    aggregator_->average(bucket, key, communicator, timings);
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
+    aggregator_->average(bucket, key, step, communicator, timings);
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
   void retire() override { aggregator_->retire(); }

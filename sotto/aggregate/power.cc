@@ -100,11 +100,12 @@ class Power final : public Aggregator {
 
   std::string_view name() const override { return "power"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
     require_finite(bucket, key);
-    const Bucket prepared = parts_.memory->prepare(bucket, key);
+    const Bucket prepared = parts_.memory->prepare(bucket, step);
     Bucket left{left_.room(plan.left.size()), &plan.left, bucket.index};
     Bucket right{right_.room(plan.right.size()), &plan.right, bucket.index};
     Bucket own{own_.room(plan.left.size()), &plan.left, bucket.index};

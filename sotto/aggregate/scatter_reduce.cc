@@ -30,10 +30,11 @@ class ScatterReduce final : public Aggregator {
 
   std::string_view name() const override { return name_; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, key);
+    Bucket prepared = parts_.memory->prepare(bucket, step);
     if (const float change = parts_.memory->change_of_units(); keeps_ && change != 1) {
       kernels::scale(change, error_of(cut));
     }

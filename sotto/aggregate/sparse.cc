@@ -39,8 +39,7 @@ struct Regions {
 // Of what a rank sent, what its owners kept.
 class SentAndKept final : public Sent {
  public:
-  SentAndKept(std::span<const float> used, std::span<const float> dropped, Chooser& chooser,
-              std::span<float> room)
+  SentAndKept(std::span<const float> used, std::span<const float> dropped, Chooser& chooser, std::span<float> room)
       : used_(used), dropped_(dropped), chooser_(chooser), room_(room) {}
   void add_to(Bucket& out, float scale) override { kernels::axpy(scale, used_, out.values); }
   void clear_chosen(Bucket& out) override {
@@ -72,10 +71,11 @@ class Sparse final : public Aggregator {
 
   std::string_view name() const override { return "sparse"; }
 
-  void average(Bucket& bucket, const Key& key, Communicator& communicator, Timings& timings) override {
+  void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
+               Timings& timings) override {
     Regions& regions = regions_.at(bucket.index);
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, key);
+    Bucket prepared = parts_.memory->prepare(bucket, step);
     Bucket chosen = bucket;
     chosen.values = chosen_.room(bucket.values.size());
     chooser_.choose(prepared, key, chosen);

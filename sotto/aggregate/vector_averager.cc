@@ -40,12 +40,11 @@ void VectorAverager::average(std::span<float> gradient, double learning_rate) {
   const PlainFloats floats;
   communicator_.at_step(step_);
   communicator_.agree_on(mark_, "it averages another vector, or with another recipe or seed");
-  const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(step_),
-                learning_rate};
+  const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(step_)};
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const BucketPlan& plan = buckets_[b];
     Bucket bucket{gradient.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(b)};
-    aggregator_->average(bucket, key, communicator_, timings_);
+    aggregator_->average(bucket, key, {step_, learning_rate}, communicator_, timings_);
   }
   ++step_;
 }

@@ -6,7 +6,7 @@ namespace sotto {
 
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input) {
   return {options.seed, static_cast<std::uint16_t>(communicator.rank()), options.generation,
-          static_cast<std::uint32_t>(input.step), input.lr};
+          static_cast<std::uint32_t>(input.step)};
 }
 
 void offer_in_place(Worker& worker, const BucketPlan& bucket) {

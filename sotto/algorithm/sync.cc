@@ -33,6 +33,7 @@ class Sync final : public Algorithm {
     report_ = {};
     worker_ = &worker;
     key_ = key_of(options_, communicator_, input);
+    step_ = {input.step, input.lr};
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     stop_ = input.stop ? 1.0F : 0.0F;
@@ -53,7 +54,7 @@ class Sync final : public Algorithm {
     const BucketPlan& plan = buckets_[index];
     Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                   static_cast<std::uint16_t>(index)};
-    aggregator_.average(bucket, key_, communicator_, report_.timings);
+    aggregator_.average(bucket, key_, step_, communicator_, report_.timings);
   }
 
   AlgorithmOptions options_;
@@ -62,6 +63,7 @@ class Sync final : public Algorithm {
   Phased aggregator_;
   Worker* worker_ = nullptr;
   Key key_;
+  StepContext step_;
   StepReport report_;  // its phases are written by the communication thread until wait()
   float stop_ = 0;
   BucketThread thread_;  // last: it ends before what its work uses

@@ -175,7 +175,7 @@ class SyncByNeed final : public Algorithm {
     }
     Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
                   static_cast<std::uint16_t>(index)};
-    aggregator_.average(bucket, key_, communicator_, timings);
+    aggregator_.average(bucket, key_, {key_.step, lr_}, communicator_, timings);
     {
       const Lock lock(spent_mutex_);
       spent_ += timings;

@@ -134,7 +134,8 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
     widest = std::max(widest, atoms.width);
   }
   plan.values = std::min(plan.values, plan.most * widest);
-  plan.max_body += parts_->whole ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
+  plan.max_body +=
+      parts_->whole ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
   if (parts_->selection_is_known()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
@@ -197,8 +198,8 @@ void ChainMessage::cut_units() {
   }
 }
 
-// Stretches are cut between units, and within one at multiples of `slice`; each has `parts_->stretch` values or more, but the
-// last.
+// Stretches are cut between units, and within one at multiples of `slice`; each has `parts_->stretch` values or more,
+// but the last.
 void ChainMessage::cut_stretches(std::size_t slice) {
   cuts_.clear();
   std::size_t room = 0;  // for values of the stretch at hand
@@ -221,7 +222,9 @@ void ChainMessage::cut_stretches(std::size_t slice) {
   cuts_.push_back(cut);
 }
 
-std::size_t ChainMessage::values_in_slots() const { return slots_.empty() ? 0 : slots_.back().value + slots_.back().values(); }
+std::size_t ChainMessage::values_in_slots() const {
+  return slots_.empty() ? 0 : slots_.back().value + slots_.back().values();
+}
 
 void Chain::visit_state(StateVisitor& visitor) {
   if (parts_->stages.transform) parts_->stages.transform->visit_state(visitor);

@@ -62,8 +62,8 @@ std::span<const std::byte> OpenedChain::decompress(std::span<const std::byte> bo
 }
 
 // REQUIRES the units of the message, whose symbols are `packed` bytes.
-std::span<const std::byte> OpenedChain::decompress_symbols(std::span<const std::byte> coded, std::span<const std::byte> side,
-                                                     std::size_t packed) {
+std::span<const std::byte> OpenedChain::decompress_symbols(std::span<const std::byte> coded,
+                                                           std::span<const std::byte> side, std::size_t packed) {
   const auto raw = coded_.room(packed);
   list_runs(side);
   stages_.code->decode(coded, {raw, runs_});

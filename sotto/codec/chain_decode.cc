@@ -24,8 +24,8 @@ std::span<T> part_of(std::span<T> all, Range range) {
 
 }  // namespace
 
-OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, const Header& header, const Layout& layout,
-                                 const Plan& plan) {
+OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, const Header& header,
+                                             const Layout& layout, const Plan& plan) {
   ByteReader reader(body);
   const bool known = parts_->selection_is_known();
   if (known) {

@@ -36,8 +36,8 @@ void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
   }
 }
 
-void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed, std::span<const Range> parts,
-                   std::span<Message> out) {
+void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const float> agreed,
+                          std::span<const Range> parts, std::span<Message> out) {
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
@@ -162,7 +162,8 @@ void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams,
 }
 
 // Of all that was selected of a slot, or of all its atoms.
-void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams, std::span<float> rows) {
+void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams,
+                                 std::span<float> rows) {
   const Range range = slot.piece.range;
   stages_.transform->write_factors(*bucket.layout, slot.piece, streams,
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);

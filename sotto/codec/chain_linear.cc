@@ -88,7 +88,8 @@ void OpenedChain::from_linear(std::span<const std::byte> in, float scale, const 
 }
 
 void OpenedChain::clear_chosen(const Key& key, Bucket& out) {
-  if (parts_->linear() == nullptr) throw std::logic_error("Codec::clear_chosen: " + parts_->sentence + " is not linear");
+  if (parts_->linear() == nullptr)
+    throw std::logic_error("Codec::clear_chosen: " + parts_->sentence + " is not linear");
   if (stages_.transform || !stages_.select.chooses()) return;
   const Plan plan = this->plan(*out.layout, {0, out.layout->size()});
   reserve_decoding(plan);

@@ -170,9 +170,10 @@ void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
        ++at.unit, at.begin = 0) {
     const Unit& unit = units_[at.unit];
     const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
-    const Range side = parts_->one_block ? Range{0, quantise.side_bytes(unit.sent)}
-                                  : Range{quantise.side_bytes(values.begin),
-                                          quantise.side_bytes(values.begin) + quantise.side_bytes(values.size())};
+    const Range side = parts_->one_block
+                           ? Range{0, quantise.side_bytes(unit.sent)}
+                           : Range{quantise.side_bytes(values.begin),
+                                   quantise.side_bytes(values.begin) + quantise.side_bytes(values.size())};
     const std::size_t packed = at.packed + quantise.packed_bytes(values.begin);
     if (values.size() > 0) {
       visit(Share{&unit,

@@ -37,7 +37,7 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
 
 // The bytes and the CRC-32 of all symbols.
 SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
-                                  std::span<std::byte> packed) {
+                                         std::span<std::byte> packed) {
   if (parts_->one_block) return quantise_one_by_one(bucket, streams, side, packed);
   cut_stretches(parts_->slice);
   crcs_.resize(cuts_.size() - 1);
@@ -63,7 +63,7 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
 // One unit after the other, each of which the quantiser shares out. Those of wholes may turn out to be smaller than the
 // room for them.
 SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
-                                       std::span<std::byte> packed) {
+                                              std::span<std::byte> packed) {
   Quantise& stage = *stages_.quantise;
   std::size_t used = 0;
   for (Unit& unit : units_) {
@@ -91,7 +91,8 @@ void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, cons
 
 // Slice by slice, each of which is summed while it is in the cache: `crc` is that of what stands before it, and then of
 // these, too.
-bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed, std::uint32_t& crc) {
+bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed,
+                            std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;
   const std::size_t count = values.data.size();
   for (std::size_t begin = 0; begin < count; begin += parts_->slice) {

@@ -7,7 +7,8 @@
 
 namespace sotto {
 
-std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, const Streams& streams, const Plan& plan) {
+std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, const Streams& streams,
+                                                          const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;

@@ -35,7 +35,6 @@ struct Key {
   std::uint16_t rank = 0;
   std::uint16_t generation = 0;
   std::uint32_t step = 0;
-  double rate = 0;  // the step's learning rate, for memories; no number or byte depends on it; 0: nobody said it
 };
 
 // What a codec promises about decode(encode(x)) =: C(x), for the given layout.

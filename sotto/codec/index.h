@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// How the ascending numbers of the selected atoms are written (docs/wire.md): as gaps in variable-length integers, as
+// How the ascending numbers of the selected atoms are written (docs/wire): as gaps in variable-length integers, as
 // one bit an atom, as gaps in Rice's code, or as runs of skipped atoms in 16 bits. The values are those of the header.
 enum class IndexCode : std::uint8_t { delta, bitmap, rice, runs };
 

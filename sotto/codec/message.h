@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// The 32 bytes in front of every message, little-endian (docs/wire.md). `crc` is the CRC-32 of the 28 bytes before it
+// The 32 bytes in front of every message, little-endian (docs/wire). `crc` is the CRC-32 of the 28 bytes before it
 // and of the body, so a flipped bit anywhere is found.
 struct Header {
   static constexpr std::uint16_t magic_value = 0x6F73;  // "so"

@@ -37,7 +37,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   void add_to_sums(float share, std::span<float> sums, std::span<std::uint32_t> holders);
   void take_means(const Layout& layout, std::size_t messages);
 
-  Sections sections_;  // of the message that is open
+  Sections sections_;               // of the message that is open
   Scratch<float> sums_;             // of the rows of all atoms, over messages
   Scratch<std::uint32_t> holders_;  // of each atom
 };

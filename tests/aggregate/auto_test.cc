@@ -158,11 +158,11 @@ Forecast forecast(const std::string& method, int ranks) {
     Timings timings;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       EXPECT_FALSE(step.complete());
-      const Key key{5, static_cast<std::uint16_t>(communicator.rank()), 0, 0, 0};
+      const Key key{5, static_cast<std::uint16_t>(communicator.rank()), 0, 0};
       Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
                     static_cast<std::uint16_t>(b)};
       const std::uint64_t before = communicator.traffic().bytes_sent;
-      gather->average(bucket, key, communicator, timings);
+      gather->average(bucket, key, {}, communicator, timings);
       step.add(bucket, key, communicator.traffic().bytes_sent - before);
     }
     EXPECT_TRUE(step.complete());
@@ -229,7 +229,7 @@ TEST(Auto, ChoosesFromACompleteStep) {
                     static_cast<std::uint16_t>(b)};
       bucket.values[0] += bad;
       Timings timings;
-      aggregator->average(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, step, 0}, communicator,
+      aggregator->average(bucket, {5, static_cast<std::uint16_t>(communicator.rank()), 0, step}, {}, communicator,
                           timings);
     };
     for (std::size_t b = 1; b < buckets.size(); ++b) average(b, 7);  // as where a phase begins within a step

@@ -57,12 +57,11 @@ double sample_rate(int step) { return step % 2 == 0 ? 0.1 : 0.025; }
 void average_all(Aggregator& aggregator, std::span<const BucketPlan> buckets, std::vector<float>& values, int step,
                  Communicator& communicator, std::uint64_t seed) {
   Timings timings;
-  const Key key{seed, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step),
-                sample_rate(step)};
+  const Key key{seed, static_cast<std::uint16_t>(communicator.rank()), 0, static_cast<std::uint32_t>(step)};
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     Bucket bucket{std::span(values).subspan(buckets[b].range.begin, buckets[b].range.size()), &buckets[b].layout,
                   static_cast<std::uint16_t>(b)};
-    aggregator.average(bucket, key, communicator, timings);
+    aggregator.average(bucket, key, {static_cast<std::uint64_t>(step), sample_rate(step)}, communicator, timings);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,6 +12,12 @@
 
 namespace sotto {
 
+// What memories want to know of a step. No random number and no byte of a message depends on it, unlike a Key.
+struct StepContext {
+  std::uint64_t number = 0;
+  double rate = 0;  // the learning rate; 0: nobody said it
+};
+
 // What this rank has not sent yet. An aggregator owns it, since only who knows that a message arrived may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
 // An exchange that fails is not settled: then everything that was accumulated is still here.
@@ -18,7 +25,7 @@ class Memory {
  public:
   virtual ~Memory() = default;
   // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
-  virtual Bucket prepare(const Bucket& gradient, const Key& key) = 0;
+  virtual Bucket prepare(const Bucket& gradient, const StepContext& step) = 0;
   // `sent` is what everybody kept who had to receive it.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
   // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which
@@ -42,7 +49,7 @@ struct MemoryEntry {
   std::string_view summary;
   std::string_view paper;
   bool momentum;  // makes the momentum itself, so that the optimiser must have none
-  bool rate;      // wants Key::rate
+  bool rate;      // wants StepContext::rate
   AnyOptions (*options)();
   std::unique_ptr<Memory> (*make)(const AnyOptions& options, const MemoryParts& parts);
 };

@@ -10,11 +10,11 @@ class MemSgd final : public Residual {
  public:
   explicit MemSgd(const MemoryParts& parts) : Residual(parts, "memory.memsgd"), rates_(parts.buckets.size()) {}
 
-  Bucket prepare(const Bucket& gradient, const Key& key) override {
-    const auto rate = static_cast<float>(key.rate);
+  Bucket prepare(const Bucket& gradient, const StepContext& step) override {
+    const auto rate = static_cast<float>(step.rate);
     if (!(rate > 0)) {
-      throw ConfigError("memsgd holds back gradients times the learning rate, which is " + format_double(key.rate) +
-                        " at step " + std::to_string(key.step) +
+      throw ConfigError("memsgd holds back gradients times the learning rate, which is " + format_double(step.rate) +
+                        " at step " + std::to_string(step.number) +
                         ": use a schedule of rates above 0, or `ef`, which needs no rate");
     }
     const Bucket held = held_.beside(gradient);

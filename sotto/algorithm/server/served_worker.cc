@@ -48,6 +48,7 @@ StepReport ServedWorker::step(Worker& worker, const StepInput& input) {
   report_ = {};
   worker_ = &worker;
   key_ = key_of(options_, communicator_, input);
+  step_ = {input.step, input.lr};
   const Timer total;
   thread_.run(worker, input.step, report_);
   report_.compute = total.seconds() - report_.wait;
@@ -122,7 +123,7 @@ void ServedWorker::send(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
   const Bucket bucket{worker_->gradient().subspan(plan.range.begin, plan.range.size()), &plan.layout,
                       static_cast<std::uint16_t>(index)};
-  uplink_.send(bucket, key_, owner_[index], *requests_, report_.timings);
+  uplink_.send(bucket, key_, step_, owner_[index], *requests_, report_.timings);
 }
 
 void ServedWorker::tell(int server, ServerNote note) {

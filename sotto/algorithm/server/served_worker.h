@@ -64,6 +64,7 @@ class ServedWorker {
   std::uint64_t stop_ = ServerNote::never;
   Worker* worker_ = nullptr;
   Key key_;
+  StepContext step_;
   StepReport report_;    // its phases are written by the communication thread until wait()
   BucketThread thread_;  // last: it ends before what its work uses
 };

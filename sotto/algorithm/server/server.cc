@@ -219,7 +219,7 @@ void Server::answer(Clients all) {
   for (Client* to : all) {
     if (!encoded || !plan_.in_step()) {
       letter_.resize(ServerNote::bytes);
-      const Key key{seed_, static_cast<std::uint16_t>(rank_), generation_, static_cast<std::uint32_t>(to->next), 0};
+      const Key key{seed_, static_cast<std::uint16_t>(rank_), generation_, static_cast<std::uint32_t>(to->next)};
       downlink_.encode(shard_, model_, plan_.in_step() ? known_ : to->known, key, letter_);
       encoded = true;
     }

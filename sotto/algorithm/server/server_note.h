@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// What workers and servers tell each other beside coded messages. Little-endian (docs/algorithms.md).
+// What workers and servers tell each other beside coded messages. Little-endian (docs/algorithms/parameter_server.md).
 struct ServerNote {
   enum class Kind : std::uint16_t {
     gradient = 1,  // to a server, behind the messages of a step: that is all of it

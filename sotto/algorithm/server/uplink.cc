@@ -7,15 +7,19 @@
 
 namespace sotto {
 
-Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks)
-    : memory_(make_memory(recipe.memory, {buckets, ranks})), codec_(make_codec(recipe.stages, std::move(workers))), opened_(codec_->make_opened()) {
+Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets,
+               int ranks)
+    : memory_(make_memory(recipe.memory, {buckets, ranks})),
+      codec_(make_codec(recipe.stages, std::move(workers))),
+      opened_(codec_->make_opened()) {
   check_uplink(recipe, buckets);
 }
 
-void Uplink::send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Timings& timings) {
+void Uplink::send(const Bucket& gradient, const Key& key, const StepContext& step, int server, Mailbox& mailbox,
+                  Timings& timings) {
   Timer timer;
   const Range whole{0, gradient.values.size()};
-  Bucket prepared = memory_->prepare(gradient, key);
+  Bucket prepared = memory_->prepare(gradient, step);
   codec_->encode(prepared, key, {}, {&whole, 1}, {&message_, 1});
   timings.encode += timer.lap();
   mailbox.send(server, message_.bytes());

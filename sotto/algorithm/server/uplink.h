@@ -18,7 +18,8 @@ class Uplink {
  public:
   Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks);
 
-  void send(const Bucket& gradient, const Key& key, int server, Mailbox& mailbox, Timings& timings);
+  void send(const Bucket& gradient, const Key& key, const StepContext& step, int server, Mailbox& mailbox,
+            Timings& timings);
   std::size_t max_bytes(const Layout& layout) const { return codec_->max_bytes(layout, {0, layout.size()}); }
   void visit_state(StateVisitor& visitor);
 

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// Frequencies of symbols as rANS wants them: whole numbers that add up to 2^precision (docs/wire.md).
+// Frequencies of symbols as rANS wants them: whole numbers that add up to 2^precision (docs/wire).
 
 // Of a table for symbols with these counts: 10 .. 14.
 unsigned precision_for(std::span<const std::uint32_t> counts);

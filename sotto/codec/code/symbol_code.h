@@ -9,7 +9,7 @@ namespace sotto {
 
 // What rans, huffman and elias have in common. Runs of one width and kind are a group with one model, and their symbols
 // are cut into chunks, each of which is coded as if it were alone: so several threads can. Of symbols of more than 9
-// bits the highest 9 are coded and the others go as they are. docs/wire.md says where all of that stands.
+// bits the highest 9 are coded and the others go as they are. docs/wire says where all of that stands.
 class SymbolCode : public Code {
  public:
   static constexpr unsigned most_bits = 9;  // of a symbol that is coded

@@ -46,7 +46,7 @@ struct Boundaries {
 };
 
 // Finds clusters of a sample of the values. On each side the values beyond a percentile have a cluster of their own,
-// whose centre is that percentile; the others come from k-means. docs/wire.md has it step by step.
+// whose centre is that percentile; the others come from k-means. docs/wire has it step by step.
 class ClusterTraining {
  public:
   explicit ClusterTraining(const ClustersOptions& options) : options_(options) {}

@@ -26,7 +26,7 @@ struct MinMaxSketchOptions {
 // name; those of the bins' middles point either way.
 //
 // Values are sketched in blocks, each as if alone, whose cells stay in the cache. The paper codes the keys of each
-// group apart, which names a value's group; here each value has its class instead (docs/wire.md).
+// group apart, which names a value's group; here each value has its class instead (docs/wire).
 class MinMaxSketch final : public Quantise {
  public:
   using Options = MinMaxSketchOptions;

@@ -50,8 +50,8 @@ void Svd::forward(const Layout& layout, const Piece& piece, const Streams& strea
     const auto squares = eigenvalues_.room(shape.least());
     const bool wide = shape.rows <= shape.cols;
     found.finite = eigenbasis_.find(
-        pool(), {values.data(), shape.least(), shape.most(), wide ? shape.cols : 1, wide ? 1 : shape.cols},
-        found.exact, squares);
+        pool(), {values.data(), shape.least(), shape.most(), wide ? shape.cols : 1, wide ? 1 : shape.cols}, found.exact,
+        squares);
     // What is smaller is made so, or not, by the rounding of vectors to floats.
     constexpr double unit = 0x1p-24;
     const double least = unit * unit * squares[0];
@@ -59,8 +59,8 @@ void Svd::forward(const Layout& layout, const Piece& piece, const Streams& strea
       energies[i] = squares[i] == 0 ? 0 : static_cast<float>(std::sqrt(std::max(squares[i], least)));
     }
   } else if (found.finite) {
-    found.finite = range_finder_.find(pool(), values, shape, rank_,
-                                      streams.stream(Purpose::transform, piece.segment), found.leading, energies);
+    found.finite = range_finder_.find(pool(), values, shape, rank_, streams.stream(Purpose::transform, piece.segment),
+                                      found.leading, energies);
   }
   found.finite = found.finite && kernels::all_finite(energies);
   if (!found.finite) std::ranges::fill(energies, std::numeric_limits<float>::quiet_NaN());
