@@ -48,6 +48,9 @@ struct Contract {
   };
   enum class Input : std::uint8_t { gradient, delta, model };  // the most delicate input that it may be used on
   enum class Grain : std::uint8_t { element, block, row, segment };
+  // Whose random numbers a message depends on: none, numbers that all ranks draw alike, or numbers of this rank's own.
+  // The signs that `signs` draws for zeros do not count.
+  enum class Chance : std::uint8_t { none, shared, own };
 
   Kind kind = Kind::exact;
   double omega = 0;  // of an unbiased codec or of none of these, E |C(x)-x|^2 / |x|^2; infinite when there is no bound
@@ -57,6 +60,7 @@ struct Contract {
   Input input = Input::gradient;
   Grain grain = Grain::element;  // where a bucket may be cut into parts, each of which then keeps the contract
   std::size_t block = 1;         // elements a block, when grain is block
+  Chance chance = Chance::none;
 };
 
 // What others have of a vector, once they decoded it.

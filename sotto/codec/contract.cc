@@ -75,6 +75,7 @@ Contract compose(const Contract& first, const Contract& then) {
   // Blocks behind a stage are of what that stage lets through of a part, wherever that was cut.
   both.grain = then.grain == Contract::Grain::segment ? then.grain : first.grain;
   both.block = first.block;
+  both.chance = std::max(first.chance, then.chance);
   return both;
 }
 

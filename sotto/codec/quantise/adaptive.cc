@@ -86,7 +86,8 @@ Contract Adaptive::contract(std::size_t largest) const {
           .omega = std::min(omega(1), std::max(options_.error * options_.error, omega(most))),
           .delta = 0,
           .input = Contract::Input::delta,
-          .grain = Contract::Grain::segment};
+          .grain = Contract::Grain::segment,
+          .chance = Contract::Chance::own};
 }
 
 }  // namespace sotto

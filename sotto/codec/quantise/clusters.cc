@@ -193,6 +193,7 @@ bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<co
 Contract ClusterQuantiser::contract(std::size_t largest) const {
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::segment};
   if (goes_raw(largest)) return contract;
+  contract.chance = Contract::Chance::own;  // centres are searched from drawn values
   // The m values of a bucket have one sign, so that their mean, which takes their place, leaves
   // |v|^2 - |v|_1^2 / m <= (1 - 1/m) |v|^2. Centres of another step are those of other values.
   contract.kind = hashed() ? Contract::Kind::contraction : Contract::Kind::none;

@@ -49,7 +49,8 @@ Contract Natural::contract(std::size_t) const {
           .delta = 0,
           .input = Contract::Input::delta,
           .grain = Contract::Grain::block,
-          .block = block};
+          .block = block,
+          .chance = Contract::Chance::own};
 }
 
 }  // namespace sotto

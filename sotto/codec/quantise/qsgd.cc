@@ -46,7 +46,8 @@ Contract Qsgd::contract(std::size_t largest) const {
           .delta = 0,
           .input = Contract::Input::delta,
           .grain = Contract::Grain::block,
-          .block = levels_.blocks.block};
+          .block = levels_.blocks.block,
+          .chance = Contract::Chance::own};
 }
 
 }  // namespace sotto

@@ -68,6 +68,7 @@ inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = block};
   if (stochastic) {
     contract.kind = Contract::Kind::unbiased;
+    contract.chance = Contract::Chance::own;
     contract.omega = std::min(half_steps, std::sqrt(n) / top);
     contract.delta = 0;
   } else {

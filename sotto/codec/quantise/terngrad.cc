@@ -102,7 +102,8 @@ Contract TernGrad::contract(std::size_t largest) const {
     return {.kind = Contract::Kind::none,
             .omega = options_.shared ? INFINITY : bound,
             .delta = 0,
-            .grain = Contract::Grain::segment};
+            .grain = Contract::Grain::segment,
+            .chance = Contract::Chance::own};
   }
   // E|C(x)-x|^2 <= (s |x|_1 - |x|^2) / S, and a quarter of (s / S)^2 for each value; s |x|_1 <= |x| sqrt(n) |x| when s
   // is the largest magnitude of x itself.
@@ -111,7 +112,8 @@ Contract TernGrad::contract(std::size_t largest) const {
           .omega = options_.shared ? INFINITY : bound,
           .delta = 0,
           .input = Contract::Input::delta,
-          .grain = Contract::Grain::segment};
+          .grain = Contract::Grain::segment,
+          .chance = Contract::Chance::own};
 }
 
 }  // namespace sotto

@@ -57,6 +57,7 @@ Contract UInt8::contract(std::size_t largest) const {
   contract.kind = options_.stochastic ? Contract::Kind::unbiased : Contract::Kind::contraction;
   contract.omega = options_.stochastic ? half_steps : 0;
   contract.delta = options_.stochastic ? 0 : 1 - half_steps;
+  if (options_.stochastic) contract.chance = Contract::Chance::own;
   return contract;
 }
 

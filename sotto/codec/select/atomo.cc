@@ -141,7 +141,8 @@ Contract Atomo::contract(std::span<const std::size_t> atoms) const {
           .omega = worst,
           .delta = 0,
           .input = Contract::Input::delta,
-          .grain = whole ? Contract::Grain::segment : Contract::Grain::element};
+          .grain = whole ? Contract::Grain::segment : Contract::Grain::element,
+          .chance = Contract::Chance::own};
 }
 
 }  // namespace sotto

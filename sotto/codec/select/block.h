@@ -59,7 +59,13 @@ class Block final : public Select {
   bool known() const override { return options_.pick == "shared"; }
   std::size_t block() const override { return share_.block; }
   // The largest ones leave no more behind than those at random.
-  Contract contract(std::span<const std::size_t> atoms) const override { return share_.contract(atoms); }
+  Contract contract(std::span<const std::size_t> atoms) const override {
+    Contract contract = share_.contract(atoms);
+    contract.chance = known()                     ? Contract::Chance::shared
+                      : options_.pick == "random" ? Contract::Chance::own
+                                                  : Contract::Chance::none;
+    return contract;
+  }
 
  private:
   void find_norms(const Group& group, std::span<float> norms);

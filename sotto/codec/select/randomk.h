@@ -45,7 +45,11 @@ class RandomK final : public Select {
   bool scales() const override { return options_.unbiased; }
   bool blind() const override { return true; }
   bool known() const override { return options_.shared; }
-  Contract contract(std::span<const std::size_t> atoms) const override { return share_.contract(atoms); }
+  Contract contract(std::span<const std::size_t> atoms) const override {
+    Contract contract = share_.contract(atoms);
+    contract.chance = options_.shared ? Contract::Chance::shared : Contract::Chance::own;
+    return contract;
+  }
 
  private:
   RandomKOptions options_;

@@ -100,8 +100,13 @@ void Svd::add_inverse(const Layout& layout, const Piece& piece, std::span<const 
                      shape.rows, shape.cols, out);
 }
 
-Contract Svd::contract(const Layout&) const {
-  return {.kind = Contract::Kind::rounding, .input = Contract::Input::model, .grain = Contract::Grain::segment};
+Contract Svd::contract(const Layout& layout) const {
+  bool draws = false;  // the vectors that a search begins with
+  for (std::size_t s = 0; s < layout.segments().size(); ++s) draws = draws || !is_exact(shape_of(layout, s));
+  return {.kind = Contract::Kind::rounding,
+          .input = Contract::Input::model,
+          .grain = Contract::Grain::segment,
+          .chance = draws ? Contract::Chance::own : Contract::Chance::none};
 }
 
 // Only what a search begins with; all else is found again in each step.
