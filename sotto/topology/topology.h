@@ -38,8 +38,7 @@ class Topology {
   std::optional<std::vector<bool>> sides() const;
   bool connected() const;  // the graph of all rounds is strongly connected
 
-  // The number of rounds, whichever comes first, after which every rank has heard from all others.
-  // REQUIRES connected().
+  // After this many rounds, beginning with any round, every rank has heard from all others. REQUIRES connected().
   std::size_t spread() const;
 
  private:
