@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden messages of every codec stage, made by tools/wire from docs/wire alone: nothing of the C++ code is used.
+"""Makes golden messages of every codec stage with tools/wire, an independent implementation of docs/wire in Python.
 
     python tools/golden.py           writes tests/codec/golden/*.hex and the worked examples in docs/wire
     python tools/golden.py --check   derives them again and fails when a file differs
@@ -21,7 +21,7 @@ WIRE = sorted((ROOT / "docs" / "wire").glob("*.md"))
 
 
 def with_examples(document, made):
-    """A page with the block after each `<!-- golden NAME -->` replaced."""
+    """`document` with the code block after each `<!-- golden NAME -->` replaced by the worked example of that case."""
     for case in made:
         mark = f"<!-- golden {case.name} -->\n"
         if mark in document:

@@ -1,7 +1,7 @@
 """Clang's thread-safety analysis (sotto/core/mutex.h): python tools/locks.py COMPILE_COMMANDS [FILE ...]
 
 Checks the sources of sotto/ and python/ that include the annotations, or a header that does: only those can name such members.
-Prints what is used without its lock, and ends with status 1 if anything is."""
+Prints each use of a member without its lock, and exits with 1 if there is any."""
 import concurrent.futures
 import json
 import os

@@ -16,7 +16,7 @@ def outcome(case):
     skipped = case.find("skipped")
     if skipped is None:
         return "passed"
-    # CTest also says "skipped" of a test that it could not start.
+    # CTest also reports a test that it could not start as "skipped".
     message = skipped.get("message", "")
     started = case.get("status") != "notrun" or message.startswith("SKIP_")
     return "skipped" if started else "failed"

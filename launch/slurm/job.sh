@@ -1,5 +1,5 @@
-# What the job scripts of this folder have in common; README.md says how they are used. A script names its resources, the
-# network, and what it trains: `train FLAG...` is its last command.
+# Sourced by all job scripts of this folder; README.md says how to use them. A script names its resources, then calls
+# `ethernet` or `infiniband`, and last `train FLAG...`.
 set -uo pipefail
 
 die() {
@@ -12,15 +12,15 @@ sotto="${SOTTO:-build/release/bin/sotto}"
 [[ -x $sotto ]] || sotto="$(command -v sotto)" || die "$sotto is not there: build it, or say where it is in SOTTO"
 
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}"
-export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # threads that spin would take the cores from one another
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # spinning threads would take cores from other ranks
 step=(srun)
 [[ -z ${SLURM_CPUS_PER_TASK:-} ]] || step+=("--cpus-per-task=$SLURM_CPUS_PER_TASK") # srun does not take it from sbatch
 network=()
 
-# Signals are for the steps. One that the whole job gets must not end the script that waits for them.
+# Job steps handle SIGUSR1. If the whole job gets it, this script must survive, since it waits for the steps.
 trap : USR1
 
-# Messages over TCP: through Gloo, or with BACKEND=mpi through MPI. INTERFACE is the network interface, as eth0.
+# Messages over TCP, through Gloo or, with BACKEND=mpi, through MPI. INTERFACE is the network interface, such as eth0.
 ethernet() {
   [[ ${BACKEND:-gloo} == gloo || $BACKEND == mpi ]] || die "BACKEND=$BACKEND: gloo or mpi"
   if [[ ${BACKEND:-gloo} == gloo ]]; then
@@ -32,7 +32,7 @@ ethernet() {
   [[ -z ${INTERFACE:-} ]] || export OMPI_MCA_btl_tcp_if_include="$INTERFACE"
 }
 
-# Messages through MPI and UCX. DEVICE is the port, as mlx5_0:1; UCX_TLS what UCX may use: verbs, and memory in a host.
+# Messages through MPI and UCX. DEVICE is the port, such as mlx5_0:1; UCX_TLS lists the transports that UCX may use.
 infiniband() {
   [[ ${BACKEND:-mpi} == mpi ]] || die "BACKEND=$BACKEND: InfiniBand is reached through MPI"
   over_mpi
@@ -45,8 +45,8 @@ over_mpi() {
   step+=("--mpi=${MPI:-pmix}")
 }
 
-# Trains on all tasks of the job, at the rate that grows with the examples of a step. The run folder is TRAIN_DIR, or one that the job has to itself; where it holds a
-# checkpoint the run goes on from there: so does a job that was requeued, for whatever reason.
+# Trains on all tasks of the job. The learning rate grows with the examples per step (--lr-scale). The run folder is
+# TRAIN_DIR, or a folder named after the job. If it holds a checkpoint, training resumes from it, as in requeued jobs.
 train() {
   local run="${TRAIN_DIR:-runs/slurm/$SLURM_JOB_NAME-$SLURM_JOB_ID}" status=0
   mkdir -p "$run" || die "the run folder cannot be made"

@@ -14,7 +14,7 @@ namespace sotto {
 static_assert(std::endian::native == std::endian::little,
               "wire and file formats are little-endian, and so is this code");
 
-// Writes values into a buffer whose size was computed beforehand. Overrunning it is a programmer's mistake.
+// Writes values into a buffer whose size was computed beforehand. std::logic_error when it overruns the buffer.
 class ByteWriter {
  public:
   explicit ByteWriter(std::span<std::byte> buffer) : buffer_(buffer) {}
@@ -43,7 +43,7 @@ class ByteWriter {
   std::size_t used_ = 0;
 };
 
-// Reads values from bytes that came from outside: each read is checked, and a short buffer is a WireError.
+// Reads values from untrusted bytes. Every read throws a WireError, which names `what`, when the buffer is too short.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> buffer) : buffer_(buffer) {}
@@ -66,7 +66,7 @@ class ByteReader {
   }
   std::size_t left() const { return buffer_.size() - used_; }
   std::span<const std::byte> rest() const { return buffer_.subspan(used_); }
-  // The whole buffer must have been read.
+  // WireError unless the whole buffer was read.
   void finish(const char* what) const {
     if (left() != 0) throw WireError(std::to_string(left()) + " bytes too many after " + what);
   }

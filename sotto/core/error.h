@@ -7,15 +7,16 @@
 
 namespace sotto {
 
-// Everything that the outside world can do wrong. Only `main` catches them; each message names what, where and what to
-// do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK instead.
+// Base of the errors that the outside world causes. Only `main` catches them; each message says what is wrong, where,
+// and what to do. Mistakes of a programmer (a broken precondition) are std::logic_error or a failed TORCH_CHECK
+// instead.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// An option, sentence or file of options that cannot be used. Exit status 2. Its text holds marks of the options that
-// it is about (option_name.h), which text() spells as a front end does; what() spells them plainly.
+// An option, sentence or file of options that cannot be used. Exit status 2. The message names options by marks
+// (option_name.h): text() spells them in the way of a front end, what() plainly.
 class ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& marked) : Error(spelled(marked)), marked_(marked) {}
@@ -25,25 +26,25 @@ class ConfigError : public Error {
   std::string marked_;
 };
 
-// Bytes of a message that are not what they should be: damaged, truncated, of another codec, step or peer.
+// A message that is damaged or truncated, or belongs to another codec, step or peer.
 class WireError : public Error {
  public:
   using Error::Error;
 };
 
-// A peer that died, stalled or could not be reached: names rank, peer, operation and step.
+// A peer that died, stalled or could not be reached. Names rank, peer, operation and step.
 class CommError : public Error {
  public:
   using Error::Error;
 };
 
-// A file that is missing, truncated, damaged or cannot be written: names the file.
+// A file that is missing, truncated, damaged or cannot be written. Names the file.
 class FileError : public Error {
  public:
   using Error::Error;
 };
 
-// A loss or gradient that is not finite: names the tensor and the step.
+// A loss or gradient that is not finite. Names the tensor and the step.
 class NumericError : public Error {
  public:
   using Error::Error;

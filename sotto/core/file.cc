@@ -45,16 +45,17 @@ class Descriptor {
   int fd_;
 };
 
-// Into a vector of bytes or a string. Read to the end, whatever size the file claims: those under /proc claim none.
+// Reads to the end of the file, whatever size it reports: files under /proc report 0. Content: a vector of bytes or a
+// string.
 template <class Content>
 Content read_all(const std::filesystem::path& path) try {
-  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // does not wait for the writer of a pipe
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // opening a pipe must not wait for its writer
   if (!file) fail_errno("read", path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) fail_errno("read", path);
   if (!S_ISREG(info.st_mode)) fail("read", path, "not a regular file");
   Content content;
-  content.resize(static_cast<std::size_t>(info.st_size) + 1);  // one more, to see the end
+  content.resize(static_cast<std::size_t>(info.st_size) + 1);  // one byte more, to detect the end
   std::size_t used = 0;
   for (;;) {
     const ssize_t count = ::read(file.get(), content.data() + used, content.size() - used);
@@ -118,7 +119,7 @@ void remove_temporaries(const std::filesystem::path& folder) {
 void fsync_path(const std::filesystem::path& path) {
   const Descriptor file(path, O_RDONLY);
   if (!file) fail_errno("flush", path);
-  // EINVAL: a file system that cannot flush a folder.
+  // EINVAL: this file system cannot flush folders.
   if (::fsync(file.get()) != 0 && errno != EINVAL) fail_errno("flush", path);
 }
 
@@ -134,7 +135,7 @@ std::string md5_hex(std::span<const std::byte> bytes) { return digest_hex(bytes,
 std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_sha256()); }
 
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  constexpr std::size_t most = std::size_t{256} << 20;  // a small file can claim a content of any size
+  constexpr std::size_t most = std::size_t{256} << 20;  // a limit, since a small file can unpack to any size
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
   if (!decompressor) throw std::bad_alloc();
@@ -142,7 +143,7 @@ std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const
   std::vector<std::byte> content;
   std::size_t used = 0;
   std::span<const std::byte> rest = bytes;
-  do {  // a file is one member or several, one after the other
+  do {  // once for each member
     std::size_t read = 0;
     std::size_t written = 0;
     std::size_t room = std::min(most - used, 4 * rest.size() + 4096);

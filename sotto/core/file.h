@@ -9,32 +9,32 @@
 
 namespace sotto {
 
-// Whole-file reading and writing. All throw FileError, which names the file and the reason.
+// Whole-file reading and writing. All functions throw FileError, which names the file and the reason.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
 
-// Whether there is something of this name. FileError when that cannot be told: a name too long, a folder that is
-// closed.
+// Whether a file or folder of this name exists. FileError when this cannot be found out: the name is too long, or a
+// parent folder is not accessible.
 bool path_exists(const std::filesystem::path& path);
 
 // Whole or not at all (atomic_file.h).
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 
-// In the names of files that are being written.
+// Part of the names of temporary files (atomic_file.h).
 inline constexpr std::string_view temporary_mark = ".sotto-tmp-";
-// Removes what killed processes left of such files in this folder. REQUIRES: nobody is writing there.
+// Removes the temporary files that killed processes left in this folder. REQUIRES that nobody writes there now.
 void remove_temporaries(const std::filesystem::path& folder);
 
 void fsync_path(const std::filesystem::path& path);   // a file or a folder
-void make_folder(const std::filesystem::path& path);  // with its parents; fine when it exists and can be written to
+void make_folder(const std::filesystem::path& path);  // and its parents; no error if it exists and is writable
 
-// Hexadecimal digests (OpenSSL), for identities of files and parameters.
+// Hexadecimal digests (OpenSSL), to identify files and parameters.
 std::string md5_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// The content of a gzip file (libdeflate), of at most 256 MiB. One that is damaged or truncated, or has anything but
-// further members behind it, is a FileError that names `path`.
+// Unpacks `bytes`, the content of a gzip file of one or more members, to at most 256 MiB (libdeflate). FileError, which
+// names `path`, when they are damaged or truncated, or followed by anything else.
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace sotto

@@ -22,7 +22,8 @@ namespace {
 std::string last_error() { return std::generic_category().message(errno); }
 
 int open(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // does not wait for the writer of a pipe
+  const int file =
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // opening a pipe must not wait for its writer
   if (file < 0) fail(path, last_error());
   return file;
 }

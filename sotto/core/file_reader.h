@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// A regular file that is read in pieces. FileError names it and the reason.
+// Reads a regular file in pieces. FileError names the file and the reason.
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path path);
@@ -16,7 +16,7 @@ class FileReader {
   FileReader& operator=(const FileReader&) = delete;
 
   std::uint64_t size() const { return size_; }  // when it was opened
-  // All of `to` from that byte on. FileError when the file has become shorter.
+  // Fills `to` with the bytes from offset `from` on. FileError when the file has become shorter.
   void read(std::uint64_t from, std::span<std::byte> to) const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace sotto {
 
-// FNV-1a, 64 bits: a stable identity of names and shapes, the same on every machine. Not a checksum of data.
+// FNV-1a, 64 bits. Identifies names and shapes, the same on every machine. Not a checksum of data.
 class Hash {
  public:
   void add(std::string_view text) {

@@ -79,12 +79,13 @@ const std::string& Layout::name_at(std::size_t element) const {
 
 namespace {
 
-// One more bucket: segments [first, last).
+// Appends the bucket of segments [first, last).
 void add_run(const Layout& layout, std::size_t first, std::size_t last, std::vector<BucketPlan>& plans) {
   plans.push_back({first, last, layout.slice_range(first, last), layout.slice(first, last)});
 }
 
-// A bucket for each stretch of a segment, the last one first. The padding after the segment goes with its last one.
+// Appends a bucket for each stretch of segment `number`, the last stretch first. The padding after the segment belongs
+// to its last stretch.
 void add_stretches(const Layout& layout, std::size_t number, std::size_t most, std::vector<BucketPlan>& plans) {
   const Segment& segment = layout.segments()[number];
   const Range whole = layout.slice_range(number, number + 1);
@@ -92,10 +93,10 @@ void add_stretches(const Layout& layout, std::size_t number, std::size_t most, s
   const bool is_matrix = segment.shape.size() > 1;
   const std::size_t row = is_matrix ? elements / static_cast<std::size_t>(segment.shape[0]) : elements;
   const bool by_rows = is_matrix && row <= most;
-  const std::size_t unit = by_rows ? row : 1;  // the number of which the name says
+  const std::size_t unit = by_rows ? row : 1;  // elements per number in the stretch's name
   std::size_t units = most / unit;
   if (units > Layout::alignment) units = units / Layout::alignment * Layout::alignment;
-  // A stretch ends with its row, so that it has a shape.
+  // The elements that stretches may not cross: without `by_rows` a stretch ends with its row, so that it has a shape.
   const std::size_t line = by_rows ? elements : row;
   std::vector<Range> stretches;
   for (std::size_t begin = 0; begin < elements; begin += line) {
@@ -115,7 +116,7 @@ void add_stretches(const Layout& layout, std::size_t number, std::size_t most, s
   }
 }
 
-// Buckets of segments that go together, as together(first, last) says of [first, last).
+// Puts segments [first, last) into one bucket as long as together(first, last) is true.
 template <class Together>
 std::vector<BucketPlan> plan_runs(const Layout& layout, std::size_t most, Together together) {
   std::vector<BucketPlan> plans;

@@ -34,7 +34,7 @@ class Layout {
   static constexpr std::size_t alignment = 16;  // floats: segments of our own vectors start at multiples of 64 bytes
 
   Layout() = default;
-  // For a vector that is borrowed as it is: offsets are the caller's, `size` its length in elements.
+  // Describes a borrowed vector: the caller chooses the offsets; `size` is the length of the vector in elements.
   Layout(std::vector<Segment> segments, std::size_t size);
 
   // Appends a segment at the next aligned offset.
@@ -45,8 +45,8 @@ class Layout {
   std::size_t numel() const;                  // elements, padding excluded
   std::uint64_t hash() const;                 // of names, offsets, shapes and size; the same on every machine
 
-  // Segments [first, last) as a layout of their own, offsets relative to the first; it ends where segment `last`
-  // begins.
+  // Segments [first, last) as a layout of their own, with offsets relative to segment `first`. It ends where segment
+  // `last` begins.
   Layout slice(std::size_t first, std::size_t last) const;
   // The stretch of the vector that slice(first, last) describes.
   Range slice_range(std::size_t first, std::size_t last) const;
@@ -62,25 +62,26 @@ class Layout {
   std::size_t size_ = 0;
 };
 
-// A run of whole segments, or a stretch of one that is too long for that, sent as one message.
+// A bucket, which is sent as one message: a run of whole segments, or a stretch of one segment that is too long for a
+// message.
 struct BucketPlan {
-  std::size_t first = 0, last = 0;  // segments [first, last), or the one that it is a stretch of
+  std::size_t first = 0, last = 0;  // segments [first, last), or the segment that is cut
   Range range;                      // of the flat vector
   Layout layout;                    // offsets relative to range.begin
 };
 
-// The most elements of a bucket: a message has less than 2^32 bytes, and what a codec makes of a vector, and the lists
-// of what it chose, may be longer than that.
+// The most elements of a bucket. A message has less than 2^32 bytes, and an encoded vector with its index lists may be
+// longer than the vector itself.
 inline constexpr std::size_t most_elements = std::size_t{1} << 29;
 
-// Cuts a layout into buckets of at most `bytes` (a larger segment has a bucket of its own), from the last segment to
-// the first: bucket 0 is the one that backward finishes first. None is longer than `most` elements: a longer segment is
-// cut into several buckets, as tensors of fewer rows, called "name[begin:end]" by their rows; where a row itself is
-// longer, and in one dimension, by their elements.
+// Cuts a layout into buckets of at most `bytes` (a larger segment gets a bucket of its own), from the last segment to
+// the first: backward finishes bucket 0 first. No bucket is longer than `most` elements. A longer segment is cut
+// between rows into several buckets, named "name[begin:end]" with the row numbers; if it has one dimension, or a row is
+// longer than `most`, it is cut between elements and named with the element numbers.
 std::vector<BucketPlan> plan_buckets(const Layout& layout, std::size_t bytes, std::size_t most = most_elements);
 
-// The same with a bucket for each module: segments that follow each other, and whose names differ in their last part
-// alone, as conv1.weight and conv1.bias.
+// The same with one bucket for each module. Consecutive segments belong to one module if their names differ only in the
+// last part, such as conv1.weight and conv1.bias.
 std::vector<BucketPlan> plan_layers(const Layout& layout, std::size_t most = most_elements);
 
 }  // namespace sotto

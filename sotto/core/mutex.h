@@ -3,24 +3,24 @@
 #include <condition_variable>
 #include <mutex>
 
-// Clang checks at compile time that members are used under their lock (`./dev locks`); other compilers see nothing of
-// it. The check leaves constructors and destructors out.
+// Clang checks at compile time that members are used under their lock (`./dev locks`); for other compilers these macros
+// are empty. Constructors and destructors are not checked.
 #ifdef __clang__
 #define SOTTO_THREAD_SAFETY(attribute) __attribute__((attribute))
 #else
 #define SOTTO_THREAD_SAFETY(attribute)
 #endif
 
-// A member that is used under this mutex only.
+// The member may be used only while this mutex is held.
 #define SOTTO_GUARDED_BY(mutex) SOTTO_THREAD_SAFETY(guarded_by(mutex))
-// A function whose caller holds this mutex.
+// The caller of the function must hold this mutex.
 #define SOTTO_REQUIRES(mutex) SOTTO_THREAD_SAFETY(requires_capability(mutex))
-// A function that is not checked. A comment says why.
+// The function is not checked. A comment beside it says why.
 #define SOTTO_UNCHECKED SOTTO_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace sotto {
 
-// std::mutex, std::unique_lock and std::condition_variable, which the analysis understands.
+// Mutex, Lock and Condition are std::mutex, std::unique_lock and std::condition_variable with these annotations.
 class SOTTO_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
   void lock() SOTTO_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
@@ -55,7 +55,7 @@ class Condition {
   void wait(Lock& lock, Ready ready) {
     changed_.wait(lock.lock_, ready);
   }
-  // False when it is not ready by then.
+  // False when ready() is still false at that time.
   template <class Time, class Ready>
   bool wait_until(Lock& lock, const Time& until, Ready ready) {
     return changed_.wait_until(lock.lock_, until, ready);
@@ -64,7 +64,7 @@ class Condition {
   bool wait_for(Lock& lock, const Duration& most, Ready ready) {
     return changed_.wait_for(lock.lock_, most, ready);
   }
-  // Also returns for no reason.
+  // May wake up spuriously.
   template <class Time>
   void wait_until(Lock& lock, const Time& until) {
     changed_.wait_until(lock.lock_, until);

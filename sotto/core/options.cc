@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> true_words{"true", "on", "yes"};
 constexpr std::array<std::string_view, 3> false_words{"false", "off", "no"};
-constexpr std::string_view unsaid = "auto";  // of an optional option
+constexpr std::string_view unsaid = "auto";  // the text of an optional option without a value
 
-// Nothing when the text is no number; ConfigError when it is one that T does not hold.
+// Nothing when the text is not a number; ConfigError when the number does not fit T.
 template <class T>
 std::optional<T> parse_whole(std::string_view name, std::string_view text) {
   T value{};
@@ -121,7 +121,7 @@ class Reader final : public OptionVisitor {
   std::size_t positional_ = 0;
 };
 
-// "name=value" of every option, and what can be said about it.
+// Lists "name=value" of every option, with its help and range.
 class Lister final : public OptionVisitor {
  public:
   using OptionVisitor::option;
@@ -157,7 +157,7 @@ class Lister final : public OptionVisitor {
   std::vector<Line> lines_;
 };
 
-// Finds a number by its name, and replaces it where a new value is given.
+// Finds a numeric option by its name, and replaces it if a new value is given.
 class NumberAccess final : public OptionVisitor {
  public:
   using OptionVisitor::option;
@@ -212,7 +212,7 @@ std::int64_t parse_int(std::string_view name, std::string_view text, Bounds boun
 }
 
 double parse_double(std::string_view name, std::string_view text, Bounds bounds) {
-  // 5% is read as 5e-2, so that it is the same number as 0.05, which a division might miss.
+  // Reads 5% as 5e-2, which is the same double as 0.05; dividing 5 by 100 might not be.
   const bool percent = text.ends_with('%');
   const auto value =
       parse_whole<double>(name, percent ? fmt::format("{}e-2", text.substr(0, text.size() - 1)) : std::string(text));
@@ -239,7 +239,7 @@ std::string format_optional(const std::optional<double>& value) {
   return value ? format_double(*value) : std::string(unsaid);
 }
 
-// For visitors that show values; those that read them have their own.
+// The defaults of optional options suit visitors that show values; visitors that read values override them.
 void OptionVisitor::option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
                            Bounds bounds) {
   std::string text = format_optional(value);

@@ -32,21 +32,22 @@ struct Bounds {
 
 // Every component keeps its options in one struct, with defaults in place and a member
 //   void visit(OptionVisitor& v) { v.option("ratio", ratio, "share of the elements that are sent", Bounds::share()); }
-// One visit each gives parsing from a sentence, flags, help text, range checks and the record in the run folder.
+// One kind of visitor each parses sentences, reads flags, prints help, checks ranges, and writes the record in the run
+// folder.
 class OptionVisitor {
  public:
   virtual ~OptionVisitor() = default;
-  // Whether this visit writes the canonical text of the values. An option that came after others stands there only
-  // where it is not the default, so that the texts of older choices, which messages carry a hash of, stay as they are.
+  // Whether this visit writes the canonical text of the values. Messages carry a hash of that text, so an option that
+  // was added later is visited here only if it differs from its default: older texts then stay as they were.
   virtual bool records() const { return false; }
   virtual void option(std::string_view name, bool& value, std::string_view help) = 0;
   virtual void option(std::string_view name, std::int64_t& value, std::string_view help, Bounds bounds = {}) = 0;
   virtual void option(std::string_view name, double& value, std::string_view help, Bounds bounds = {}) = 0;
-  // Optional ones: `auto` is to leave it to the component, which is what nothing said means.
+  // Options without a fixed default: `auto`, or saying nothing, leaves the value to the component.
   virtual void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
                       Bounds bounds = {});
   virtual void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds = {});
-  // `choices` empty: any text.
+  // `choices`: the allowed values; empty: any text.
   virtual void option(std::string_view name, std::string& value, std::string_view help,
                       std::initializer_list<std::string_view> choices = {}) = 0;
 };
@@ -55,8 +56,8 @@ struct NoOptions {
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-// A struct of options, by value, whose type only its component knows. What no range of a single option can say, a
-// member `std::string problem() const` says, in words; empty: nothing is wrong.
+// Holds a struct of options, by value, whose type only its component knows. For rules beyond the range of a single
+// option, the struct may have a member `std::string problem() const`: what is wrong, or empty.
 class AnyOptions {
  public:
   AnyOptions() : AnyOptions(NoOptions{}) {}
@@ -74,7 +75,7 @@ class AnyOptions {
 
   void visit(OptionVisitor& visitor) { held_->visit(visitor); }
   std::string problem() const { return held_->problem(); }
-  // REQUIRES the type that it was made of.
+  // REQUIRES the type of the struct that is held.
   template <class Options>
   const Options& as() const {
     return dynamic_cast<const Holder<Options>&>(*held_).options;
@@ -104,36 +105,37 @@ class AnyOptions {
   std::unique_ptr<Held> held_;
 };
 
-// The options of a call, over the values that `options` have: positional arguments in the order of visit(), then by
-// name; `5%` is 0.05, booleans are true/false/on/off/yes/no. Unknown, repeated or surplus arguments, wrong types,
-// values out of bounds and a problem() are ConfigErrors with a caret: "codec topk(1.5): ratio must be in (0, 1]".
+// Reads the arguments of a call; options that it does not give keep their value in `options`. Positional arguments come
+// first, in the order of visit(), then those with a name. `5%` is 0.05, booleans are true/false/on/off/yes/no. Unknown,
+// repeated or surplus arguments, wrong types, values out of bounds and a problem() are ConfigErrors with a caret:
+// "codec topk(1.5): ratio must be in (0, 1]".
 AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions options);
 template <class Options>
 void read_options(const Sentence& sentence, const Call& call, Options& options) {
   options = read_options(sentence, call, AnyOptions(options)).template as<Options>();
 }
 
-// The canonical text, every option named: "topk(ratio=0.01, scope=segment)"; "sign" alone when there are no options.
-// Reading it back gives the same options. Doubles are printed with as few digits as bring them back exactly.
+// The canonical text, with every option named: "topk(ratio=0.01, scope=segment)", or just "sign" without options.
+// Reading it back gives the same options: doubles are printed with the fewest digits that read back exactly.
 std::string record_options(std::string_view name, AnyOptions options);
 
-// One line an option: "  ratio=0.01   share of the elements that are sent, in (0, 1]".
+// One line for each option: "  ratio=0.01   share of the elements that are sent, in (0, 1]".
 std::string help_options(AnyOptions options);
 
 // The names of the options, in the order of visit().
 std::vector<std::string> names_of_options(AnyOptions options);
 
-// An option that is a number, whole or not, by its name; nothing where there is none. set_number() says whether there
-// is one, and checks nothing.
+// The value of a numeric option by its name; nothing if there is no such option. set_number() returns whether there is
+// one, and checks no bounds.
 std::optional<double> number_of(AnyOptions options, std::string_view name);
 bool set_number(AnyOptions& options, std::string_view name, double value);
 
-// Parsing of single values, shared with flags and files. They throw ConfigError("NAME must be ...") without a place.
+// Parsers of single values, also for flags and files. They throw ConfigError("NAME must be ...") without a place.
 bool parse_bool(std::string_view name, std::string_view text);
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds = {});
 double parse_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_double(double value);  // shortest text that reads back as the same value
-// The same of optional options: "auto" of nothing.
+// The same for optional values: nothing is "auto".
 std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds = {});
 std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_optional(const std::optional<std::int64_t>& value);

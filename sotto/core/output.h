@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// Writes all of it to a stream at once, after what its buffer holds. 0, or the errno of why it could not: the disk is
-// full, or nobody reads the pipe any more, which is told where SIGPIPE is ignored. Never throws.
+// Flushes the stream, then writes all of the text at once. Returns 0 or an errno: the disk is full, or the pipe has no
+// reader (only if SIGPIPE is ignored). Never throws.
 int write_text(std::FILE* file, std::string_view text);
 
 }  // namespace sotto

@@ -4,8 +4,8 @@
 
 namespace sotto {
 
-// While it lives, floats of this thread are rounded to the nearest and denormal ones are numbers, whatever its owner
-// has set (torch.set_flush_denormal): what is encoded and decoded depends on it, and all threads and ranks must agree.
+// While it lives, this thread rounds floats to the nearest and keeps denormal numbers, whatever its caller has set
+// (torch.set_flush_denormal). Encoded and decoded values depend on this, and all threads and ranks must agree on them.
 class PlainFloats {
  public:
   PlainFloats() {

@@ -10,7 +10,7 @@ namespace sotto {
 // key.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-// What a stream of random numbers is for; two purposes never share numbers.
+// What random numbers are used for. Streams of different purposes are independent.
 enum class Purpose : std::uint32_t {
   quantise = 1,
   select,
@@ -20,11 +20,11 @@ enum class Purpose : std::uint32_t {
   init,
   dropout,
   test,
-  select_within,  // the rows of what was selected
-  jitter          // of emulated links
+  select_within,  // selections of rows inside a selected atom
+  jitter          // delays of emulated links
 };
 
-// A sequential generator over Philox, for everything that is not a kernel: shuffles, made data, seeds.
+// A sequential generator over Philox, for everything outside kernels: shuffles, generated data, seeds.
 class Philox {
  public:
   Philox(std::uint64_t seed, Purpose purpose, std::uint64_t index = 0);
@@ -40,8 +40,8 @@ class Philox {
   unsigned used_ = 4;
 };
 
-// Random numbers of a kernel: number i is a hash of i under a 64-bit key, so that any thread or SIMD lane can make any
-// of them. Two rounds of the 32-bit mixer "lowbias32" (C. Wellons), keyed before each round.
+// Random numbers for kernels. Number i is a hash of i under a 64-bit key, so that any thread or SIMD lane can make any
+// number: two rounds of the 32-bit mixer "lowbias32" (C. Wellons), keyed before each round.
 struct ElementStream {
   std::uint32_t k0 = 0;
   std::uint32_t k1 = 0;
@@ -54,7 +54,7 @@ struct ElementStream {
     return h ^ (h >> 16);
   }
   constexpr std::uint32_t at(std::uint32_t i) const { return mix(mix(i + k0) ^ k1); }
-  // Other numbers for half the work: one round, keyed in its middle, too. For the rounding of single elements.
+  // A second set of numbers for half the work: one round, which is keyed in its middle, too. For stochastic rounding.
   constexpr std::uint32_t quick(std::uint32_t i) const {
     std::uint32_t h = i + k0;
     h ^= h >> 16;
@@ -63,15 +63,16 @@ struct ElementStream {
     h *= 0x846ca68bU;
     return h ^ (h >> 16);
   }
-  // In [0, 1), a multiple of 2^-24: exact in a float.
+  // Uniform in [0, 1), a multiple of 2^-24, which a float holds exactly.
   constexpr float uniform(std::uint32_t i) const { return static_cast<float>(at(i) >> 8) * 0x1p-24F; }
 };
 
-// Where a random number is used: a pure function of these, so that every run can be replayed.
+// The stream for one use of random numbers: a pure function of the arguments, so that every run can be replayed. `part`
+// numbers several uses within a bucket.
 ElementStream element_stream(std::uint64_t seed, Purpose purpose, std::uint32_t rank, std::uint64_t step,
                              std::uint32_t bucket, std::uint32_t part = 0);
 
-// 0 .. n-1 in an order that depends on (seed, index) alone.
+// Fills `values` with 0 .. n-1 in a random order that depends on (seed, index) alone.
 void shuffle(std::span<std::uint32_t> values, std::uint64_t seed, std::uint64_t index);
 
 }  // namespace sotto

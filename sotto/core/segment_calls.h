@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// What a model calls while it computes a gradient, on the thread that computes, with an index into the segments of its
-// layout. Either may be empty.
+// Callbacks of a model while it computes a gradient, made on the computing thread. `segment` is an index into its
+// layout's segments. Either callback may be empty.
 struct SegmentCalls {
   std::function<void(std::size_t segment)> needed = {};  // forward is about to read the parameters of this segment
   std::function<void(std::size_t segment)> ready = {};   // the gradient of this segment is finished

@@ -18,8 +18,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 constexpr std::size_t longest_shown = 200;
 
-// The sentence, or what of a long one stands about the position, and, under it, a caret. Bytes that a terminal would
-// not show as one column become one.
+// The sentence with a caret under `position`. A long sentence is cut to the part around it. Characters that a terminal
+// does not show in one column are replaced by one that it does.
 std::string with_caret(std::string_view text, std::size_t position) {
   constexpr std::string_view left_out = "...";
   std::string shown(text);
@@ -84,7 +84,7 @@ class Parser {
     return argument;
   }
 
-  // Where the `=` of `key=` stands, if an argument with a key starts here.
+  // The position of the `=` of `key=` if an argument with a key starts here, else npos.
   std::size_t find_equals() const {
     if (at_ == text_.size() || !is_letter(text_[at_])) return std::string_view::npos;
     std::size_t i = at_;
@@ -100,7 +100,7 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // Up to the `,` or `)` that ends the argument; both may stand inside the value's own parentheses.
+  // Reads up to the `,` or `)` that ends the argument; inside the value's own parentheses they do not end it.
   std::string value() {
     const std::size_t begin = at_;
     std::vector<std::size_t> open;
@@ -144,7 +144,7 @@ class Parser {
   std::size_t at_ = 0;
 };
 
-// Edit distance without regard to case, where two swapped neighbours count as one edit (optimal string alignment).
+// Edit distance without regard to case. Swapping two neighbours is one edit (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -202,7 +202,7 @@ void fail_at(const Sentence& sentence, const Call& call, std::size_t position, c
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {
-  constexpr std::size_t longest = 64;  // nobody means a name of this length
+  constexpr std::size_t longest = 64;  // longer than any known name
   if (name.size() > longest) return "";
   std::string_view nearest;
   std::size_t least = SIZE_MAX;

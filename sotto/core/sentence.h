@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-// One argument of a call: `ratio=0.01` or, positional, `0.01`. A value may hold balanced parentheses and `|` inside
-// them.
+// One argument of a call: `ratio=0.01` or, positional, `0.01`. A value may contain balanced parentheses, with `|`
+// inside them.
 struct Argument {
   std::string key;  // empty when positional
   std::string value;
@@ -17,24 +17,24 @@ struct Argument {
   std::size_t value_position = 0;  // of its value
 };
 
-// `name(argument, ...)`; the parentheses may be left out when there is no argument.
+// `name(argument, ...)`. Without arguments the parentheses may be left out.
 struct Call {
   std::string name;
   std::vector<Argument> arguments;
   std::size_t position = 0;
 };
 
-// `call | call | ...`, as written by a person in a flag, an argument or a file. `option` is the option that it is the
-// value of: "codec".
+// `call | call | ...`, as a user writes it in a flag, an argument or a file. `option` names the option whose value it
+// is: "codec".
 struct Sentence {
   std::string option;
   std::string text;
   std::vector<Call> calls;
 };
 
-// Where a call, or something in it, stands in the text of the user's.
+// Where a call, or something in it, is in the user's text.
 struct Place {
-  std::string option;        // that the text is the value of
+  std::string option;        // whose value the text is
   std::string text;          // the whole sentence
   std::string call;          // the text of the call
   std::size_t position = 0;  // in the sentence
@@ -44,7 +44,7 @@ struct Place {
 // ] value. Names and keys are [A-Za-z_][A-Za-z0-9_-]*. Throws ConfigError with a caret under the offending character.
 Sentence parse_sentence(std::string_view option, std::string_view text);
 
-// The text of one call, as it stands in the sentence: "topk(1.5)".
+// The text of one call, as the user wrote it: "topk(1.5)".
 std::string_view text_of(const Sentence& sentence, const Call& call);
 
 Place place_of(const Sentence& sentence, const Call& call);
@@ -53,7 +53,7 @@ Place place_of(const Sentence& sentence, const Call& call);
 [[noreturn]] void fail_at(const Place& place, const std::string& message);
 [[noreturn]] void fail_at(const Sentence& sentence, const Call& call, std::size_t position, const std::string& message);
 
-// The known name nearest to `name` by edit distance, or "" when none is near enough to be meant.
+// The known name nearest to `name` by edit distance, or "" when none is near enough to be a misspelling.
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known);
 
 // "unknown KIND `name`; did you mean `nearest`? known: a, b, c"

@@ -7,9 +7,8 @@
 
 namespace sotto {
 
-// Walks over everything that a component must remember across a restart. The same walk writes a checkpoint and reads
-// one: a reading visitor replaces the values, and throws FileError when a name or length is not the one that was
-// written.
+// Visits everything that a component must remember across a restart. The same visit writes a checkpoint or reads one: a
+// reading visitor replaces the values, and throws FileError when names or lengths differ from those of the file.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
@@ -18,7 +17,7 @@ class StateVisitor {
   virtual void visit(std::string_view name, std::uint64_t& value) = 0;
 };
 
-// The same walk one level down: `momentum` becomes `SCOPE/momentum`. For owners of several components of one kind.
+// Prefixes names, so that `momentum` becomes `SCOPE/momentum`. For owners of several components of one kind.
 class ScopedState final : public StateVisitor {
  public:
   ScopedState(StateVisitor& outer, std::string_view scope) : outer_(outer), prefix_(std::string(scope) + "/") {}

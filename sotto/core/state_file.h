@@ -19,26 +19,26 @@
 
 namespace sotto {
 
-// One part of a checkpoint: a free text (what it is a part of) and named values. Little-endian:
+// A file of a checkpoint: a free text (what it is a part of) and named values. Little-endian:
 //   8 bytes "sottosta" | u32 version = 2 | u32 length, text | sections |
 //   u8 0 | u64 size of the whole file | u32 CRC-32 of all before it
 //   section: u8 kind (1 floats, 2 bytes, 3 one u64) | u32 length, name | u64 number of values | values
 
-// Writes what it visits, each name once, as it comes: there is no second copy of the values.
+// Writes values as it visits them, without a second copy of them. Each name may be visited once.
 class StateWriter final : public StateVisitor {
  public:
-  // The threads share out the hash. FileError, as of everything below.
+  // The threads of the pool compute the hash. FileError, as from all functions below.
   StateWriter(const std::filesystem::path& path, std::string_view text, ThreadPool& pool);
-  explicit StateWriter(const std::filesystem::path& path, std::string_view text = "");  // on one thread
+  explicit StateWriter(const std::filesystem::path& path, std::string_view text = "");  // hashes on one thread
   ~StateWriter() override;
 
   void visit(std::string_view name, std::vector<float>& values) override;
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;
   void visit(std::string_view name, std::uint64_t& value) override;
-  // A borrowed vector, such as a model's parameters.
+  // Writes a borrowed vector, such as a model's parameters.
   void add(std::string_view name, std::span<const float> values);
 
-  // Gives the file its name (atomic_file.h) and returns its block_hash(). Without it there is no file.
+  // Gives the file its name (atomic_file.h) and returns its block_hash(). Without finish() there is no file.
   std::string finish();
 
  private:
@@ -52,13 +52,13 @@ class StateWriter final : public StateVisitor {
   BlockHash hash_;
   std::uint64_t size_ = 0;
   std::uint32_t crc_ = 0;
-  std::vector<std::byte> short_;  // that was appended, and not written yet
+  std::vector<std::byte> short_;  // short appends that are not written yet
   std::set<std::string, std::less<>> names_;
 };
 
-// Verifies a file; then reads from it the values that it visits, in any order, into their place. A file that is damaged
-// or truncated in any way is a FileError that names it. So is a section that is missing, of another kind, or of another
-// length than the vector that it is read into (an empty vector takes any length); that one names the section too.
+// Verifies a file, then reads each visited value from it, in any order. FileError, which names the file, when it is
+// damaged or truncated, and, which also names the section, when a section is missing, of another kind, or of another
+// length than the visited vector (an empty vector takes any length).
 class StateReader final : public StateVisitor {
  public:
   explicit StateReader(const std::filesystem::path& path);
@@ -69,7 +69,7 @@ class StateReader final : public StateVisitor {
   void visit(std::string_view name, std::vector<float>& values) override;
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;
   void visit(std::string_view name, std::uint64_t& value) override;
-  // Into a borrowed vector, of just this length.
+  // Reads into a borrowed vector, which must have the length of the section.
   void get(std::string_view name, std::span<float> values);
 
   // FileError when the file has a section that was not visited.
@@ -78,7 +78,7 @@ class StateReader final : public StateVisitor {
  private:
   struct Section {
     std::uint8_t kind = 0;
-    std::uint64_t count = 0, begin = 0;  // in the file
+    std::uint64_t count = 0, begin = 0;  // number of values, and offset of the first one in the file
     bool visited = false;
   };
   class Cursor;

@@ -23,7 +23,7 @@ std::string_view name_of(std::uint8_t kind) {
   }
 }
 
-// Bytes a value takes; 0 for an unknown kind.
+// The bytes of one value; 0 for an unknown kind.
 std::size_t size_of(std::uint8_t kind) {
   switch (kind) {
     case Kind::floats: return sizeof(float);
@@ -35,7 +35,7 @@ std::size_t size_of(std::uint8_t kind) {
 
 }  // namespace
 
-// Goes through the file up to `end`; WireError when there is less than what is wanted.
+// Reads the file in order up to `end`; WireError when a read goes beyond it.
 class StateReader::Cursor {
  public:
   Cursor(const FileReader& file, std::uint64_t at, std::uint64_t end) : file_(file), at_(at), end_(end) {}
@@ -107,7 +107,7 @@ std::uint64_t StateReader::check_frame() const {
   return end;
 }
 
-// Only somebody who made the checksum fit could mislead us here; every length is checked all the same.
+// The checksum is right by now, but could be forged, so every length is checked all the same.
 void StateReader::parse(std::uint64_t end) {
   Cursor cursor(file_, head_bytes, end);
   text_ = cursor.text("text");

@@ -13,7 +13,7 @@ namespace {
 
 using namespace state_format;
 
-constexpr std::size_t longest_short = BlockHash::block;  // what is shorter is gathered before it is written
+constexpr std::size_t longest_short = BlockHash::block;  // shorter appends are gathered before they are written
 
 }  // namespace
 

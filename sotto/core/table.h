@@ -12,21 +12,21 @@
 
 namespace sotto {
 
-// A component that was chosen, with its options, read and checked.
+// A chosen component with its options, which were read and checked.
 template <class Entry>
 struct Spec {
   const Entry* entry = nullptr;  // null: none
   AnyOptions options{};
-  Place place{};  // in the user's text; nowhere where the program itself chose it
+  Place place{};  // in the user's text; empty if the program chose the component
 
   explicit operator bool() const { return entry != nullptr; }
-  // Canonical, with every option named; empty where there is none.
+  // The canonical text, with every option named; empty without a component.
   std::string text() const { return entry == nullptr ? "" : record_options(entry->name, options); }
-  // As the user wrote it, where a user did.
+  // The text as the user wrote it, or the canonical one if the program chose the component.
   std::string said() const { return place.call.empty() ? text() : place.call; }
 };
 
-// make(). Its ConfigErrors are about this component, and show where it stands in the user's text.
+// Calls make(), and adds to its ConfigErrors where this component is in the user's text.
 template <class Entry, class Make>
 auto with_place(const Spec<Entry>& spec, Make&& make) {
   try {
@@ -37,8 +37,8 @@ auto with_place(const Spec<Entry>& spec, Make&& make) {
   }
 }
 
-// Every kind of component has one explicit table of entries {name, ...}; nothing registers itself. Components that are
-// called with options have `AnyOptions (*options)()`, their defaults, in the entry.
+// Every kind of component has one explicit table of entries {name, ...}; nothing registers itself. If components have
+// options, their entry has `AnyOptions (*options)()`, which returns the defaults.
 template <class Entry>
 class Table {
  public:
@@ -54,7 +54,7 @@ class Table {
     }
     return nullptr;
   }
-  // ConfigError, which names the nearest known name.
+  // ConfigError, which suggests the nearest known name, for an unknown name.
   const Entry& require(std::string_view option, std::string_view name) const {
     if (const Entry* entry = find(name)) return *entry;
     throw ConfigError(named(option) + ": " + unknown_name(kind_, name, names()));
@@ -65,7 +65,7 @@ class Table {
     return names;
   }
 
-  // The options of all entries that have some, for help.
+  // The help text of the options of all entries.
   std::string options() const {
     std::string text;
     for (const Entry& entry : entries_) {
@@ -76,7 +76,7 @@ class Table {
     return text;
   }
 
-  // What a call names. ConfigError with a caret, and the nearest known name.
+  // The entry that a call names, with its options. ConfigError, with a caret, for an unknown name or wrong arguments.
   Spec<Entry> read(const Sentence& sentence, const Call& call) const {
     const Entry* entry = find(call.name);
     if (entry == nullptr) {
@@ -84,7 +84,7 @@ class Table {
     }
     return {entry, read_options(sentence, call, entry->options()), place_of(sentence, call)};
   }
-  // What a sentence of a single call names.
+  // The same for a sentence, which must consist of a single call.
   Spec<Entry> read(const Sentence& sentence) const {
     const Call& call = sentence.calls.front();
     if (sentence.calls.size() > 1) {
@@ -93,7 +93,7 @@ class Table {
     return read(sentence, call);
   }
   Spec<Entry> read(std::string_view option, std::string_view text) const { return read(parse_sentence(option, text)); }
-  // A choice of the program's own. REQUIRES a name of the table, and options of this entry's type.
+  // A choice that the program itself makes. REQUIRES a name of the table, and options of that entry's type.
   Spec<Entry> choose(std::string_view name, AnyOptions options) const { return {find(name), std::move(options), {}}; }
   Spec<Entry> choose(std::string_view name) const { return choose(name, find(name)->options()); }
 
@@ -102,7 +102,7 @@ class Table {
   std::span<const Entry> entries_;
 };
 
-// `options` and `make` of an entry, out of the function that makes the component of its own options struct:
+// Derives the `options` and `make` of an entry from the function that makes the component from its own options struct:
 //   std::unique_ptr<Memory> make_demo(const DemoOptions& options, const MemoryParts& parts);
 template <auto Make>
 struct Made;

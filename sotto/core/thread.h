@@ -10,8 +10,8 @@
 
 namespace sotto {
 
-// A thread that runs work(arguments...). Where the system has none left to give, an Error that says what it was for.
-// The caller has to survive that: whatever the thread was to wait for must not have begun.
+// Starts a thread that runs work(arguments...). Error, which says the purpose, when the system has no thread left. The
+// caller must be able to unwind then: it may not yet have begun anything that waits for the thread.
 template <class... Work>
 std::thread start_thread(std::string_view purpose, Work&&... work) {
   try {

@@ -21,8 +21,8 @@ namespace {
 
 thread_local bool within_task = false;
 
-// Runs follow each other quickly, and waking a thread takes longer than most pauses between them: so a little time
-// passes before one sleeps. Ranks share the cores, hence yield().
+// Waits a little before a thread goes to sleep, because waking it takes longer than most pauses between runs. It yields
+// meanwhile, since other ranks share the cores.
 template <class Ready>
 void linger(Ready ready) {
   const auto until = Clock::now() + std::chrono::microseconds(50);
@@ -31,9 +31,9 @@ void linger(Ready ready) {
 
 }  // namespace
 
-// What is said of tasks changes under the mutex; a task is claimed without it. A thread takes part in a run while it is
-// among `taking_part_`, which the caller, who takes part in any case, waits for: so nobody waits for a thread that
-// wakes up too late.
+// A run is described by members that change under the mutex; its tasks are claimed without it. A thread that joins a
+// run counts itself in `taking_part_` until it leaves. The caller waits until that is zero, so it does not wait for
+// threads that wake up too late to join.
 class ThreadPool::Pool {
  public:
   explicit Pool(int others) {
@@ -46,7 +46,7 @@ class ThreadPool::Pool {
   }
   ~Pool() { end(); }
 
-  // False in a child that was forked off: its copy has no threads, and what they would be woken by waits for them.
+  // False in a forked child: its copy of the pool has no threads, and waiting for them would block for ever.
   bool has_threads() const { return ::getpid() == process_; }
 
   void run(std::size_t count, AnyTask task) {
@@ -68,7 +68,7 @@ class ThreadPool::Pool {
   bool is_open() const { return next_ < count_; }
 
   void serve() {
-    const PlainFloats floats;  // a thread begins with the settings of the one that made it
+    const PlainFloats floats;  // a new thread inherits the float settings of its creator
     Lock lock(mutex_);
     while (!ending_) {
       if (is_open()) {
@@ -99,7 +99,7 @@ class ThreadPool::Pool {
           error_ = std::current_exception();
           failed_ = i;
         }
-        next_ = count;  // whatever is below i has begun
+        next_ = count;  // skips the tasks that have not begun; those below i have
       }
     }
     within_task = false;
@@ -118,8 +118,8 @@ class ThreadPool::Pool {
   Condition offered_, left_;
   AnyTask task_ SOTTO_GUARDED_BY(mutex_){};
   std::atomic<std::size_t> count_ = 0;
-  std::atomic<std::size_t> next_ = 0;  // the task to be claimed next
-  std::atomic<int> taking_part_ = 0;   // without the caller
+  std::atomic<std::size_t> next_ = 0;  // the next task to claim
+  std::atomic<int> taking_part_ = 0;   // threads in the current run, without the caller
   std::atomic<bool> ending_ = false;
   std::size_t failed_ SOTTO_GUARDED_BY(mutex_) = 0;  // the task that threw `error_`
   std::exception_ptr error_ SOTTO_GUARDED_BY(mutex_);

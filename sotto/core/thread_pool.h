@@ -6,13 +6,13 @@
 
 namespace sotto {
 
-// Threads that share out the work of whoever calls run(), who is one of them. They sleep between runs. Serves one
-// thread at a time; with one thread it is a plain loop, and none is started.
+// Threads that share the work of the thread that calls run(); the caller works, too. They sleep between runs. Only one
+// thread may call run() at a time. A pool of one thread starts none and runs a plain loop.
 class ThreadPool {
  public:
-  // `grain` is how many elements make a task, where the result does not depend on how they are cut.
+  // `grain`: the number of elements per task, for work whose result does not depend on how it is cut.
   static constexpr std::size_t default_grain = 65536;
-  // REQUIRES threads >= 1, grain >= 1. ConfigError when so many threads cannot be started.
+  // `threads` includes the caller. REQUIRES threads >= 1, grain >= 1. ConfigError when they cannot be started.
   explicit ThreadPool(int threads, std::size_t grain = default_grain);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -21,16 +21,16 @@ class ThreadPool {
   int threads() const { return threads_; }
   std::size_t grain() const { return grain_; }
 
-  // task(i) for every i below `count`, begun in ascending order, on any thread; returns when all have ended. Of what
-  // they throw, the exception of the smallest i is thrown, and tasks that have not begun are left out. Allocates
-  // nothing. A run within a task is a plain loop on its thread.
+  // Calls task(i) for every i below `count`, on any thread, and returns when all have ended. Tasks begin in ascending
+  // order. When tasks throw, those that have not begun are skipped, and the exception of the smallest i is rethrown.
+  // Allocates nothing. A run() inside a task is a plain loop on that thread.
   template <class Task>
   void run(std::size_t count, Task&& task) {
     using Object = std::remove_reference_t<Task>;
     run(count, {const_cast<void*>(static_cast<const void*>(&task)),
                 [](void* object, std::size_t i) { (*static_cast<Object*>(object))(i); }});
   }
-  // task(begin, end) for stretches of at most `size` that make up 0 .. count.
+  // Cuts [0, count) into stretches of at most `size`, and calls task(begin, end) for each.
   template <class Task>
   void run_stretches(std::size_t count, std::size_t size, Task&& task) {
     run((count + size - 1) / size, [&](std::size_t i) {

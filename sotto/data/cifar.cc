@@ -19,7 +19,7 @@ constexpr ImageShape cifar_shape{3, 32, 32};
 constexpr std::size_t records = 10'000;
 constexpr std::size_t pixels_each = 3 * 32 * 32;
 
-// Adds a file's labels to `labels`, and its pictures to their places in `pixels`, which has room for all.
+// Appends a file's labels to `labels` and its images to `pixels`, whose full size is allocated beforehand.
 void append_batch(const std::filesystem::path& path, std::vector<std::uint8_t>& pixels,
                   std::vector<std::uint8_t>& labels) {
   if (!path_exists(path)) {

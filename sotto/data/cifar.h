@@ -7,7 +7,7 @@
 namespace sotto {
 
 // CIFAR-10 (Krizhevsky, 2009) from its binary version in options.data_dir or its folder cifar-10-batches-bin: files of
-// 10,000 records, each a label byte and 3x32x32 pixels. FileError for a file that is missing or not what it should be.
+// 10,000 records, each a label byte and 3x32x32 pixels. FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -12,14 +12,14 @@
 
 namespace sotto {
 
-// Labelled images in memory. Reading is pure and may be done from several threads.
+// Labelled images in memory. Several threads may read at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::size_t size() const = 0;
   virtual ImageShape shape() const = 0;
   virtual std::int64_t classes() const = 0;
-  // Writes shape().size() normalised floats and the label of one example.
+  // Writes the shape().size() normalised floats of example `index` to `image`, and its label to `label`.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
 };
 
@@ -32,7 +32,7 @@ struct DatasetEntry {
 };
 const Table<DatasetEntry>& dataset_table();
 
-// ConfigError for an unknown name or a missing data_dir; FileError, which names the file, for what is in it.
+// ConfigError for an unknown name or when data_dir is not given; FileError, which names the file, for a bad file.
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -4,23 +4,23 @@
 
 namespace sotto {
 
-// A point that the pen passes, x to the right and y downwards, the digit about as high as 1. The pen turns smoothly
-// there, unless it is a corner.
+// A point on the path of the pen: x to the right, y downwards, in units of about the digit's height. The path is smooth
+// at a knot unless the knot is a corner.
 struct Knot {
   float x, y;
   bool corner = false;
 };
 
-// One way of writing a digit: strokes, pen up between them. The weight says how common it is among the ways of its
-// digit.
+// One way of writing a digit: its strokes, with the pen up between them. The weight says how often this way is chosen,
+// relative to the other ways of its digit.
 struct Way {
   float weight;
   std::span<const std::span<const Knot>> strokes;
 };
 
-// REQUIRES 0 <= digit <= 9.
+// All ways of writing this digit. REQUIRES 0 <= digit <= 9.
 std::span<const Way> ways_of_writing(int digit);
 
-inline constexpr std::size_t max_knots = 16;  // of any stroke
+inline constexpr std::size_t max_knots = 16;  // of a stroke
 
 }  // namespace sotto

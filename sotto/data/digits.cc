@@ -19,8 +19,8 @@ constexpr int pieces = 5;  // straight pieces between two knots
 // How one writer writes one digit. Lengths are in units of the digit's height before fit(), in pixels after it.
 struct Hand {
   float jitter;          // of each knot
-  float waist, lean;     // moves the middle up or down, and what is below it to a side
-  float wave_x, wave_y;  // sizes of two slow waves that bend the paper
+  float waist, lean;     // moves the middle up or down, and the lower half to a side
+  float wave_x, wave_y;  // amplitudes of two slow waves that bend the paper
   std::array<float, 4> phase;
   float turn, slant, width;  // rotation in turns, shear, width to height
   float size, shift_x, shift_y;
@@ -60,10 +60,10 @@ struct Hand {
 struct Sample {
   Point at;
   float radius;
-  bool pen_down;  // whether a line leads here from the sample before
+  bool pen_down;  // whether a line leads here from the previous sample
 };
 
-// A Catmull-Rom curve through the knots, with the chord as direction at a corner and at the ends.
+// A Catmull-Rom curve through the knots. At corners and ends its direction is that of the chord.
 void trace(std::span<const Knot> stroke, const Hand& hand, Philox& random, std::vector<Sample>& out) {
   std::array<Point, max_knots> p;
   const std::size_t n = stroke.size();

@@ -30,8 +30,8 @@ class PartFile {
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
-  // Both return false on failure, and keep why: they are called from within libcurl, through which nothing may be
-  // thrown.
+  // append() and empty() return false on failure and keep the reason, because libcurl calls them and no exception may
+  // pass through it.
   bool append(const char* data, std::size_t count) {
     while (count > 0) {
       const ssize_t written = ::write(fd_, data, count);
@@ -58,17 +58,17 @@ class PartFile {
   std::string failure_;
 };
 
-// One request, as the callbacks of libcurl see it.
+// The state of one request, for the callbacks of libcurl.
 struct Transfer {
   CURL* curl;
   const Download& source;
   const fs::path& path;
   const Progress& progress;
   PartFile file;
-  std::uint64_t start;         // what was there before
-  std::uint64_t received = 0;  // written on top of it
+  std::uint64_t start;         // the length of the part before this request
+  std::uint64_t received = 0;  // bytes that this request has appended
   bool body_begun = false;
-  std::string refusal;  // why the answer cannot be used
+  std::string refusal;  // why the answer cannot be used; empty: it can
   bool cancelled = false;
 
   long status() const {
@@ -77,7 +77,7 @@ struct Transfer {
     return code;
   }
 
-  // Looks at the head of the answer, before its first byte is written.
+  // Checks status and headers of the answer before its first byte is written.
   bool accept() {
     body_begun = true;
     if (status() == 200 && start > 0) {  // the server knows no ranges: from the beginning
@@ -119,7 +119,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 enum class Answer : std::uint8_t { complete, cancelled, beyond_the_end };
 
-// Asks for what is missing of the part, and appends it.
+// Requests the bytes from `start` on, and appends them to the part.
 Answer request(const Download& source, const fs::path& path, const fs::path& part, std::uint64_t start,
                const Progress& progress) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
@@ -178,7 +178,7 @@ Answer request(const Download& source, const fs::path& path, const fs::path& par
 
 std::string md5_of(const fs::path& path) { return md5_hex(read_file(path)); }
 
-// Removes a part that is not the file; says whether it is.
+// Checks length and md5 of the complete part. If they are wrong, it removes the part and throws FileError.
 void check_part(const Download& source, const fs::path& path, const fs::path& part) {
   const std::uint64_t size = fs::file_size(part);
   const std::string md5 = md5_of(part);
@@ -212,7 +212,7 @@ Fetched download(const Download& source, const fs::path& path, const Progress& p
   }
   const fs::path part = path.string() + ".part";
   std::uint64_t start = fs::exists(part) ? fs::file_size(part) : 0;
-  if (start > source.bytes) {  // not a part of this file
+  if (start > source.bytes) {  // too long for a part of this file
     fs::remove(part);
     start = 0;
   }

@@ -54,7 +54,7 @@ void GeneratedDataset::read(std::size_t index, std::span<float> image, std::int6
     label = labels_[index];
     return;
   }
-  // The first of several threads keeps what it has drawn; the others draw the same once more, and let it be.
+  // If several threads draw the same example at once, the first one stores it; the others discard their identical copy.
   thread_local std::vector<std::uint8_t> drawn;
   drawn.resize(n);
   Philox random = example_random(seed_, split_, index);

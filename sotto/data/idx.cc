@@ -35,7 +35,7 @@ Idx read_idx(const std::filesystem::path& path, std::size_t dimensions) {
                      magic, wanted));
   }
   Idx idx;
-  // A product that grew beyond the file could overflow, so it is not taken further than that.
+  // Stops as soon as the product exceeds the file, before it can overflow.
   std::uint64_t elements = 1;
   for (std::size_t i = 0; i < dimensions; ++i) {
     idx.shape.push_back(big_endian(std::span(bytes).subspan(4 + 4 * i, 4)));

@@ -13,8 +13,8 @@ struct Idx {
   std::vector<std::uint8_t> values;
 };
 
-// Reads a file, unpacking it when it is gzipped. FileError, which names the file and what is wrong, unless it is an
-// array of bytes of that many dimensions, complete and with nothing behind it.
+// Reads a file, unpacking it when it is gzipped. FileError, which names the file and the reason, unless it is exactly
+// one complete array of bytes with this number of dimensions.
 Idx read_idx(const std::filesystem::path& path, std::size_t dimensions);
 
 }  // namespace sotto

@@ -38,8 +38,8 @@ std::uint64_t whole_steps(const Dataset& data, const LoaderOptions& options) {
 
 }  // namespace
 
-// A ring of prefetch + 1 slots; micro-step s lives in slot s % slots. The slot of `held_` belongs to the caller once it
-// is filled, and the thread fills the steps filled_ .. held_ + prefetch behind it.
+// A ring of prefetch + 1 slots; the batch of micro-step s is in slot s % slots. The caller reads the slot of step
+// `held_` once it is filled, while the thread fills the steps filled_ .. held_ + prefetch.
 class Loader::Impl {
  public:
   Impl(const Dataset& data, LoaderOptions options)
@@ -66,7 +66,7 @@ class Loader::Impl {
 
   Batch at(std::uint64_t step) {
     Lock lock(mutex_);
-    if (step < held_ || step > filled_) {  // a jump: nothing that was read ahead is of use
+    if (step < held_ || step > filled_) {  // a jump: the batches read ahead are useless
       changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !filling_; });
       filled_ = step;
     }
@@ -133,13 +133,14 @@ class Loader::Impl {
   const LoaderOptions options_;
   const std::uint64_t steps_per_epoch_;
 
-  std::vector<std::uint32_t> order_;  // this and the next two belong to the thread
+  // Only the thread uses these three: the permutation of `epoch_`, and whether it was made.
+  std::vector<std::uint32_t> order_;
   std::uint64_t epoch_ = 0;
   bool shuffled_ = false;
 
   Mutex mutex_;
   Condition changed_;
-  std::vector<Slot> slots_;  // each belongs to whoever the steps say
+  std::vector<Slot> slots_;  // held_ and filled_ say which thread may use a slot
   std::uint64_t held_ SOTTO_GUARDED_BY(mutex_) = 0;
   std::uint64_t filled_ SOTTO_GUARDED_BY(mutex_) = 0;
   bool filling_ SOTTO_GUARDED_BY(mutex_) = false;

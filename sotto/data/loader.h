@@ -12,21 +12,21 @@ struct LoaderOptions {
   std::uint64_t seed = 1;
   int rank = 0;
   int ranks = 1;
-  std::size_t batch = 64;  // a rank and micro-step
+  std::size_t batch = 64;  // examples per rank and micro-step
   std::size_t prefetch = 2;
 };
 
-// The training examples of one rank. Epoch e is a permutation of the data that depends on (seed, e) alone, whatever the
-// number of ranks; micro-step i of an epoch takes the next ranks*batch examples of it, and rank r the r-th batch of
-// those. What does not fill a last global batch is left out of that epoch. Position is a pure function of the
-// micro-step, so there is no state to save. A thread reads ahead.
+// The training examples of one rank. Epoch e is a permutation of the data that depends on (seed, e) alone, not on the
+// number of ranks. Each micro-step takes the next ranks*batch examples of it, and rank r gets the r-th batch of these.
+// Examples that do not fill a last global batch are left out of the epoch. A batch is a pure function of the number of
+// its micro-step, so there is no state to save. A thread reads ahead.
 class Loader {
  public:
   // ConfigError when the data cannot fill one global batch.
   Loader(const Dataset& data, LoaderOptions options);
   ~Loader();
-  // The batch of this micro-step (counted from 0 over all epochs); valid until the next call. Asking for consecutive
-  // ones is fast; any other is right too.
+  // The batch of this micro-step (counted from 0 over all epochs); valid until the next call. Any order is allowed, but
+  // only consecutive steps benefit from reading ahead.
   Batch at(std::uint64_t micro_step);
   std::uint64_t steps_per_epoch() const;
 

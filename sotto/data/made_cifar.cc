@@ -12,7 +12,7 @@ namespace {
 constexpr int side = 32;
 enum Shape : std::uint8_t { disc, square, triangle, ring, cross };
 
-// Signed distance to the edge, about 1 at the middle of a shape of radius 1 and negative outside of it.
+// Signed distance from (x, y) to the edge of a shape of radius 1: about 1 in the middle, negative outside.
 float inside(Shape shape, float x, float y) {
   const float a = std::abs(x);
   const float b = std::abs(y);
@@ -32,7 +32,7 @@ Colour any_colour(Philox& random, float low, float high) {
   return {between(random, low, high), between(random, low, high), between(random, low, high)};
 }
 
-// Waves across the picture: a place on them runs from 0 to 1.
+// Waves across the picture. The value at a point is the phase there, from 0 to 1.
 struct Grating {
   float x, y, phase;
   Grating(Philox& random, float period) : phase(between(random, 0, 1)) {

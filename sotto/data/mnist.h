@@ -7,8 +7,7 @@
 namespace sotto {
 
 // MNIST from its four IDX files in options.data_dir, gzipped or not, named as their authors do
-// (train-images-idx3-ubyte) or with a dot (train-images.idx3-ubyte). FileError for a file that is missing or not what
-// it should be.
+// (train-images-idx3-ubyte) or with a dot (train-images.idx3-ubyte). FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_mnist(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -7,13 +7,13 @@
 
 namespace sotto {
 
-// Which data, and how much of it: the same for data of every kind.
+// Which data set to use, and how much of it. All data sets have the same options.
 struct DataOptions {
   static constexpr std::int64_t most_examples = 10'000'000;
 
   std::string data = "digits";
   std::string data_dir{};
-  std::int64_t train_size = 0;  // 0: all that there is
+  std::int64_t train_size = 0;  // 0: all
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;
 

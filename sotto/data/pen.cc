@@ -25,7 +25,7 @@ void Canvas::line(Point from, float from_radius, Point to, float to_radius, floa
     for (int j = left; j < right; ++j) {
       const float px = static_cast<float>(j) + 0.5F - from.x;
       const float py = static_cast<float>(i) + 0.5F - from.y;
-      const float t = std::clamp((px * dx + py * dy) * inverse, 0.0F, 1.0F);  // the nearest point of the line
+      const float t = std::clamp((px * dx + py * dy) * inverse, 0.0F, 1.0F);  // nearest point: 0 is `from`, 1 is `to`
       const float ex = px - t * dx;
       const float ey = py - t * dy;
       const float radius = from_radius + t * (to_radius - from_radius);

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// How bytes become about mean 0 and variance 1: (byte/255 - mean) / deviation, channel by channel.
+// Normalises bytes to about mean 0 and variance 1: (byte/255 - mean) / deviation, channel by channel.
 struct Normalisation {
   std::array<float, 3> mean;
   std::array<float, 3> deviation;
@@ -18,7 +18,7 @@ struct Normalisation {
 inline constexpr Normalisation mnist_normalisation{{0.1307F}, {0.3081F}};
 inline constexpr Normalisation cifar_normalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}};
 
-// The same as a table of 256 floats a channel.
+// The same as a lookup table of 256 floats per channel.
 class Normaliser {
  public:
   Normaliser(ImageShape shape, const Normalisation& normalisation);
@@ -30,14 +30,14 @@ class Normaliser {
   std::vector<std::array<float, 256>> tables_;
 };
 
-// The mark of the option that asks for so many examples.
+// The mark (core/option_name.h) of the option, `train-size` or `test-size`, with the value `wanted`; for errors.
 std::string size_option(Split split, std::int64_t wanted);
 
-// How many of `available` examples to use: `wanted`, or all for 0. ConfigError, about `train-size` or `test-size`
-// and `source`, when there are not so many.
+// The number of examples of a split to use: the options' size, or all when it is 0. ConfigError, which names the option
+// and `source`, when fewer are available.
 std::size_t chosen_size(const DataOptions& options, Split split, std::size_t available, std::string_view source);
 
-// Images that are kept as bytes, and normalised when they are read.
+// Images that are stored as bytes and normalised when they are read.
 class StoredDataset final : public Dataset {
  public:
   // Keeps the first `count` of the images. REQUIRES at least count*shape.size() pixels and count labels below

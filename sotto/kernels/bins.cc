@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// Of a sign, whose values have bits of 1 to 2^31 - 1: the least is looked for among bits - 1, in which zeros and the
-// other sign are large.
+// The extremes of one sign. Its values have bits from 1 to 2^31 - 1. The minimum is taken of bits - 1, because zeros
+// and values of the other sign become large there.
 struct SideOf {
   HWY_INLINE void add(VU bits) {
     least = hn::Min(least, hn::Sub(bits, set_bits(1)));
@@ -62,7 +62,7 @@ Extremes extremes(std::span<const float> values) {
   return {positive.result(), negative.result()};
 }
 
-// BinSearch::Table::by_cells(), of a vector where no cell is crowded.
+// BinSearch::Table::by_cells() for whole vectors whose cells are not crowded.
 void find_bins(const BinSearch::Table& table, std::span<const float> values, std::span<std::uint16_t> bins) {
   const auto of_sides = [](const std::array<std::uint32_t, 2>& both, auto negative) {
     return hn::IfThenElse(negative, set_bits(both[1]), set_bits(both[0]));
@@ -131,11 +131,11 @@ void sort_keys(std::span<std::uint32_t> keys, std::span<std::uint32_t> room) {
     for (const std::uint32_t key : keys) room[places[p][(key >> (p * bits)) & mask]++] = key;
     std::swap(keys, room);
   }
-  if (passes % 2 != 0) std::copy(keys.begin(), keys.end(), room.begin());  // where they came from
+  if (passes % 2 != 0) std::copy(keys.begin(), keys.end(), room.begin());  // back to the caller's `keys`
 }
 
 void BinSearch::set(std::span<const std::uint32_t> splits, std::size_t values) {
-  constexpr std::size_t few = 4096;  // for which a table is not worth its making
+  constexpr std::size_t few = 4096;  // for fewer values building a table does not pay
   std::copy(splits.begin(), splits.end(), table_.splits.begin());
   std::fill(table_.splits.begin() + static_cast<std::ptrdiff_t>(splits.size()), table_.splits.end(), beyond);
   count_ = splits.size();
@@ -146,8 +146,8 @@ void BinSearch::set(std::span<const std::uint32_t> splits, std::size_t values) {
   set_side(1, static_cast<std::size_t>(negative), count_);
 }
 
-// Cell 0 holds the keys below the second split, too, and the last one all that is above: so they have the first split,
-// and none.
+// Cell 0 also holds all keys below the second split, and with them the first split. The last cell also holds all keys
+// above the last split.
 void BinSearch::set_side(std::size_t side, std::size_t first, std::size_t last) {
   const auto& splits = table_.splits;
   const std::uint32_t sign = side == 0 ? 0 : element::sign_mask;
@@ -165,7 +165,7 @@ void BinSearch::set_side(std::size_t side, std::size_t first, std::size_t last) 
     return std::min((std::max(splits[split] - sign, base) - base) >> shift, cells - 1);
   };
   const auto below = table_.below.begin() + static_cast<std::ptrdiff_t>(side * cells);
-  std::uint32_t written = 0;  // cells
+  std::uint32_t written = 0;  // the number of cells that are filled in
   for (std::size_t split = first; split < last;) {
     const std::uint32_t cell = cell_of(split);
     std::fill(below + written, below + cell, static_cast<std::uint32_t>(split));

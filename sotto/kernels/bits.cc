@@ -14,9 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr std::size_t group = 8;  // symbols, which are `width` whole bytes
+constexpr std::size_t group = 8;  // symbols; packed they take `width` whole bytes
 
-// A group, or what is left of one: 64 bits, and with a width of 9 eight more.
+// Packs a group or a shorter rest: 64 bits, or 72 with a width of 9.
 void pack_group(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
   std::uint64_t low = 0;
   for (std::size_t j = 0; j < symbols.size(); ++j) low |= std::uint64_t{symbols[j]} << (j * width);
@@ -36,8 +36,8 @@ void unpack_group(std::span<const std::byte> in, unsigned width, std::span<std::
 }
 
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out) {
-  // Two neighbours become one symbol of twice the width, three times over: then a group is the lower of two words of 64
-  // bits, but for the highest 8 bits of a width of 9.
+  // Joins neighbours to one symbol of twice the width, three times. Then a group is the lower of two 64-bit words; with
+  // a width of 9 its highest 8 bits are in the other word.
   using Words = hn::CappedTag<std::uint64_t, 8>;
   const hn::Repartition<std::uint32_t, Words> pairs;
   const hn::Repartition<std::uint16_t, Words> single;
@@ -64,7 +64,7 @@ void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span
   }
 }
 
-// In each lane the lower half's bits, and behind them as many of the upper half's.
+// Moves, in each lane, the lowest `bits` bits of the upper half right after those of the lower half.
 template <int bits, class D>
 HWY_INLINE hn::Vec<D> join_halves(D d, hn::Vec<D> v) {
   using T = hn::TFromD<D>;
@@ -76,9 +76,9 @@ HWY_INLINE hn::Vec<D> join_halves(D d, hn::Vec<D> v) {
 
 using Levels = hn::CappedTag<std::int8_t, 64>;
 constexpr std::size_t levels_at_once = hn::MaxLanes(Levels());
-constexpr std::size_t block = 16;  // bytes of a vector that are stored at once, of which two groups take 2 * width
+constexpr std::size_t block = 16;  // bytes that are stored at once; two groups use 2 * width of them
 
-// Writes up to a block more than their symbols take.
+// May write up to a block beyond the packed symbols.
 template <int width>
 HWY_INLINE void pack_vector(const std::byte* levels, hn::Vec<hn::Repartition<std::uint8_t, Levels>> source,
                             std::byte* out) {
@@ -134,7 +134,8 @@ void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<st
 }
 
 void unpack_bits(std::span<const std::byte> in, unsigned width, std::span<std::uint16_t> symbols) {
-  // Each lane takes the two bytes that its symbol is in, shifts it to the top by a product, and down again.
+  // Each lane takes the two bytes that hold its symbol, shifts the symbol to the top by a multiplication, and down
+  // again.
   const hn::CappedTag<std::uint8_t, 16> bytes;
   const hn::Repartition<std::uint16_t, decltype(bytes)> d;
   HWY_ALIGN std::uint8_t sources[16];
@@ -174,7 +175,7 @@ namespace {
 
 constexpr unsigned widest_group = 9;  // of the loops above
 
-// One symbol after the other, through a word that takes what is not a whole stretch of four bytes yet.
+// Packs one symbol after the other through a word that collects four bytes before they are written.
 template <class Symbol>
 void pack_one_by_one(std::span<const Symbol> symbols, unsigned width, std::span<std::byte> out) {
   std::uint64_t word = 0;

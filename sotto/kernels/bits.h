@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <span>
 
-// Kernels are loops over spans: no allocation, no checks of their arguments, the same result at every optimisation
-// level and vector length. Bytes of a message may stand at any address.
+// Kernels are loops over spans. They do not allocate or check their arguments, and give the same result at every
+// optimisation level and vector length. Bytes of a message may have any alignment.
 namespace sotto::kernels {
 
 constexpr std::size_t packed_bytes(std::size_t symbols, unsigned width) { return (symbols * width + 7) / 8; }
 
-// Whether what is left of the last byte behind so many bits is zero. REQUIRES as many bytes as they begin.
+// Whether the unused bits of the last byte, after `bits` bits, are zero. REQUIRES packed.size() == (bits + 7) / 8.
 constexpr bool zeros_behind(std::span<const std::byte> packed, std::size_t bits) {
   return bits % 8 == 0 || (packed.back() >> (bits % 8)) == std::byte{0};
 }
@@ -20,8 +20,8 @@ constexpr bool zeros_behind(std::span<const std::byte> packed, std::size_t bits)
 // out.size() == packed_bytes(symbols.size(), width).
 void pack_bits(std::span<const std::uint16_t> symbols, unsigned width, std::span<std::byte> out);
 
-// The same of levels, bytes in two's complement that become the symbols 0, -1, 1, -2, 2, ... (levels.h). REQUIRES
-// 2 <= width <= 8.
+// The same for levels, bytes in two's complement: the levels 0, -1, 1, -2, 2, .. become the symbols 0, 1, 2, 3, 4, ..
+// (levels.h). REQUIRES 2 <= width <= 8.
 void pack_levels(std::span<const std::byte> levels, unsigned width, std::span<std::byte> out);
 
 // The reverse of pack_bits. REQUIRES in.size() == packed_bytes(symbols.size(), width).

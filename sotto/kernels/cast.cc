@@ -12,8 +12,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// These mirror element.h, statement by statement, but for binary16 where the processor converts it: that rounds in the
-// same way, and only values in range are given to it.
+// These functions mirror element.h, statement by statement. Exception: where the processor converts binary16 itself, it
+// rounds in the same way, and only values in range are given to it.
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 
@@ -59,7 +59,8 @@ HWY_INLINE VF load_f16(const std::byte* in) { return f16_value(hn::PromoteTo(U32
 
 #endif
 
-// The largest bfloat16 is exact, so cutting comes to the same before rounding as after it; the sign is out of its way.
+// Saturates before rounding, which has the same result as after it, because the largest bfloat16 is a float. The sign
+// is treated apart.
 HWY_INLINE VU bf16_bits(VF value) {
   const VF most = set(0x1.fep127F);
   const VU bits = hn::BitCast(U32(), hn::Max(hn::Min(value, most), hn::Neg(most)));
@@ -126,7 +127,7 @@ void add_f32(std::span<const std::byte> in, float scale, std::span<float> out) {
   for (; i < out.size(); ++i) out[i] += scale * load<float>(in.data(), i);
 }
 
-// Whether no element has all the bits of `exponent` set. Signed maxima are what every vector unit has.
+// Whether no element has all bits of `exponent` set. It uses signed maxima, which every vector unit has.
 template <class T>
 bool none_has(std::span<const std::byte> in, T exponent) {
   const hn::CappedTag<T, 64 / sizeof(T)> d;

@@ -6,21 +6,22 @@
 
 namespace sotto::kernels {
 
-// IEEE binary16 of value * a * b (two factors, so that a power of two beyond the floats can be reached), rounded to
-// nearest even; beyond 65504 saturated. REQUIRES finite values, out.size() == 2 * values.size().
+// Converts value * a * b to IEEE binary16, rounded to nearest even and saturated at 65504. There are two factors
+// because a * b may be a power of two beyond the range of floats. REQUIRES finite values, out.size() == 2 *
+// values.size().
 void to_f16(std::span<const float> values, float a, float b, std::span<std::byte> out);
-// out[i] += scale * f16 * unit, the product of the last two being at most the largest float when unit > 1. With a unit
-// of at most 1, what is not finite stays so.
+// out[i] += scale * (f16 * unit). If unit > 1 the product in brackets is saturated at the largest float; otherwise
+// infinities and NaN remain.
 void add_f16(std::span<const std::byte> in, float unit, float scale, std::span<float> out);
-// No infinity and no NaN among them.
+// Whether none of the numbers is infinite or NaN.
 bool all_finite_f16(std::span<const std::byte> in);
 
-// bfloat16 of value * scale, rounded to nearest even; saturated at the largest bfloat16 rather than infinite.
+// Converts value * scale to bfloat16, rounded to nearest even and saturated at the largest bfloat16.
 void to_bf16(std::span<const float> values, float scale, std::span<std::byte> out);
 void add_bf16(std::span<const std::byte> in, float scale, std::span<float> out);
 bool all_finite_bf16(std::span<const std::byte> in);
 
-// Floats, unchanged but for a factor, at any address.
+// Copies floats, times a factor, to or from bytes of any alignment.
 void to_f32(std::span<const float> values, float scale, std::span<std::byte> out);
 void add_f32(std::span<const std::byte> in, float scale, std::span<float> out);
 bool all_finite_f32(std::span<const std::byte> in);

@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// By halves: 2^w places are left at first, and one at last.
+// Binary search over the 2^w possible symbols.
 void find_clusters(std::span<const float> values, std::span<const float> boundaries, std::span<std::uint16_t> symbols) {
   const auto most = static_cast<std::uint32_t>(boundaries.size() + 1) / 2;
   std::size_t i = 0;

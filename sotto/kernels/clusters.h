@@ -6,18 +6,18 @@
 
 #include "sotto/kernels/hash.h"
 
-// Loops of quantise/clusters: which cluster a value is of, and tables of buckets, one for each cluster.
+// Loops of quantise/clusters: which cluster a value belongs to, and sums in tables of buckets, one table per cluster.
 namespace sotto::kernels {
 
-// symbols[i]: how many boundaries are below values[i]; of NaN none. REQUIRES 2^w - 1 ascending boundaries, w = 1 .. 9.
+// symbols[i] = the number of boundaries below values[i]; 0 for NaN. REQUIRES 2^w - 1 ascending boundaries, w = 1 .. 9.
 void find_clusters(std::span<const float> values, std::span<const float> boundaries, std::span<std::uint16_t> symbols);
 
-// The buckets of a cluster, among those of all.
+// The buckets of one cluster: numbers first .. first + size - 1 of the buckets of all clusters.
 struct Table {
   std::uint32_t first = 0;
   std::uint32_t size = 0;
 
-  // Where value number i belongs.
+  // The bucket of value number i.
   std::size_t bucket(std::uint64_t i) const {
     return first + place_of(static_cast<std::uint32_t>(hash64(i) >> 32), size);
   }
@@ -28,15 +28,15 @@ struct BucketSum {
   std::uint64_t count = 0;
 };
 
-// buckets[tables[symbols[j]].bucket(first + j)] += values[j], one after the other.
+// buckets[tables[symbols[j]].bucket(first + j)] += values[j], in order.
 void add_to_buckets(std::span<const float> values, std::span<const std::uint16_t> symbols, std::size_t first,
                     std::span<const Table> tables, std::span<BucketSum> buckets);
 
-// out[j] += scale * buckets[tables[symbols[j]].bucket(first + j)], of floats at any address.
+// out[j] += scale * buckets[tables[symbols[j]].bucket(first + j)]. `buckets` holds floats at any alignment.
 void add_buckets(std::span<const std::uint16_t> symbols, std::size_t first, std::span<const Table> tables,
                  std::span<const std::byte> buckets, float scale, std::span<float> out);
 
-// out[j] += scale * centres[symbols[j]], of floats at any address.
+// out[j] += scale * centres[symbols[j]]. `centres` holds floats at any alignment.
 void add_centres(std::span<const std::uint16_t> symbols, std::span<const std::byte> centres, float scale,
                  std::span<float> out);
 

@@ -7,7 +7,7 @@
 namespace sotto::kernels {
 
 void count_symbols(std::span<const std::uint16_t> symbols, std::span<std::uint32_t> counts) {
-  // Neighbours are often equal: counted in one place, each would wait for the one before it.
+  // Neighbours are often equal. They are counted in different places, so that no increment waits for the previous one.
   constexpr std::size_t places = 4;
   std::array<std::array<std::uint32_t, 512>, places> some;
   for (auto& place : some) std::fill_n(place.begin(), counts.size(), 0U);

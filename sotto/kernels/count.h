@@ -5,7 +5,7 @@
 
 namespace sotto::kernels {
 
-// counts[s] += how often s occurs. REQUIRES every symbol below counts.size(), which is at most 512, and fewer than 2^32
+// counts[s] += how often s occurs. REQUIRES symbols below counts.size(), counts.size() <= 512, and fewer than 2^32
 // symbols.
 void count_symbols(std::span<const std::uint16_t> symbols, std::span<std::uint32_t> counts);
 

@@ -13,7 +13,7 @@
 #define SOTTO_KERNELS_CRC_CONSTANTS
 namespace sotto::kernels {
 
-// x^n modulo the polynomial of the CRC, the coefficient of x^0 in the highest of 33 bits.
+// x^n modulo the polynomial of the CRC. The coefficient of x^0 is in the highest of 33 bits.
 constexpr std::uint64_t power_of_x(std::size_t n) {
   std::uint32_t p = 0x80000000U;
   for (std::size_t i = 0; i < n; ++i) p = (p >> 1) ^ ((p & 1U) != 0 ? 0xEDB88320U : 0U);
@@ -36,8 +36,8 @@ void fold_crc32(std::uint32_t, std::span<const std::byte>, Folded& folded) { fol
 using Blocks = hn::CappedTag<std::uint64_t, 8>;  // of 128 bits
 using VB = hn::Vec<Blocks>;
 
-// What a block stands for when so many more bits follow it: the sum of two products (Gopal et al., "Fast CRC
-// computation for generic polynomials using PCLMULQDQ", Intel 2009).
+// The block times x^bits, as the sum of two products (Gopal et al., "Fast CRC computation for generic polynomials using
+// PCLMULQDQ", Intel 2009).
 template <std::size_t bits>
 HWY_INLINE VB moved(VB blocks) {
   constexpr std::uint64_t low = power_of_x(bits + 32), high = power_of_x(bits - 32);
@@ -48,7 +48,7 @@ HWY_INLINE VB moved(VB blocks) {
 
 void fold_crc32(std::uint32_t state, std::span<const std::byte> bytes, Folded& folded) {
   constexpr std::size_t size = sizeof(std::uint64_t) * hn::MaxLanes(Blocks());
-  constexpr std::size_t chains = 4;  // products that do not wait for each other
+  constexpr std::size_t chains = 4;  // independent chains of products
   constexpr std::size_t step = chains * size;
   folded.used = folded.bytes = 0;
   if (bytes.size() < 2 * step) return;

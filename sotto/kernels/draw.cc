@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// 2^31 p of an element, before it is made whole.
+// 2^31 p of an element, before rounding to the whole number t.
 struct Proportional {
   HWY_INLINE VF vector(VF value) const { return hn::Mul(hn::Mul(set(factor), hn::Abs(value)), set(certain)); }
   float one(float value) const { return factor * std::abs(value) * certain; }
@@ -45,8 +45,8 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
     const auto drawn = hn::Or(hn::Lt(hn::BitCast(I32(), hn::ShiftRight<1>(hash)), t), certain);
     const auto taken = hn::And(drawn, hn::RebindMask(I32(), hn::Ne(value, hn::Zero(F32()))));
     const VF whole = hn::IfThenElse(hn::RebindMask(F32(), certain), set(element::certain), hn::ConvertTo(F32(), t));
-    // Whole vectors are stored: there is room, since no more than `i` elements stand before them. Asking first whether
-    // there is one to be taken costs more, when the answer is hard to guess.
+    // Stores whole vectors. There is room, since at most `i` numbers precede them. Testing first whether any element is
+    // taken costs more, since the branch is hard to predict.
     hn::StoreU(hn::Compress(hn::Add(numbers, set_bits(first + at)), hn::RebindMask(U32(), taken)), U32(),
                indices + count);
     hn::StoreU(hn::Compress(whole, hn::RebindMask(F32(), taken)), F32(), scales + count);
@@ -63,7 +63,7 @@ std::size_t draw(std::span<const float> values, const ElementStream& stream, std
   return count;
 }
 
-// Of denormals the factor may be larger than a float: a power of two moves to the other side.
+// For denormal values the factor may exceed the range of floats. Then a power of two moves from it to `certain`.
 std::size_t draw_proportional(std::span<const float> values, double factor, const ElementStream& stream,
                               std::uint32_t number, std::uint32_t first, std::uint32_t* indices, float* scales) {
   constexpr double unit = 0x1p64;

@@ -8,8 +8,8 @@
 
 namespace sotto::kernels {
 
-// Which random number each value of a run takes: value j takes stream.quick(offset + j), or quick(offset + numbers[j])
-// when there are numbers (modulo 2^32).
+// Which random number each value of a run uses: value j uses stream.quick(offset + j), or, unless `numbers` is empty,
+// stream.quick(offset + numbers[j]); both sums are modulo 2^32.
 struct Draws {
   ElementStream stream;
   std::uint32_t offset = 0;

@@ -8,8 +8,8 @@
 
 #include "sotto/core/random.h"
 
-// What each kernel does with one element, in plain C++: the definition that the SIMD code is tested against on every
-// target, and what it uses for the elements that do not fill a vector.
+// What each kernel does with one element, in plain C++. The SIMD code is tested against these definitions on every
+// target, and uses them for the elements that do not fill a vector.
 namespace sotto::kernels::element {
 
 inline constexpr std::uint32_t sign_mask = 0x80000000U;
@@ -28,9 +28,9 @@ inline std::uint16_t to_f16(float value) {
   const float magnitude = std::bit_cast<float>(magnitude_bits(value));
   const float clamped = magnitude < 65504.0F ? magnitude : 65504.0F;
   const std::uint32_t m = std::bit_cast<std::uint32_t>(clamped);
-  // Normal: the exponent is rebased by 112, and the 13 bits that go are rounded, ties to the even neighbour.
+  // Normal numbers: the exponent is rebased by 112, and the lowest 13 bits are rounded away, ties to even.
   const std::uint32_t normal = (m - (112U << 23) + 0xFFFU + ((m >> 13) & 1U)) >> 13;
-  // Below 2^-14: adding 1/2 leaves multiples of 2^-24 in the low bits of the sum, rounded by the addition itself.
+  // Below 2^-14: the addition of 1/2 rounds to multiples of 2^-24, which are then the low bits of the sum.
   const std::uint32_t small = std::bit_cast<std::uint32_t>(clamped + 0.5F) - 0x3F000000U;
   return static_cast<std::uint16_t>(sign | (m < 0x38800000U ? small : normal));
 }
@@ -40,13 +40,13 @@ inline float from_f16(std::uint16_t half) {
   const std::uint32_t m = static_cast<std::uint32_t>(half & 0x7FFFU) << 13;
   // The largest exponent is that of infinity and NaN in both formats.
   const float normal = std::bit_cast<float>(m + (m < (31U << 23) ? 112U << 23 : 224U << 23));
-  // A subnormal is read as a normal number of the next exponent, and 2^-14 is taken off again: exact.
+  // A subnormal is read as a normal number of the next exponent; subtracting 2^-14 again is exact.
   const float small = std::bit_cast<float>(m + (113U << 23)) - 0x1p-14F;
   const float value = m < (1U << 23) ? small : normal;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
 }
 
-// value * unit, at most the largest float when unit > 1. With a unit of at most 1, what is not finite stays so.
+// value * unit. If unit > 1 it is saturated at the largest float; otherwise infinities and NaN remain.
 inline float from_f16(std::uint16_t half, float unit) {
   constexpr float largest = std::numeric_limits<float>::max();
   const float value = from_f16(half) * unit;
@@ -65,11 +65,11 @@ inline std::uint16_t to_bf16(float value) {
 
 inline float from_bf16(std::uint16_t half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16); }
 
-// A power of two that brings magnitudes of up to `norm` to where 255 / (norm * it) is a normal number.
+// A power of two `up` for which 255 / (norm * up) is a normal number.
 inline float moderate(float norm) { return norm < 0x1p-64F ? 0x1p64F : (norm > 0x1p64F ? 0x1p-64F : 1.0F); }
 
-// Values up to `norm` in magnitude onto whole numbers of -top .. top. factor = top / (norm * up); with a norm
-// of 0 everything is 0.
+// Maps values of magnitude up to `norm` to -top .. top; at() is not rounded yet. factor = top / (norm * up). With a
+// norm of 0 everything is 0.
 struct Grid {
   Grid(float norm, unsigned largest)
       : up(moderate(norm)),
@@ -80,8 +80,8 @@ struct Grid {
   float up, factor, least, top;
 };
 
-// Values from `low` to `high` onto whole numbers of 0 .. 255, all 0 where both are the same. `up` is that of the larger
-// magnitude of both, so nothing is infinite, and what becomes 0 is nothing beside the other.
+// Maps values from `low` to `high` to 0 .. 255; all to 0 if low == high. `up` is chosen for the larger of both
+// magnitudes: nothing becomes infinite, and an end that underflows to 0 is negligible beside the other.
 struct Interval {
   Interval(float low, float high)
       : up(moderate(std::fmax(std::fabs(low), std::fabs(high)))),
@@ -91,7 +91,7 @@ struct Interval {
         factor(end == begin ? 0.0F : top / (end - begin)),
         step((end - begin) / top) {}
   float at(float value) const { return (value * up - begin) * factor; }
-  // Both ends are exact, and nothing lies beyond them.
+  // The value of a level. Both ends are exact, and no value lies beyond them.
   float from(std::int32_t level) const {
     return (level == 255 ? end : begin + static_cast<float>(level) * step) * down;
   }
@@ -99,12 +99,12 @@ struct Interval {
   float up, down, begin, end, factor, step;
 };
 
-// A random number as one of [-1/2, 1/2]: what is rounded to nearest after this was added to it is rounded up or down
-// with the probability that makes the mean right. Both ends go to the even neighbour, so 0 stays 0.
+// A random number in [-1/2, 1/2]. Adding it before rounding to nearest makes the rounding unbiased. Both ends of the
+// interval round to even, so 0 stays 0.
 inline float dither(std::uint32_t number) { return static_cast<float>(static_cast<std::int32_t>(number)) * 0x1p-32F; }
 
-// Adding it leaves no room for a fraction: the addition rounds, ties to even. The lowest bits are then the whole number
-// itself, of either sign.
+// Adding this rounds to a whole number, ties to even, since the sum has no room for a fraction. The lowest bits of the
+// sum are then the whole number, of either sign.
 inline constexpr float rounder = 0x1.8p23F;
 
 template <class AnyGrid>
@@ -125,7 +125,7 @@ inline float from_level(std::int32_t level, float norm, float step) {
   return norm * (static_cast<float>(level) * step);
 }
 
-// A gradient goes into the momentum u, and that into v (momentum.h).
+// Adds a gradient to the momentum u, and the momentum to v (momentum.h).
 inline void add_momentum(float m, float gradient, float& u, float& v) {
   u = m * u + gradient;
   v += u;
@@ -135,21 +135,21 @@ inline void add_nesterov(float m, float gradient, float& u, float& v) {
   v = (v + u) + gradient;
 }
 
-// A coin (draw.h): 2^31 p as a whole number, at least 1. Of values that are 2^31 or more, 2^31.
+// The t of draw.h: 2^31 p as a whole number from 1 to 2^31.
 inline constexpr float certain = 0x1p31F;
 inline std::uint32_t coin(float p_times_2_31) {
   const auto t = static_cast<std::uint32_t>(p_times_2_31 < certain ? p_times_2_31 : certain);
   return t > 1 ? t : 1;
 }
 
-// Groups of 7 bits that a gap between indices is written in, and the longest run of 16 bits (gaps.h).
+// The number of 7-bit groups in which a gap between indices is written, and the longest run that 16 bits hold (gaps.h).
 inline std::uint32_t gap_groups(std::uint32_t gap) {
   return (static_cast<std::uint32_t>(std::bit_width(gap | 1U)) + 6) / 7;
 }
 inline constexpr std::uint32_t longest_run = 0xFFFF;
 
-// Where a random number puts an element in a window of so many columns (sketch.h): twice the column, one more for
-// minus.
+// The place of an element in a window of `width` columns (sketch.h), from its random number: twice the column, plus 1
+// if the sign is minus.
 inline std::uint32_t sketch_place(std::uint32_t random, std::uint32_t width) {
   return (((random >> 12) * width) >> 20) << 1 | (random & 1U);
 }

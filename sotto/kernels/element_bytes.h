@@ -6,11 +6,11 @@
 
 #include "sotto/kernels/element.h"
 
-// As element.h, of values that become a byte: 8-bit floats and powers of two.
+// Like element.h, for values that become one byte: 8-bit floats and powers of two.
 namespace sotto::kernels::element {
 
-// The 8-bit floats of the OCP specification (2023): a sign, an exponent, mantissa bits. What lies beyond `largest` is
-// infinite or no number; none of that is ever written.
+// The 8-bit floats of the OCP specification (2023): sign, exponent and mantissa bits. Bits above `largest_bits` are
+// infinities or NaN and are never written.
 struct E4M3 {
   static constexpr int mantissa = 3, bias = 7;
   static constexpr float largest = 448;
@@ -22,17 +22,17 @@ struct E5M2 {
   static constexpr std::uint8_t largest_bits = 0x7B;
 };
 
-// What the conversions of a format are made of.
+// Constants of the conversions of a format.
 template <class Format>
 struct Float8 {
-  static constexpr int shift = 23 - Format::mantissa;  // of the bits of a float
+  static constexpr int shift = 23 - Format::mantissa;  // from the mantissa of a float to that of the format
   static constexpr std::uint32_t rebase = static_cast<std::uint32_t>(127 - Format::bias) << 23;
   static constexpr float least_normal = std::bit_cast<float>(static_cast<std::uint32_t>(128 - Format::bias) << 23);
-  // Adding it leaves the multiples of the smallest number in the low bits of the sum, rounded by the addition itself.
+  // Adding it rounds to multiples of the smallest number, which are then the low bits of the sum.
   static constexpr std::uint32_t rounder = static_cast<std::uint32_t>(151 - Format::bias - Format::mantissa) << 23;
 };
 
-// Rounded to nearest even; saturated.
+// Rounds to nearest even; saturates at `largest`.
 template <class Format>
 std::uint8_t to_float8(float value) {
   using F = Float8<Format>;
@@ -55,7 +55,7 @@ float from_float8(std::uint8_t byte) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (static_cast<std::uint32_t>(byte & 0x80U) << 24));
 }
 
-// value * unit, at most the largest float where that could be exceeded.
+// value * unit, saturated at the largest float where the product could exceed it.
 inline constexpr float large_unit = 0x1p100F;
 template <class Format>
 float from_float8(std::uint8_t byte, float unit) {
@@ -66,26 +66,26 @@ float from_float8(std::uint8_t byte, float unit) {
   return below > -largest ? below : -largest;
 }
 
-// Division by a unit, which is a power of two, as two exact products: 2^149 is not a float.
+// Divides by a unit, a power of two from 2^-149 on, by two exact multiplications, because 2^149 is not a float.
 struct Share {
   explicit Share(float unit) : up(unit < 0x1p-64F ? 0x1p64F : 1.0F), factor(1.0F / (unit * up)) {}
   float of(float value) const { return value * up * factor; }
   float up, factor;
 };
 
-// 1 / (2 unit), exactly, of a unit that is a power of two from 2^-126 on.
+// 1 / (2 unit), which is exact when the unit is a power of two from 2^-126 on.
 inline float power_share(float unit) { return 0.5F / unit; }
 
-// A power of two beside a value of less than 1 in magnitude, above or below at random so that the mean is right: the
-// sum of mantissa and random bits carries into the exponent as often as the value lies above the lower power. The
-// exponent alone is kept, of which the uppermost bit is 0 up to 1.
+// Rounds a value of magnitude below 1 to the power of two above or below it, at random without bias: adding random bits
+// to the mantissa carries into the exponent with the right probability. Only sign and exponent are kept; the uppermost
+// bit of the exponent is 0 up to 1.
 inline std::uint8_t to_power(float value, std::uint32_t number) {
   const std::uint32_t power = (magnitude_bits(value) + (number >> 9)) >> 23;
   const std::uint32_t sign = (std::bit_cast<std::uint32_t>(value) & sign_mask) >> 24;
   return static_cast<std::uint8_t>(sign | power);
 }
 
-// Such a power times 2 unit, at most the largest float.
+// The power of such a byte times 2 unit, saturated at the largest float.
 inline constexpr float largest_power = 0x1p127F;
 inline float from_power(std::uint8_t byte, float unit) {
   constexpr float largest = std::numeric_limits<float>::max();

@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// These mirror element_bytes.h, statement by statement.
+// These functions mirror element_bytes.h, statement by statement.
 
 template <class Format>
 HWY_INLINE VU float8_bits(VF value) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t lanes = fourier_lanes;
 
-// Element k changes places with the one whose number has the bits of k in reverse.
+// Bit reversal: swaps element k with the element whose number has the bits of k in reverse order.
 void reverse_bits(float* values, std::size_t n) {
   for (std::size_t i = 1, j = 0; i < n; ++i) {
     std::size_t bit = n / 2;

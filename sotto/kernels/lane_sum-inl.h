@@ -1,4 +1,4 @@
-// Included once for every SIMD target: sums of doubles in the lanes that reduce.h describes.
+// Sums of doubles in the lanes that reduce.h describes. Included once for every SIMD target.
 #if defined(SOTTO_KERNELS_LANE_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SOTTO_KERNELS_LANE_SUM_INL_H_
 #undef SOTTO_KERNELS_LANE_SUM_INL_H_
@@ -23,7 +23,7 @@ class LaneSum {
  public:
   static constexpr std::size_t count = 16;
 
-  // Sixteen values, to one lane each.
+  // Adds sixteen values, one to each lane.
   template <class Term>
   HWY_INLINE void add(const float* values, Term term) {
     const hn::Rebind<float, F64> half;
@@ -31,7 +31,7 @@ class LaneSum {
       sums_[j] = hn::Add(sums_[j], term(hn::PromoteTo(F64(), hn::LoadU(half, values + j * width))));
     }
   }
-  // The last ones, fewer than sixteen, and the sum of all lanes.
+  // Adds the last values, fewer than sixteen, and returns the sum of all lanes.
   template <class Term>
   double finish(std::span<const float> values, Term term) const {
     double sum[count];
@@ -49,7 +49,7 @@ class LaneSum {
   VD sums_[vectors] = {};
 };
 
-// The sum of of(chunk, where it begins) over the chunks of reduce.h.
+// The sum of of(chunk, begin) over the chunks of reduce.h; `begin` is the index of the chunk's first value.
 template <class Of>
 HWY_INLINE double sum_of_chunks(std::span<const float> values, Of of) {
   double sum = 0;

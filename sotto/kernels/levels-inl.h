@@ -1,4 +1,4 @@
-// Included once for every SIMD target: levels of a vector, for levels.cc, int8.cc and uint8.cc.
+// Rounding vectors to levels, for levels.cc, int8.cc and uint8.cc. Included once for every SIMD target.
 #if defined(SOTTO_KERNELS_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SOTTO_KERNELS_LEVELS_INL_H_
 #undef SOTTO_KERNELS_LEVELS_INL_H_
@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// These mirror element.h. What is returned has the level in its lowest 16 bits, modulo 2^16.
+// These functions mirror element.h. nearest_level() and random_level() return the level modulo 2^16 in the lowest 16
+// bits of each lane; the other bits are arbitrary.
 
 HWY_INLINE VF position(VF value, const element::Grid& grid) {
   return hn::Mul(hn::Mul(value, set(grid.up)), set(grid.factor));
@@ -41,7 +42,8 @@ HWY_INLINE VU random_level(VF value, const Grid& grid, VU number) {
 
 HWY_INLINE VF from_level(VF level, float norm, float step) { return hn::Mul(set(norm), hn::Mul(level, set(step))); }
 
-// The random numbers of values j .. j + lanes of a run: consecutive ones of the stream, or listed ones.
+// at(j) gives the random numbers of values j .. j + lanes - 1 of a run: consecutive numbers of the stream, or listed
+// ones (draws.h).
 class Consecutive {
  public:
   explicit Consecutive(const Draws& draws)
@@ -67,7 +69,7 @@ class Listed {
   const std::uint32_t* numbers_;
 };
 
-// How values become levels: values i .. i + lanes of a run, and value i alone.
+// How values become levels: vector() rounds values i .. i + lanes - 1 of a run, one() only value i.
 struct Nearest {
   template <class Grid>
   HWY_INLINE VU vector(VF value, const Grid& grid, std::size_t) const {
@@ -94,15 +96,15 @@ struct AtRandom {
   Numbers numbers;
 };
 
-// Where levels go as bytes.
+// Stores levels as bytes.
 struct Bytes {
   HWY_INLINE void vector(VU levels, std::size_t i) const { store_bytes(U8(), hn::TruncateTo(U8(), levels), out + i); }
   void one(std::int32_t level, std::size_t i) const { out[i] = static_cast<std::byte>(level); }
   std::byte* out;
 };
 
-// What a block has in common, of which there is number b: its norm as it is, or what makes levels of its values, by its
-// norm or by their two ends.
+// What the values of block number b have in common: its norm (PlainNorms), or the mapping to levels, made from its norm
+// (NormGrids) or from its two ends (Intervals).
 struct PlainNorms {
   HWY_INLINE float operator()(std::size_t b) const { return load<float>(floats, b); }
   const std::byte* floats;
@@ -121,7 +123,7 @@ struct Intervals {
   const std::byte* floats;
 };
 
-// Calls run(begin, end, common(b)) for the stretches of a run of `count` values that are of one block each.
+// Cuts a run of `count` values at the blocks, and calls run(begin, end, common(b)) for the stretch of each block b.
 template <class Common, class Run>
 HWY_INLINE void for_blocks(const Norms& norms, std::size_t count, const Common& common, const Run& run) {
   std::size_t b = 0;
@@ -137,7 +139,7 @@ HWY_INLINE void for_norms(const Norms& norms, std::size_t count, const Run& run)
   for_blocks(norms, count, PlainNorms{norms.floats.data()}, run);
 }
 
-// store.vector(levels, i) and store.one(level, i) for all values.
+// Rounds all values, and passes the levels to store.vector(levels, i) and store.one(level, i).
 template <class Rounding, class Store>
 struct RoundRun {
   template <class Grid>

@@ -5,7 +5,8 @@
 
 namespace sotto::kernels {
 
-// Element i of an array of T that may stand at any address, as bytes of a message do. Becomes one plain load or store.
+// Loads or stores element i of an array of T with any alignment, such as bytes of a message. Compiles to one plain load
+// or store.
 template <class T>
 inline T load(const std::byte* bytes, std::size_t i) {
   T value;

@@ -16,8 +16,8 @@ namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
 constexpr std::size_t sum_lanes = 16;
-constexpr std::size_t together = 4;  // vectors that share one reading of the matrix
-constexpr std::size_t tile = 1024;   // columns whose sums stay in the nearest cache
+constexpr std::size_t together = 4;  // vectors that are handled in one pass over the matrix
+constexpr std::size_t tile = 1024;   // columns whose sums stay in the L1 cache
 
 template <class Real>
 Real fold(Real* sum) {
@@ -79,7 +79,7 @@ void dots(std::size_t count, const float* row, const float* const* vectors, std:
   }
 }
 
-// out += sum over v of factors[v] * vectors[v], the first of them first.
+// out += sum over v of factors[v] * vectors[v], in ascending order of v.
 template <std::size_t N>
 void add_combination(const float* factors, const float* const* vectors, std::span<float> out) {
   std::size_t i = 0;
@@ -184,7 +184,8 @@ void remove_earlier(Vectors vectors, std::size_t k, std::size_t length) {
   }
 }
 
-// Scales to length 1; false, and zero, when nothing is left of a vector of length `before`.
+// Scales the vector to length 1. If almost nothing is left of its earlier length `before`, sets it to zero and returns
+// false.
 bool normalise(std::span<float> vector, double before) {
   const double norm = std::sqrt(sum_squares(vector));
   if (!(norm > 1e-6 * before) || !std::isfinite(norm)) {
@@ -204,7 +205,7 @@ void orthonormalise(Vectors vectors, std::size_t length) {
     double before = std::sqrt(sum_squares(vector));
     while (true) {
       remove_earlier(vectors, k, length);
-      // The second time, what rounding left of the others in a short remainder goes, too.
+      // The second pass removes the components along earlier vectors that rounding left in a short remainder.
       if (normalise(vector, before)) {
         remove_earlier(vectors, k, length);
         if (normalise(vector, 0.5)) break;

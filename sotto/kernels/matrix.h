@@ -5,8 +5,8 @@
 
 namespace sotto::kernels {
 
-// `count` vectors of a length that the function says; vector k begins at data + k * stride. Few (1 .. 200): the factors
-// of a matrix of low rank.
+// `count` vectors, such as the factors of a low-rank matrix; each function below says their length. Vector k begins at
+// data + k * stride. There are 1 .. 200 of them.
 template <class Float>
 struct BasicVectors {
   Float* data = nullptr;
@@ -19,24 +19,25 @@ using Vectors = BasicVectors<float>;
 using ConstVectors = BasicVectors<const float>;
 
 // Matrices are row-major, `rows` x `cols`, without gaps. Sums are made in a fixed order (dot products in 16 lanes of
-// floats, folded 8 onto 8, 4 onto 4 and so on), so that every machine has the same result.
+// floats, folded 8 onto 8, 4 onto 4 and so on), so that every machine has the same result. `in` and `out` have the same
+// number of vectors.
 
-// out_k = M in_k.  in: vectors of `cols`, out: of `rows`, as many.
+// out_k = M in_k. `in` has vectors of length `cols`, `out` of length `rows`.
 void multiply(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in, Vectors out);
 
-// out_k = M^T in_k.  in: vectors of `rows`, out: of `cols`, as many.
+// out_k = M^T in_k. `in` has vectors of length `rows`, `out` of length `cols`.
 void multiply_transposed(std::span<const float> matrix, std::size_t rows, std::size_t cols, ConstVectors in,
                          Vectors out);
 
-// M += scale * sum_k left_k right_k^T.  left: vectors of `rows`, right: of `cols`.
+// M += scale * sum_k left_k right_k^T. `left` has vectors of length `rows`, `right` of length `cols`.
 void add_outer(float scale, ConstVectors left, ConstVectors right, std::size_t rows, std::size_t cols,
                std::span<float> matrix);
 
-// Gram-Schmidt, twice over, in doubles: afterwards the vectors are orthonormal. One that depends on those before it (to
-// 1e-6 of its length) becomes the first unit vector that does not; a zero vector when they span everything already.
+// Makes the vectors orthonormal: Gram-Schmidt, twice, in doubles. A vector that depends on the earlier ones (to 1e-6 of
+// its length) is replaced by the first unit vector that does not, or by zeros if they span everything.
 void orthonormalise(Vectors vectors, std::size_t length);
 
-// The sum of a[i] * b[i] in doubles, in 16 lanes as in a chunk of reduce.h. REQUIRES the same length.
+// The sum of a[i] * b[i] in doubles, in 16 lanes as in a chunk of reduce.h. REQUIRES equal lengths.
 double dot(std::span<const float> a, std::span<const float> b);
 
 }  // namespace sotto::kernels

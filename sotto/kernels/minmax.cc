@@ -22,16 +22,16 @@ constexpr std::size_t at_once = hn::MaxLanes(Hashes());
 
 HWY_INLINE Hash set_hash(std::uint64_t value) { return hn::Set(Hashes(), value); }
 
-// place_of() of the lower halves of `bits`: what is above in either is left out.
+// place_of() for the lower 32 bits of each lane of `bits` and `places`; the upper 32 bits are ignored.
 HWY_INLINE Hash places_of(Hash bits, Hash places) {
   return hn::ShiftRight<32>(hn::MulEven(hn::BitCast(Halves(), bits), hn::BitCast(Halves(), places)));
 }
 
-// Of two rows, `shapes` being first << 32 | columns of each class: cells[j] is that in the first row | that in the
-// second << 32.
+// Finds the cells of two rows: cells[j] = cell in the first row | cell in the second row << 32. `shapes` has, for each
+// class, first cell << 32 | columns.
 void find_cells(std::span<const std::uint16_t> classes, std::span<const std::uint64_t> shapes, std::uint64_t first_key,
                 std::uint64_t seed, std::span<std::uint64_t> cells) {
-  constexpr std::uint64_t step = 0x9E3779B97F4A7C15ULL;  // hash64() from here on
+  constexpr std::uint64_t step = 0x9E3779B97F4A7C15ULL;  // the loop below computes hash64()
   Hash keys = hn::Add(set_hash(seed + (first_key + 1) * step), hn::Mul(hn::Iota(Hashes(), 0), set_hash(step)));
   std::size_t j = 0;
   for (; j + at_once <= classes.size(); j += at_once) {
@@ -69,9 +69,10 @@ HWY_EXPORT(find_cells);
 
 namespace {
 
-constexpr std::size_t chunk = 1024;  // keys that are looked at together
+constexpr std::size_t chunk = 1024;  // keys that are handled together
 
-// visit(begin, cells of two rows, how many of these there are) for chunks of keys and pairs of rows.
+// Calls visit(begin, cells, rows) for each chunk of keys and pair of rows: `cells` as find_cells() writes them, `rows`
+// the number of rows in the pair, 1 or 2.
 template <class Visit>
 void visit_cells(std::span<const std::uint16_t> classes, const MinMaxCells& at, std::uint64_t first_key, Visit visit) {
   std::array<std::uint64_t, MinMaxCells::most_classes> shapes;

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sotto::kernels {
 namespace HWY_NAMESPACE {
 
-// Of eight states at most: a gather of more takes no less time each.
+// Vectors of at most eight states: a gather of more takes as much time per state.
 using States = hn::CappedTag<std::uint32_t, 8>;
 using SignedStates = hn::Rebind<std::int32_t, States>;
 using Words = hn::Rebind<std::uint16_t, States>;
@@ -24,8 +24,8 @@ using State = hn::Vec<States>;
 constexpr std::size_t together = hn::MaxLanes(States());
 constexpr std::size_t vectors = rans_most_lanes / together;
 
-// For each set of lanes: the lane that a word which is read belongs to, and the other way round that of a word which is
-// written, when they are to stand at the end of a vector.
+// For each set of lanes that read or write a word. `read`: for each lane, which of the next words it gets. `written`:
+// for each place at the end of a vector, the lane whose word belongs there.
 struct LanePlaces {
   std::array<std::uint8_t, together> read{}, written{};
 };
@@ -73,7 +73,7 @@ HWY_INLINE State take(const RansSlots& table, State state, State& symbol) {
   return hn::Add(hn::Mul(frequency, high), hn::And(entry, set_state(0x3FFFU)));
 }
 
-// Whole turns of all states, while the words surely suffice. Returns how many symbols; `word` moves on.
+// Decodes whole turns of all states while the words certainly suffice. Returns the number of symbols; advances `word`.
 template <bool joint>
 std::size_t decode_turns(const RansSlots& table, std::span<std::uint32_t> states, const std::byte*& word,
                          const std::byte* end, std::span<std::uint16_t> symbols) {
@@ -105,7 +105,7 @@ std::size_t decode(const RansSlots& table, std::span<std::uint32_t> states, std:
   if (states.size() == rans_most_lanes) {
     i = decode_turns<joint>(table, states, word, words.data() + words.size(), symbols);
   }
-  // Near the end a symbol may want more than there is: it is given zeros, which are counted.
+  // Near the end a state may need more words than there are: it gets zeros, which are counted in `used`.
   auto used = static_cast<std::size_t>(word - words.data());
   for (; i < symbols.size() && used <= words.size(); ++i) {
     std::uint32_t& state = states[i & (states.size() - 1)];
@@ -123,8 +123,8 @@ std::size_t rans_decode(const RansSlots& table, std::span<std::uint32_t> states,
   return table.joint ? decode<true>(table, states, words, symbols) : decode<false>(table, states, words, symbols);
 }
 
-// Whole numbers x / f, for x of 32 bits and f of 15 at most: a quotient of doubles is so near that nothing else can
-// come out when what is behind the point is cut off.
+// The quotients x / f of whole numbers, rounded down. With 32 bits of x and at most 15 bits of f, truncating the
+// quotient of doubles is exact.
 template <class Half>
 HWY_INLINE auto quotients(hn::Vec<Half> x, hn::Vec<Half> f) {
   using Signed = hn::Rebind<std::int32_t, Half>;
@@ -135,7 +135,7 @@ HWY_INLINE auto quotients(hn::Vec<Half> x, hn::Vec<Half> f) {
   return hn::BitCast(Half(), hn::DemoteTo(Signed(), hn::Div(wide_x, wide_f)));
 }
 
-// Symbols of whole turns of all states.
+// Encodes the symbols of whole turns of all states.
 std::byte* encode_turns(std::span<const std::uint16_t> symbols, std::span<const std::uint32_t> ranges,
                         unsigned precision, std::span<std::uint32_t> states, std::byte* end) {
   using Half = hn::Half<States>;
@@ -146,7 +146,7 @@ std::byte* encode_turns(std::span<const std::uint16_t> symbols, std::span<const 
       const auto symbol = hn::PromoteTo(States(), hn::LoadU(Words(), &symbols[i - rans_most_lanes + v * together]));
       const auto range = hn::GatherIndex(States(), ranges.data(), hn::BitCast(SignedStates(), symbol));
       const auto frequency = hn::ShiftRight<16>(range);
-      // Of a symbol without others this becomes 2^32 - 1, which nothing is above.
+      // If there is only one symbol, this is 2^32 - 1, and no state is above it.
       const auto limit = hn::Sub(hn::ShiftLeftSame(frequency, static_cast<int>(32 - precision)), set_state(1));
       const auto full = hn::Gt(state[v], limit);
       const std::size_t set = set_of(full);

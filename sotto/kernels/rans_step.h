@@ -4,7 +4,7 @@
 
 #include "sotto/kernels/rans.h"
 
-// What happens to one symbol: the reference that every target is held to.
+// Encoding and decoding of one symbol: the reference that the SIMD code is tested against.
 namespace sotto::kernels::rans_step {
 
 inline void put(std::uint32_t range, unsigned precision, std::uint32_t& state, std::byte*& end) {
@@ -29,7 +29,7 @@ inline Entry look_up(const RansSlots& table, std::uint32_t slot) {
   return {entry >> 14, table.frequencies[entry >> 14], entry & 0x3FFFU};
 }
 
-// Takes the symbol; tells whether the state wants a word.
+// Decodes a symbol; returns whether the state needs a word.
 template <bool joint>
 inline bool take(const RansSlots& table, std::uint32_t& state, std::uint16_t& symbol) {
   const Entry entry = look_up<joint>(table, state & ((1U << table.precision) - 1));

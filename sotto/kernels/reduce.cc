@@ -27,7 +27,7 @@ double sum_abs(std::span<const float> values) { return lane_sum(values, Magnitud
 double sum_squares(std::span<const float> values) { return lane_sum(values, Square()); }
 
 std::uint32_t max_abs_bits(std::span<const float> values) {
-  constexpr std::size_t chains = 4;  // maxima that do not wait for each other
+  constexpr std::size_t chains = 4;  // independent chains of maxima
   VI most[chains] = {hn::Zero(I32()), hn::Zero(I32()), hn::Zero(I32()), hn::Zero(I32())};
   std::size_t i = 0;
   for (; i + chains * lanes <= values.size(); i += chains * lanes) {
@@ -54,7 +54,7 @@ std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, s
   return result;
 }
 
-// Floats as whole numbers in their order: NaN beyond the infinities on both sides, -0 below 0.
+// Maps floats to whole numbers of the same order: NaN beyond the infinities on both sides, -0 below 0.
 HWY_INLINE VI ordered(VF v) {
   const VI bits = hn::BitCast(I32(), v);
   return hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), hn::Set(I32(), 0x7FFFFFFF)));
@@ -63,7 +63,7 @@ std::int32_t ordered(float v) {
   const auto bits = std::bit_cast<std::int32_t>(v);
   return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
 }
-// Back, and -0 becomes 0.
+// The inverse of ordered(), except that -0 becomes 0.
 float from_ordered(std::int32_t number) {
   return std::bit_cast<float>(number < 0 ? number ^ 0x7FFFFFFF : number) + 0.0F;
 }
@@ -103,8 +103,7 @@ bool interval_blocks(std::span<const float> values, std::size_t block, std::span
 
 template <class Term>
 Spread spread_of(std::span<const float> values, Term term) {
-  // Block by block, so that the second look finds the values in the cache, while the next block comes; blocks are whole
-  // rounds of the lanes.
+  // Block by block, so that the second pass finds the values in the cache. A block is a multiple of the lanes.
   constexpr std::size_t block = 2048;
   Spread spread;
   spread.sum = sum_of_chunks(values, [&](std::span<const float> chunk, std::size_t) {

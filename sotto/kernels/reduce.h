@@ -6,18 +6,18 @@
 
 namespace sotto::kernels {
 
-// Sums are of doubles, chunk by chunk: in a chunk, element i goes to lane i % 16 of 16, and the lanes are folded 8 onto
-// 8, 4 onto 4, 2 onto 2, 1 onto 1; the sums of the chunks are added in their order. So the result is the same on every
-// machine, and on several threads that take chunks each; it cannot overflow, and is not finite just when an element is
-// not.
+// Sums are made in doubles, chunk by chunk. In a chunk, element i is added to lane i % 16 of 16, and the lanes are
+// folded 8 onto 8, 4 onto 4, 2 onto 2, 1 onto 1; the sums of the chunks are added in order. So the result is the same
+// on every machine and with any number of threads that share the chunks. It cannot overflow: it is finite if all
+// elements are.
 inline constexpr std::size_t sum_chunk = 65536;
 double sum_abs(std::span<const float> values);
 double sum_squares(std::span<const float> values);
 
-// The largest |value|, as float bits without the sign: 0x7F800000 or more just when an element is not finite.
+// The largest |value|, as float bits without the sign: 0x7F800000 or more if and only if an element is not finite.
 std::uint32_t max_abs_bits(std::span<const float> values);
-// Of the values with a magnitude of at least these bits (select.h): how many, and the sum of their magnitudes in the
-// lanes and chunks above.
+// The number of values whose magnitude bits are at least `least` (select.h), and the sum of their magnitudes, in lanes
+// and chunks as above.
 struct Reaching {
   double sum = 0;
   std::uint64_t count = 0;
@@ -25,10 +25,11 @@ struct Reaching {
 Reaching reaching(std::span<const float> values, std::uint32_t least);
 
 bool all_finite(std::span<const float> values);
-// The same of every `block` values (the last may be fewer), as floats at any address; returns the largest of all.
+// Writes the largest magnitude of every `block` values (the last block may be shorter) as floats to `norms`, which may
+// have any alignment. Returns max_abs_bits() of all values.
 std::uint32_t max_abs_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> norms);
-// The least and the largest of every `block` values, as two floats at any address, -0 as 0. False when one is not
-// finite; `ends` is then void.
+// Writes the least and the largest of every `block` values, as two floats at any alignment, with -0 as 0. False when a
+// value is not finite; `ends` is then invalid.
 bool interval_blocks(std::span<const float> values, std::size_t block, std::span<std::byte> ends);
 
 // A sum and the largest magnitude in one pass.

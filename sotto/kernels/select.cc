@@ -13,7 +13,7 @@ namespace HWY_NAMESPACE {
 
 std::size_t collect_magnitudes(std::span<const float> values, std::uint32_t least, std::uint32_t first,
                                std::uint32_t* out) {
-  // Few are taken as a rule, so a whole block is looked at first.
+  // Usually few values are taken, so a whole block is tested first.
   constexpr std::size_t vectors = 4;
   constexpr std::size_t block = vectors * lanes;
   const VI below = hn::Set(I32(), static_cast<std::int32_t>(least - 1));
@@ -27,8 +27,8 @@ std::size_t collect_magnitudes(std::span<const float> values, std::uint32_t leas
     if (hn::AllFalse(I32(), hn::Gt(most, below))) continue;
     for (std::size_t j = 0; j < vectors; ++j) {
       const VU number = hn::Add(numbers, set_bits(static_cast<std::uint32_t>(i + j * lanes)));
-      // A whole vector is stored: there is room, since no more numbers than values stand before it. (CompressStore
-      // writes no more than it has to, which on some processors takes a hundred cycles.)
+      // Stores a whole vector. There is room, since at most as many numbers as values precede it. (CompressStore would
+      // write only the taken numbers, but takes a hundred cycles on some processors.)
       const auto taken = hn::RebindMask(U32(), hn::Gt(bits[j], below));
       hn::StoreU(hn::Compress(number, taken), U32(), out + count);
       count += hn::CountTrue(U32(), taken);

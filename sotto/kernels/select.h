@@ -6,11 +6,11 @@
 
 namespace sotto::kernels {
 
-// Magnitudes are compared as float bits without the sign, which orders them as |value|; what is not finite is the
+// Magnitudes are compared as float bits without the sign, which has the order of |value|; infinities and NaN are the
 // largest.
 
-// Writes first + i, ascending, for every i with |values[i]| >= the magnitude of these bits; returns how many. `least`
-// is at least 1, so zeros are never among them. REQUIRES room in `out` for values.size() numbers.
+// Writes first + i, ascending, for every i whose magnitude bits are at least `least`; returns how many. REQUIRES
+// least >= 1, so zeros are never written, and room in `out` for values.size() numbers.
 std::size_t collect_magnitudes(std::span<const float> values, std::uint32_t least, std::uint32_t first,
                                std::uint32_t* out);
 

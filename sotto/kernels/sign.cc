@@ -21,13 +21,13 @@ struct Magnitude {
   double operator()(double x) const { return x < 0 ? -x : x; }
 };
 
-// Which of the values at `i` and after it count as negative: those that are, and nothing else;
+// Which of the values from `i` on get a 1 bit: the negative ones.
 struct Negative {
   HWY_INLINE hn::Mask<F32> vector(VF value, std::size_t) const { return hn::Lt(value, hn::Zero(F32())); }
   bool one(float value, std::size_t) const { return value < 0.0F; }
 };
 
-// or of the zeros those that chance chose, too.
+// The same, plus randomly chosen zeros.
 template <class Numbers>
 struct NegativeOrDrawn {
   explicit NegativeOrDrawn(const Draws& from) : draws(from), numbers(from) {}
@@ -46,7 +46,7 @@ struct NegativeOrDrawn {
   Numbers numbers;
 };
 
-// `first` is the place of the chunk among all values.
+// `first` is the index of the chunk's first value among all values.
 template <class Signs>
 double pack_chunk(std::span<const float> values, std::size_t first, const Signs& signs, std::span<std::byte> out) {
   LaneSum sum;

@@ -1,4 +1,5 @@
-// Included once for every SIMD target, after highway.h (see its foreach_target.h): what several kernels share.
+// Types and functions that several kernels share. Included once for every SIMD target, after highway.h (see its
+// foreach_target.h).
 #if defined(SOTTO_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SOTTO_KERNELS_SIMD_INL_H_
 #undef SOTTO_KERNELS_SIMD_INL_H_
@@ -20,18 +21,18 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Never more than 16 floats a vector: the lanes of a sum, and a multiple of the bytes that bits are packed into.
+// At most 16 floats per vector: as many as a sum has lanes (reduce.h), and so that bits of a vector are whole bytes.
 using F32 = hn::CappedTag<float, 16>;
 using I32 = hn::Rebind<std::int32_t, F32>;
 using U32 = hn::Rebind<std::uint32_t, F32>;
-using U16 = hn::Rebind<std::uint16_t, F32>;  // as many lanes, so half a vector
+using U16 = hn::Rebind<std::uint16_t, F32>;  // with the lanes of F32, so half a vector
 using U8 = hn::Rebind<std::uint8_t, F32>;
 using VF = hn::Vec<F32>;
 using VI = hn::Vec<I32>;
 using VU = hn::Vec<U32>;
 constexpr std::size_t lanes = hn::MaxLanes(F32());
 
-// Vectors at any address, also of types that may not stand there.
+// Loads and stores vectors at any address, whatever alignment their type needs.
 template <class D>
 HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* from) {
   return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, D>(), reinterpret_cast<const std::uint8_t*>(from)));
@@ -49,9 +50,8 @@ HWY_INLINE VU set_bits(std::uint32_t value) { return hn::Set(U32(), value); }
 // The bits of |v|.
 HWY_INLINE VI magnitudes(VF v) { return hn::And(hn::BitCast(I32(), v), hn::Set(I32(), 0x7FFFFFFF)); }
 
-// Asks for the floats two pages ahead of those at hand, which may lie past the end of a run. The processor's own
-// prefetcher stops at the end of a page and rests while a loop computes; Intel's then waits for memory half of the
-// time.
+// Prefetches the floats two pages ahead, which may lie past the end of a run. The processor's own prefetcher stops at
+// the end of a page and while a loop computes; Intel processors would then wait for memory half of the time.
 HWY_INLINE void prefetch_ahead(const float* at) {
   constexpr std::uintptr_t ahead = 8192;
   hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(at) + ahead));
@@ -63,7 +63,7 @@ HWY_INLINE void accumulate(VF value, VF scale, float* out) {
   hn::StoreU(hn::Add(hn::LoadU(F32(), out), hn::Mul(scale, value)), F32(), out);
 }
 
-// ElementStream::quick, of i + k0.
+// ElementStream::quick(i), where h = i + k0.
 HWY_INLINE VU random_numbers(VU h, VU k1) {
   h = hn::Xor(h, hn::ShiftRight<16>(h));
   h = hn::Mul(h, set_bits(0x7feb352dU));

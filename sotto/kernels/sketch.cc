@@ -71,7 +71,7 @@ void read_cells(const float* cells, std::span<const std::uint32_t> places, std::
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = cells[places[i] >> 1];
 }
 
-// Each pass brings the largest of what is left to its end, until that is the row in the middle.
+// Like bubble sort: each pass moves the largest of the remaining floats to the last row, until the middle row is right.
 void median_of_rows(std::span<float> rows, std::size_t count, std::span<float> out) {
   const std::size_t n = out.size();
   for (std::size_t last = count; last > count / 2; --last) {

@@ -22,15 +22,15 @@ constexpr std::size_t vectors_of_batch = eigenvector_batch / width;
 HWY_INLINE VD load(const double* from) { return hn::LoadU(F64(), from); }
 HWY_INLINE VD all(double value) { return hn::Set(F64(), value); }
 
-// The reflection of the step before, I - v w^T - w v^T taken off, and the one at hand.
+// The reflection of the previous step, which subtracts v w^T + w v^T from the matrix, and the next one.
 struct Reflections {
-  const double* v;  // null: there was none
+  const double* v;  // null: no previous reflection
   const double* w;
   const double* next;
   double* product;  // of the matrix and `next`
 };
 
-// row[0 .. j) -= v[j] w + w[j] v, product[0 .. j) += next[j] row; the sum of next[k] row[k].
+// row[0 .. j) -= v[j] w + w[j] v; product[0 .. j) += next[j] row; returns the sum of next[k] row[k].
 HWY_INLINE double reflect_row(double* row, std::size_t j, const Reflections& r) {
   VD sums[vectors_of_sum];
   for (VD& sum : sums) sum = hn::Zero(F64());
@@ -62,7 +62,7 @@ HWY_INLINE double reflect_row(double* row, std::size_t j, const Reflections& r) 
   return sum[0];
 }
 
-// For all rows below `count`: the reflection of the step before, and the product with the next one.
+// Applies the previous reflection to all rows below `count`, and computes their product with the next one.
 void reflect(double* matrix, std::size_t n, std::size_t count, const double* v, const double* w, const double* next,
              double* product) {
   const Reflections r{v, w, next, product};
@@ -75,7 +75,7 @@ void reflect(double* matrix, std::size_t n, std::size_t count, const double* v, 
   }
 }
 
-// x_i, x_i+1 -> c x_i + s x_i+1, c x_i+1 - s x_i for the rotations of a sweep, the last one first.
+// Applies the rotations of a sweep, the last one first: x_i, x_i+1 -> c x_i + s x_i+1, c x_i+1 - s x_i.
 void turn(const Rotation* rotations, std::size_t count, double* rows) {
   VD upper[vectors_of_batch];
   for (std::size_t b = 0; b < vectors_of_batch; ++b) upper[b] = load(rows + b * width);
@@ -90,7 +90,7 @@ void turn(const Rotation* rotations, std::size_t count, double* rows) {
   for (std::size_t b = 0; b < vectors_of_batch; ++b) hn::StoreU(upper[b], F64(), rows + b * width);
 }
 
-// All columns of `rows`, reflected at a vector of `count` floats.
+// Reflects all columns of `rows` at a vector of `count` floats.
 void mirror(const float* vector, std::size_t count, double* rows) {
   VD sums[vectors_of_batch];
   for (VD& sum : sums) sum = hn::Zero(F64());
@@ -127,7 +127,7 @@ HWY_EXPORT(mirror);
 void tridiagonalise(std::span<double> matrix, std::size_t n, std::span<double> diagonal, std::span<double> off,
                     std::span<double> room) {
   double* product = room.data();
-  double* former = room.data() + n;  // w of the step before
+  double* former = room.data() + n;  // w of the previous step
   const double* v = nullptr;
   const double* w = nullptr;
   for (std::size_t i = n; i-- > 0;) {
@@ -137,7 +137,7 @@ void tridiagonalise(std::span<double> matrix, std::size_t n, std::span<double> d
     }
     diagonal[i] = row[i];
     if (i == 0) break;
-    // The vector that takes row[0 .. i) to a multiple of the last unit vector.
+    // The vector whose reflection takes row[0 .. i) to a multiple of the last unit vector.
     double beside = 0;
     for (std::size_t k = 0; k + 1 < i; ++k) beside += row[k] * row[k];
     const double last = row[i - 1];

@@ -35,7 +35,8 @@ void pack_trits(std::span<const std::uint16_t> symbols, std::span<std::byte> out
 }
 
 void unpack_trits(std::span<const std::byte> in, std::span<std::uint16_t> symbols) {
-  const auto third = hn::Set(U16(), std::uint16_t{171});  // times 171 / 512 and cut is a third of a byte, exactly
+  const auto third =
+      hn::Set(U16(), std::uint16_t{171});  // times 171 / 512, rounded down, is exactly a third, rounded down
   std::uint16_t* out = symbols.data();
   std::size_t left = symbols.size();
   std::size_t at = 0;

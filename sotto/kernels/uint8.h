@@ -8,14 +8,14 @@
 
 namespace sotto::kernels {
 
-// From the least to the largest value of a block in 255 equal steps (element::Interval), to the nearest level, ties to
-// even. The norms here are two floats a block, the least and the largest value, as interval_blocks() writes them.
-// REQUIRES both finite, the first not larger; no value beyond them.
+// Divides the range of each block into 255 equal steps (element::Interval), and rounds to the nearest level, ties to
+// even. `ends` has two floats per block, its least and largest value, as interval_blocks() writes them. REQUIRES finite
+// ends, the first not above the second, and no value beyond them.
 void to_uint8(std::span<const float> values, const Norms& ends, std::span<std::byte> out);
-// At random, without bias.
+// Rounds up or down at random, without bias.
 void to_uint8_stochastic(std::span<const float> values, const Norms& ends, const Draws& draws,
                          std::span<std::byte> out);
-// out[i] += scale * the value of level i.
+// out[i] += scale * the value of level in[i].
 void add_uint8(std::span<const std::byte> in, const Norms& ends, float scale, std::span<float> out);
 
 }  // namespace sotto::kernels

@@ -61,7 +61,7 @@ void xpay(std::span<const float> values, float factor, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(xpay)(values, factor, out);
 }
 
-// Each element is somewhere else: no vector unit adds there faster.
+// A plain loop: vector units do not add faster at scattered addresses.
 void scatter_add(std::span<const float> values, std::span<const std::uint32_t> indices, std::uint32_t first,
                  std::span<float> out) {
   for (std::size_t j = 0; j < indices.size(); ++j) out[indices[j] - first] += values[j];

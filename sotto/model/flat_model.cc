@@ -27,7 +27,7 @@ at::Tensor labels_of(const Batch& batch) {
                        at::kLong);
 }
 
-// How many classes a network prefers to the right one; of equal logits the first is preferred, and NaN to everything.
+// The number of classes ranked above the right one. Of equal logits the first ranks higher, and NaN ranks highest.
 std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
   const float right = logits[static_cast<std::size_t>(label)];
   std::int64_t better = 0;
@@ -41,7 +41,7 @@ std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
 
 }  // namespace
 
-// Torch calls it when everything that backward has for a parameter was added to its .grad.
+// Torch calls this hook when backward has added all contributions to a parameter's .grad.
 class FlatModel::ReadyHook final : public torch::autograd::PostAccumulateGradHook {
  public:
   ReadyHook(const FlatModel& model, std::size_t segment) : model_(model), segment_(segment) {}
@@ -62,7 +62,7 @@ class FlatModel::ReadyHook final : public torch::autograd::PostAccumulateGradHoo
   std::size_t segment_;
 };
 
-// Between the beginning of forward and the end of backward, also when one of them throws.
+// Sets calls_ from the beginning of forward to the end of backward, and resets it when one of them throws.
 class FlatModel::Running {
  public:
   Running(FlatModel& model, const Calls& calls)
@@ -114,7 +114,7 @@ void FlatModel::bind_parameters() {
   }
 }
 
-// Each segment once, however often the network uses it.
+// Calls `needed` once for each segment, however often the network uses it.
 void FlatModel::announce(const torch::nn::Module& module) {
   const auto found = segments_of_.find(&module);
   if (found == segments_of_.end()) return;
@@ -161,13 +161,13 @@ at::Tensor FlatModel::images_of(const Batch& batch) const {
   const auto [channels, height, width] = shape_;
   float* data = const_cast<float*>(batch.images.data());
   const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(batch.count()), channels, height, width};
-  // Channels last, which the convolutions and poolings that follow take over: LeNet trains 1.6 times as fast so. With
-  // one channel both orders are the same memory, and only the strides tell torch which is meant.
+  // Channels-last order, which the following convolutions and poolings keep: LeNet trains 1.6 times as fast. With one
+  // channel both orders have the same bytes, and only the strides tell torch which one is meant.
   if (channels == 1) return at::from_blob(data, sizes, {height * width, 1, width, 1}, at::kFloat);
   return at::from_blob(data, sizes, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-// `loss` is that of all examples of the batch.
+// `loss` is the sum over the examples of the batch.
 void FlatModel::add_score(const at::Tensor& logits, const Batch& batch, double loss, Score& score) const {
   const at::Tensor dense = logits.contiguous();
   const auto classes = static_cast<std::size_t>(classes_);

@@ -11,8 +11,8 @@
 namespace sotto {
 
 // A network whose parameters, gradients and float buffers were moved into three flat vectors. Invariants: every
-// parameter, its .grad (never undefined) and every float buffer is a contiguous view at the offset that the layouts
-// say; padding is zero.
+// parameter, its .grad (never undefined) and every float buffer is a contiguous view into its vector at the offset that
+// the layout gives; padding is zero.
 class FlatModel final : public Model {
  public:
   FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network);
@@ -46,9 +46,9 @@ class FlatModel final : public Model {
   std::shared_ptr<Network> network_;
   Layout layout_, buffer_layout_;
   at::Tensor parameters_, gradient_, buffers_;  // flat; torch's CPU allocator aligns them to 64 bytes
-  std::unordered_map<const torch::nn::Module*, std::vector<std::size_t>> segments_of_;  // its own, not its children's
-  const Calls* calls_ = nullptr;                                                        // while it computes
-  std::vector<char> announced_;                                                         // each segment, meanwhile
+  std::unordered_map<const torch::nn::Module*, std::vector<std::size_t>> segments_of_;  // without its children's
+  const Calls* calls_ = nullptr;  // set while a gradient is computed
+  std::vector<char> announced_;   // for each segment, whether calls_->needed was called for this gradient
 };
 
 }  // namespace sotto

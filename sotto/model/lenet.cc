@@ -7,9 +7,8 @@
 namespace sotto {
 namespace {
 
-// LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), and a ReLU behind every layer but the last. Without
-// those behind the convolutions it is near the edge of stability at its default rate: behind `ef | topk(0.01)` it
-// diverges.
+// LeNet in Caffe's sizes (LeCun et al. 1998 with max-pooling), with a ReLU after every layer but the last. Without the
+// ReLUs after the convolutions it is barely stable at its default rate, and diverges with `ef | topk(0.01)`.
 class Lenet final : public Network {
  public:
   Lenet(const ImageShape& shape, std::int64_t classes)
@@ -25,7 +24,7 @@ class Lenet final : public Network {
   }
 
  private:
-  // What two valid 5x5 convolutions and two poolings by 2 leave of an image.
+  // The side of an image after two valid 5x5 convolutions and two poolings by 2.
   static std::int64_t side(std::int64_t pixels) { return ((pixels - 4) / 2 - 4) / 2; }
 
   torch::nn::Conv2d conv1_, conv2_;

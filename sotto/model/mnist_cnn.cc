@@ -7,7 +7,7 @@
 namespace sotto {
 namespace {
 
-// The convolutional network of the TensorFlow tutorials, which sparsification is often measured on.
+// The convolutional network of the TensorFlow tutorials, a common benchmark for sparsification.
 class MnistCnn final : public Network {
  public:
   MnistCnn(const ImageShape& shape, std::int64_t classes)

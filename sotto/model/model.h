@@ -19,9 +19,9 @@ struct Score {
   std::uint64_t count = 0, top1 = 0, top5 = 0;
 };
 
-// A classifier as two flat vectors, parameters and gradient, and a third one for buffers (batch-norm statistics). Every
-// torch parameter, its .grad and every buffer is a view into them, so what is written here is what the network computes
-// with. No torch in this header.
+// A classifier as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its
+// .grad and every float buffer is a view into them, so the network computes with the values written here. This header
+// does not include torch.
 class Model {
  public:
   virtual ~Model() = default;
@@ -36,8 +36,8 @@ class Model {
   virtual std::span<float> buffers() = 0;
 
   // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a
-  // pure function of `random`. A segment that the loss does not depend on is never said to be ready. The score of the
-  // batch, as the training forward pass sees it, is added to `score` where that is given.
+  // pure function of `random`. calls.ready() is not called for segments that the loss does not depend on. If `score` is
+  // given, the score of the batch in the training forward pass is added to it.
   virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
                                      Score* score = nullptr) = 0;
   // In evaluation mode, without gradients.
@@ -50,15 +50,16 @@ class Network;  // the torch side of a model: sotto/model/network.h
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;  // one line, with its parameter count
-  ImageShape shape;          // of the images that it is usually given
-  std::int64_t least_side;   // of smaller images nothing would be left
+  ImageShape shape;          // of the images that it is usually trained on
+  std::int64_t least_side;   // the smallest height and width that its convolutions and poolings allow
   double default_lr;
   double default_momentum;
   std::shared_ptr<Network> (*build)(const ImageShape& shape, std::int64_t classes);
 };
 const Table<ModelEntry>& model_table();
 
-// The initial parameters depend on `seed` alone. ConfigError, about `model`, when it cannot take images of this shape.
+// The initial parameters depend on `seed` alone. ConfigError, about the option `model`, when images of this shape are
+// too small.
 std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t classes, std::uint64_t seed);
 
 }  // namespace sotto

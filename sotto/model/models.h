@@ -8,8 +8,7 @@
 
 namespace sotto {
 
-// Builders of the table in model.cc, each in a file of its own. They may rely on images of at least the table's
-// `least_side`.
+// The builders in the table of model.cc. REQUIRES images of at least `least_side` of their table line.
 std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t classes);
 std::shared_ptr<Network> build_fc(const ImageShape& shape, std::int64_t classes);

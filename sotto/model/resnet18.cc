@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// Convolutions stand in front of a batch norm, so they have no bias of their own.
+// A batch norm follows every convolution, so convolutions have no bias.
 torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
@@ -79,7 +79,7 @@ class Resnet18 final : public Network {
     return through(fc_, x.mean({2, 3}));
   }
 
-  // Convolutions keep the variance of what flows back through them and their ReLU (He et al., ICCV 2015, fan-out).
+  // Preserves the variance of gradients through a convolution and its ReLU (He et al., ICCV 2015, fan-out).
   double weight_bound(const at::Tensor& weight) const override {
     if (weight.dim() != 4) return Network::weight_bound(weight);
     const auto fan_out = static_cast<double>(weight.numel() / weight.size(1));

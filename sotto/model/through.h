@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// Hears of every through() of this thread, in place of the scope around it, if any.
+// While it lives, `announce` is called for every through() of this thread. An inner scope replaces the outer one.
 class NeedScope {
  public:
   using Announce = std::function<void(const torch::nn::Module& module)>;
@@ -21,11 +21,11 @@ class NeedScope {
   const NeedScope* around_;
 };
 
-// Says to the scope of this thread, if there is one, that the module's own parameters are about to be read.
+// Tells this thread's NeedScope, if there is one, that the module's own parameters are about to be read.
 void announce(const torch::nn::Module& module);
 
-// How a network uses a module that has parameters: they may still be on their way when forward begins, and are waited
-// for here. (In `module->forward(x)` the module would be named before x is computed.)
+// Networks call modules with parameters through this function. The parameters may still be on their way when forward
+// begins; announce() waits for them. Nested calls compute `input` first, and so announce modules in the order of use.
 template <typename Holder>
 at::Tensor through(Holder& module, const at::Tensor& input) {
   announce(*module);

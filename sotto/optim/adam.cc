@@ -46,7 +46,7 @@ class Adam final : public Optimiser {
   AdamOptions options_;
   bool decoupled_;
   std::uint64_t step_ = 0;
-  std::vector<float> mean_, variance_;  // of gradients, and of their squares
+  std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
 };
 
 }  // namespace

@@ -21,11 +21,11 @@ struct AdamOptions {
   }
 };
 
-// As torch.optim.Adam computes it, in step t = 1, 2, ..:
+// Computes the same as torch.optim.Adam. Step t = 1, 2, .. with the averaged gradient g:
 //   m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g
 //   p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)
-// The pull is part of g (Adam: Kingma, Ba, ICLR 2015), or p *= 1 - lr*weight_decay before the rest (AdamW: Loshchilov,
-// Hutter, ICLR 2019).
+// Weight decay: Adam adds weight_decay*p to g (Kingma, Ba, ICLR 2015); AdamW first computes p *= 1 - lr*weight_decay
+// (Loshchilov, Hutter, ICLR 2019).
 std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, std::size_t parameters);
 
 struct AdamWOptions : AdamOptions {

@@ -7,10 +7,11 @@
 
 namespace sotto {
 
-// An optimiser that keeps the weighted mean of all iterates beside the last one, as mem-SGD's theorem is about it
-// (Stich, Cordonnier, Jaggi, NeurIPS 2018): iterate t = 0, 1, .. has the weight (t + tau)^2, so
+// Wraps an optimiser and keeps a weighted mean of all iterates, which is evaluated in place of the last iterate.
+// The convergence theorem of Mem-SGD holds for this mean (Stich, Cordonnier, Jaggi, NeurIPS 2018). Iterate
+// t = 0, 1, .. has the weight (t + tau)^2, so
 //   mean += rho * (p - mean),  rho(t) = 6 (t+tau)^2 / ((1+t) (6 tau^2 + t + 6 tau t + 2 t^2))
-// The training itself is not touched by it.
+// Training itself does not change.
 class Averaged final : public Optimiser {
  public:
   Averaged(std::unique_ptr<Optimiser> inner, double tau, std::size_t parameters);

@@ -62,7 +62,7 @@ class OneBitAdam final : public Optimiser {
 
   OneBitAdamOptions options_;
   std::uint64_t step_ = 0;
-  std::vector<float> mean_, variance_;  // of gradients, and of their squares
+  std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
 };
 
 }  // namespace

@@ -23,15 +23,14 @@ struct OneBitAdamOptions {
   }
 };
 
-// 1-bit Adam (Tang et al., ICML 2021). The first `warmup` steps are Adam's (adam.h, the decay decoupled), on gradients
-// that are exchanged without loss. Then the variance stays as it is, and momenta are exchanged in place of gradients;
-// m is the mean of all ranks' after each step:
-//   offered: beta1*m + (1-beta1)*g; with m what came back:
+// 1-bit Adam (Tang et al., ICML 2021). The first `warmup` steps are those of AdamW (adam.h), on gradients that are
+// exchanged without loss. After them the variance v is frozen, and ranks exchange momenta in place of gradients:
+//   each rank offers beta1*m + (1-beta1)*g; the mean over ranks becomes the new m of all ranks; then
 //   p *= 1 - lr*weight_decay; p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^warmup)) + eps)
-// A codec of one bit gives every momentum of a block the same size, also where gradients are far smaller than in the
-// rest of it: over the root of their variance that is a huge step, unless eps is not much smaller than such roots
-// usually are. Adam's 1e-8 ends LeNet within five steps. Coordinates whose gradient was always zero until then stay
-// where they are: they have no variance, and a codec of one bit would send a momentum for them all the same.
+// A one-bit codec gives all momenta of a block the same magnitude, so coordinates with small gradients get momenta that
+// are far too large. Divided by their small sqrt(v) these are huge steps, unless eps is about as large as usual values
+// of sqrt(v): with Adam's 1e-8 LeNet diverges within five steps. Where v is zero (the gradient was zero in all warm-up
+// steps) the momentum is set to zero, since a one-bit codec would send one for these coordinates, too.
 std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, std::size_t parameters);
 
 }  // namespace sotto

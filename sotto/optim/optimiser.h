@@ -14,23 +14,24 @@ namespace sotto {
 class Optimiser {
  public:
   virtual ~Optimiser() = default;
-  // What is offered in so many first steps is to be exchanged without loss.
+  // The number of first steps in which outgoing() must be exchanged without loss.
   virtual std::uint64_t dense_steps() const { return 0; }
-  // Before anything else of a step. Steps are counted from 0, resumed ones included.
+  // Called first in every step. `step` counts from 0 and includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
-  // What this rank offers to be exchanged, out of its gradient: the gradient itself, unless the method exchanges
-  // something else (1-bit Adam its momentum). Called once a step and bucket, before the exchange; `begin` is the
-  // bucket's place in the flat vector. It may be made in the gradient's place.
+  // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
+  // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
+  // offset of the bucket in the flat vector.
   virtual std::span<float> outgoing(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
-  // parameters -= lr * direction(mean), for a stretch of the flat vectors that starts at `begin`.
+  // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
+  // is the result of the exchange.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
-  // The parameters to evaluate, in place of those that are trained; empty: those. Valid until the next step.
+  // The parameters to evaluate; empty: the trained ones. Valid until the next step.
   virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // What of that are running means of gradients or of their squares, which an algorithm may average over ranks, or set
-  // to zero.
+  // Visits the part of the state that consists of running means of gradients or of their squares. An algorithm may
+  // average these over ranks or set them to zero.
   virtual void visit_buffers(StateVisitor& visitor) { visit_state(visitor); }
-  // Whether steps may go on after they were set to zero; not where they are corrected by the number of steps.
+  // Whether the buffers may be set to zero during training. False where a bias correction depends on the step number.
   virtual bool may_forget() const { return true; }
 };
 
@@ -39,15 +40,15 @@ struct OptimiserEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  double default_lr;        // 0: the model's own
-  AnyOptions (*options)();  // their defaults
+  double default_lr;        // 0: the default rate of the model
+  AnyOptions (*options)();  // the default options
   std::unique_ptr<Optimiser> (*make)(const AnyOptions& options, std::size_t parameters);
 };
 const Table<OptimiserEntry>& optimiser_table();
 
 using OptimiserSpec = Spec<OptimiserEntry>;
 
-// For so many parameters.
+// `parameters`: the length of the flat parameter vector.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, std::size_t parameters);
 
 }  // namespace sotto

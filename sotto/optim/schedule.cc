@@ -69,7 +69,7 @@ struct MilestoneOptions {
     v.option("factor", factor, "of the rate, at each change", Bounds::positive());
     v.option("unit", unit, "what is counted", {"step", "epoch"});
   }
-  // Ascending; nothing where `at` says something else.
+  // The numbers of `at`; nothing unless they are ascending whole numbers from 1.
   std::optional<std::vector<std::uint64_t>> milestones() const {
     std::vector<std::uint64_t> milestones;
     const char* const end = at.data() + at.size();
@@ -144,7 +144,7 @@ struct WarmupOptions {
     return (steps == 0) == (epochs == 0) ? "give its length, either in steps or in epochs" : "";
   }
   std::uint64_t length(const Training& training) const {
-    // A little less, so that 0.07 epochs of 100 steps are 7 and not 8.
+    // The factor undoes rounding up before ceil(): 0.07 epochs of 100 steps are 7 steps, not 8.
     const double length =
         steps != 0 ? static_cast<double>(steps) : std::ceil(epochs * static_cast<double>(training.epoch) * (1 - 1e-12));
     if (!(length < static_cast<double>(training.horizon))) {
@@ -159,7 +159,7 @@ class Warmup final : public Schedule {
   Warmup(std::uint64_t steps, double from) : steps_(steps), from_(from) {}
   double factor(std::uint64_t step) const override {
     if (step >= steps_) return 1;
-    // The first step already learns something, the last one is at the full rate.
+    // (step + 1): the rate of the first step is above `from`, and the last step has the full rate.
     const double share = static_cast<double>(step + 1) / static_cast<double>(steps_);
     return from_ + (1 - from_) * share;
   }

@@ -9,15 +9,15 @@
 
 namespace sotto {
 
-// The training that a schedule is of, in steps.
+// The planned training. All lengths are in steps.
 struct Training {
-  std::uint64_t horizon = 0;
-  std::uint64_t epoch = 1;
-  std::uint64_t warmup = 0;  // that come before this part
+  std::uint64_t horizon = 0;  // of the whole training, wherever a run is stopped or resumed
+  std::uint64_t epoch = 1;    // of one epoch
+  std::uint64_t warmup = 0;   // of the warm-up before this part of the schedule
 };
 
-// The learning rate of each step: a factor on the base rate, as a sentence `warmup(steps=500) | cosine`. The horizon is
-// the length of the planned training, and does not depend on where a run is stopped or resumed.
+// The factor by which the base learning rate is multiplied in each step. Users write it as a sentence, such as
+// `warmup(steps=500) | cosine`.
 class Schedule {
  public:
   virtual ~Schedule() = default;
@@ -27,7 +27,7 @@ class Schedule {
 // A line of the table of schedules.
 struct ScheduleEntry {
   std::string_view name;
-  bool leads;  // stands in front of another part
+  bool leads;  // may stand before another part (warmup)
   AnyOptions (*options)();
   std::unique_ptr<Schedule> (*make)(const AnyOptions& options, const Training& training);
 };
@@ -37,15 +37,15 @@ const Table<ScheduleEntry>& schedule_table();
 //   constant                                              1
 //   step(every=N, factor=0.1, unit=step|epoch)            factor^(step / every)
 //   milestones(at=30/60, factor=0.1, unit=epoch|step)     factor^(milestones reached)
-//   cosine(floor=0)                                       from 1 after the warm-up to `floor` at the horizon
-//   warmup(steps=N | epochs=E, from=0)                    a line to 1 at its last step, times the part after it
-// Everything but the cosine counts steps from the start of training, a warm-up included.
+//   cosine(floor=0)                                       falls from 1 after the warm-up to `floor` at the horizon
+//   warmup(steps=N | epochs=E, from=0)                    rises linearly to 1 at its last step, times the other part
+// All parts but `cosine` count steps from the start of training; `cosine` counts from the end of the warm-up.
 using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 
 // ConfigError, with a caret, for anything else.
 ScheduleSpec read_schedule(const Sentence& sentence);
 
-// ConfigError where a part does not fit the training: a warm-up that is not shorter than the horizon, say.
+// ConfigError when a part does not fit the training, such as a warm-up that is as long as the horizon.
 std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps,
                                         std::uint64_t steps_per_epoch);
 

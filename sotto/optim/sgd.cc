@@ -24,7 +24,7 @@ class Sgd final : public Optimiser {
       for (std::size_t i = 0; i < mean.size(); ++i) p[i] -= rate * (g[i] + decay * p[i]);
       return;
     }
-    // Velocities start at zero, so the first one is the direction itself, as torch has it.
+    // The velocity starts at zero, so after the first step it equals d, as in torch.
     float* v = velocity_.data() + begin;
     const bool nesterov = options_.nesterov;
     for (std::size_t i = 0; i < mean.size(); ++i) {

@@ -17,10 +17,10 @@ struct SgdOptions {
     v.option("nesterov", nesterov, "look one step ahead");
     v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
   }
-  std::string problem() const;  // what no range says; empty: none
+  std::string problem() const;  // an error that the ranges of single options cannot express; empty: none
 };
 
-// SGD as torch.optim.SGD computes it:
+// Computes the same as torch.optim.SGD:
 //   d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v : v)
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters);
 

@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-// Neither is a sign: what is not finite stays as it is, for whoever exchanges it to find.
+// Keeps infinities and NaN, so that the exchange finds and reports them.
 float sign_of(float value) { return std::isfinite(value) ? static_cast<float>((value > 0) - (value < 0)) : value; }
 
 class Signum final : public Optimiser {
@@ -42,7 +42,7 @@ class Signum final : public Optimiser {
  private:
   SignumOptions options_;
   std::size_t size_;
-  std::vector<float> mean_;  // of this rank's gradients; empty without momentum
+  std::vector<float> mean_;  // running mean of this rank's gradients; empty without momentum
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct SignumOptions {
 };
 
 // Signum (Bernstein et al., ICML 2018): each rank offers the signs of its own momentum, as -1, 0 or 1.
-//   m = momentum*m + (1-momentum)*g; offered: sign(m); with s what came back: p -= lr * (s + weight_decay*p)
-// What comes back is the majority of the signs after `vote`, and their mean where codec and aggregator are faithful.
+//   m = momentum*m + (1-momentum)*g; the exchange turns sign(m) into s; p -= lr * (s + weight_decay*p)
+// With the aggregator `vote`, s is the majority of the signs; with a lossless codec and aggregator it is their mean.
 std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, std::size_t parameters);
 
 }  // namespace sotto

@@ -87,7 +87,7 @@ class Classify final : public Task {
   Tally trained_ = Tally(4);
 };
 
-// Every `ranks`-th example, beginning with `rank`.
+// Evaluates every `ranks`-th example, beginning with example `rank`.
 Tally Classify::evaluate(Split split, Share share) {
   const Dataset& examples = data(split);
   const std::size_t image = examples.shape().size();

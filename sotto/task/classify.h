@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// Labelled images and a network that says of which class each is; the loss is cross entropy.
+// The task of classifying labelled images; the loss is cross entropy.
 inline constexpr std::array classify_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of an example, in nats", .rises = false},
     Metric{.name = "accuracy",

@@ -22,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-// "2" or "2:0.25", one of those that `rank` sends to.
+// Adds an edge from `rank`. `text` is the receiver, "2", or the receiver and its share, "2:0.25".
 void add_peer(std::string_view text, int rank, Graph& graph) {
   const std::size_t colon = text.find(':');
   const auto peer = static_cast<int>(parse_int(fmt::format("a rank that rank {} sends to", rank), text.substr(0, colon),
@@ -49,7 +49,7 @@ std::string text_of(const Graph& graph) {
 }
 
 void check_shares(const Graph& graph) {
-  constexpr double least = 1e-6;  // kept: push-sum divides by what is left of a rank's weight
+  constexpr double least = 1e-6;  // the least share to keep: push-sum divides by a rank's weight
   bool some = false;
   for (int rank = 0; rank < graph.ranks(); ++rank) some = some || !graph.shares(rank).empty();
   if (!some) return;

@@ -7,15 +7,15 @@
 
 namespace sotto {
 
-// Topologies of a user's own. Their text has a list for each rank, of the ranks that it sends to: "1 2; 0; 0". With
-// shares ("1:0.25 2:0.25; 0:0.5; 0:0.5") a rank keeps what they leave of 1. Rounds that take turns stand with " / "
-// between them.
+// Topologies that a user writes. The text has one list per rank, of the ranks that it sends to: "1 2; 0; 0". A list may
+// give each receiver a share ("1:0.25 2:0.25; 0:0.5; 0:0.5"); the rank keeps the rest. Several rounds are separated by
+// " / " and take turns.
 
-// The rounds of such a text, for so many ranks. ConfigError, without a place, when it is none.
+// Parses such a text into its rounds. ConfigError, without a place in the text, when it is malformed.
 std::vector<Graph> given_graphs(std::string_view text, int ranks);
 
-// The topology whose rounds take turns; its sentence is "graph(sends_to=...)". ConfigError when a rank keeps no share
-// of what it holds, some edges alone have a share, or what one rank holds never reaches another.
+// The topology whose rounds take turns; its sentence is "graph(sends_to=...)". ConfigError when a rank keeps no share,
+// when only some edges have shares, or when the graph of all rounds together is not strongly connected.
 Topology given_topology(std::vector<Graph> rounds);
 
 }  // namespace sotto

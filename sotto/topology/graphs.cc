@@ -23,9 +23,9 @@ void join(Graph& graph, int a, int b) {
   graph.add(b, a);
 }
 
-// Tries to give every rank k neighbours; false when what is left over cannot be joined any more.
+// Tries to give every rank k neighbours; false when no two of the remaining ranks can be joined.
 bool join_at_random(Graph& graph, int k, Philox& random) {
-  std::vector<int> open;  // a rank as often as it lacks neighbours
+  std::vector<int> open;  // holds each rank once for every neighbour that it still lacks
   for (int i = 0; i < graph.ranks() * k; ++i) open.push_back(i / k);
   const auto suits = [&](int a, int b) { return a != b && std::ranges::count(graph.out(a), b) == 0; };
   while (!open.empty()) {

@@ -7,17 +7,17 @@
 
 namespace sotto {
 
-// The elementary graphs of topologies, in the order in which rounds take them. All of one rank alone are without edges.
+// The elementary graphs that topologies consist of, in the order in which rounds take them. With one rank they have no
+// edges.
 
-// Every rank sends to the one `offset` further on.
+// Every rank r sends to rank r + offset.
 Graph shift(int ranks, int offset);
-// Ranks that differ in parity, in pairs: odd rank r and the one `offset` further on. REQUIRES an odd offset, and an
-// even number of ranks.
+// Every odd rank r exchanges with the even rank r + offset. REQUIRES an odd offset and an even number of ranks.
 Graph pairs(int ranks, int offset);
 
-// Offsets modulo the ranks, in their order, 0 and what came before left out.
+// The offsets modulo `ranks`, in the same order, without 0 and repetitions.
 std::vector<int> distinct_offsets(int ranks, const std::vector<std::int64_t>& offsets);
-// Of the published graphs: 1, -1, 2, -2, 4, -4 .. up to ranks - 1; 1, -1, 3, -3, 5, -5 .. likewise.
+// The offsets of the published graphs: 1, -1, 2, -2, 4, -4 .. and 1, -1, 3, -3, 5, -5 .., both up to ranks - 1.
 std::vector<int> exponential_offsets(int ranks);
 std::vector<int> linear_offsets(int ranks);
 // 1, -1, 1 + 2, -(1 + 2), 1 + 4, -(1 + 4) ..
@@ -25,17 +25,18 @@ std::vector<int> bipartite_offsets(int ranks);
 // j (n + 1)^i for i = 0, 1 .. and j = 1 .. n.
 std::vector<int> peer_offsets(int ranks, int n);
 
-// Neighbours of a grid of `rows` rows whose ends meet, one direction after the other. REQUIRES whole rows.
+// A grid of `rows` rows whose ends meet: one graph for each of the four directions. REQUIRES ranks % rows == 0.
 std::vector<Graph> torus(int ranks, int rows);
-// One dimension after the other. REQUIRES a power of two.
+// One graph for each dimension. REQUIRES a power of two.
 std::vector<Graph> hypercube(int ranks);
-// Everybody with the first rank.
+// Every rank exchanges with rank 0.
 Graph star(int ranks);
-// A connected graph in which every rank has k neighbours, each such graph about as likely as any other (Steger,
-// Wormald, 1999). REQUIRES k < ranks, k ranks even, and k > 1 unless there are two ranks.
+// A connected graph in which every rank has k neighbours, drawn about uniformly from all such graphs (Steger, Wormald,
+// 1999). REQUIRES k < ranks, an even k * ranks, and k > 1 unless there are two ranks.
 Graph random_regular(int ranks, int k, std::uint64_t seed);
-// Two elementary rounds a distance: all ranks of a group of `size` with each other, then each with the rank of its
-// place in the group 1, 2, 4 .. groups further on. REQUIRES whole groups.
+// Two graphs for each distance d = 1, 2, 4 ..: in the first all ranks of a group of `size` exchange with each other; in
+// the second every rank sends to the rank at its own place in the group d groups further on.
+// REQUIRES ranks % size == 0.
 std::vector<Graph> groups(int ranks, int size);
 
 }  // namespace sotto

@@ -6,7 +6,7 @@
 namespace sotto {
 namespace {
 
-// The same for a rank and all that it sends to: 1 / (n + 1).
+// A rank with n receivers keeps 1 / (n + 1), and sends as much to each of them.
 class Uniform final : public Mixing {
  public:
   using Options = NoOptions;
@@ -19,8 +19,8 @@ class Uniform final : public Mixing {
   }
 };
 
-// 1 / (1 + the larger of two neighbours' numbers of neighbours), which makes rows and columns add up to 1 on any
-// symmetric graph.
+// Neighbours a and b send each other the share 1 / (1 + max(degree(a), degree(b))). This makes the mixing matrix of any
+// symmetric graph doubly stochastic.
 class Metropolis final : public Mixing {
  public:
   using Options = NoOptions;
@@ -60,7 +60,7 @@ class SelfWeighted final : public Mixing {
   Options options_;
 };
 
-// Those that the topology says itself.
+// The shares that the user gave with the topology.
 class Given final : public Mixing {
  public:
   using Options = NoOptions;

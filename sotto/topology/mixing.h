@@ -11,11 +11,10 @@
 
 namespace sotto {
 
-// What share of what it holds a rank keeps in a round, and sends to each of graph.out(rank): they add up to 1, so the
-// sum over all ranks stays the same.
+// How a rank divides its value in a round. `kept` and all `sent` add up to 1, so the sum over all ranks stays the same.
 struct Shares {
   double kept = 1;
-  std::vector<double> sent;
+  std::vector<double> sent;  // the share for each rank of graph.out(rank)
 };
 
 class Mixing {
@@ -23,7 +22,7 @@ class Mixing {
   virtual ~Mixing() = default;
   virtual std::string sentence() const = 0;  // canonical, every option named
   virtual Shares shares(const Graph& graph, int rank) const = 0;
-  // Why it cannot be used with this topology; empty when it can.
+  // Why the mixing cannot be used with this topology; empty when it can.
   virtual std::string problem(const Topology& /*topology*/) const { return ""; }
 };
 
@@ -39,13 +38,13 @@ const Table<MixingEntry>& mixing_table();
 
 using MixingSpec = Spec<MixingEntry>;
 
-// What a user says: one call, as "self_weighted(0.5)"; none of an empty text. ConfigError with a caret.
+// Parses one call, such as "self_weighted(0.5)". An empty text gives an empty spec. ConfigError with a caret.
 MixingSpec read_mixing(std::string_view text, std::string_view option = "mixing");
 
-// `given` where the topology says its own shares, else `uniform`.
+// `given` when the topology has shares of its own, else `uniform`.
 MixingSpec default_mixing(const Topology& topology);
 
-// None: the default. ConfigError when it does not suit the topology.
+// An empty spec makes the default mixing. ConfigError when the mixing does not suit the topology.
 std::unique_ptr<Mixing> make_mixing(const MixingSpec& spec, const Topology& topology);
 
 }  // namespace sotto

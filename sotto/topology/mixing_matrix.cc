@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-constexpr double tolerance = 1e-12;  // of what is rounded in some hundred rounds
+constexpr double tolerance = 1e-12;  // above the rounding errors of some hundred rounds
 
 bool near(double a, double b) { return std::abs(a - b) < tolerance; }
 
@@ -87,7 +87,7 @@ bool doubly_stochastic(const Topology& topology, const Mixing& mixing) {
 }
 
 Consensus consensus(const Topology& topology, const Mixing& mixing) {
-  constexpr std::size_t most_periods = 4;  // what has not averaged by then never does, but in the limit
+  constexpr std::size_t most_periods = 4;  // a topology that is not exact after these is so only in the limit
   Consensus found;
   found.doubly_stochastic = true;
   MixingMatrix product = MixingMatrix::identity(topology.ranks());

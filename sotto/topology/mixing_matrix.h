@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// What a round does to all ranks' values at once: at(i, j) is the share of rank j's value that rank i has afterwards.
+// The mixing matrix of a round: at(i, j) is the share of rank j's value that rank i holds after the round.
 class MixingMatrix {
  public:
   static MixingMatrix identity(int ranks);
@@ -19,11 +19,11 @@ class MixingMatrix {
   double at(int to, int from) const { return shares_[static_cast<std::size_t>(to * ranks_ + from)]; }
   MixingMatrix operator*(const MixingMatrix& before) const;
 
-  // Rows add up to 1, too: all ranks hold values of the same weight, and push-sum's weights stay 1.
+  // Rows add up to 1, too (columns always do), so the weights of push-sum stay 1.
   bool doubly_stochastic() const;
-  // Every rank's value over its weight is the mean of all.
+  // After these rounds every rank's value, divided by its push-sum weight, is the mean over all ranks.
   bool averages() const;
-  // The second largest magnitude of an eigenvalue: what is left of differences after so many rounds.
+  // The second largest magnitude of an eigenvalue: the factor by which these rounds shrink differences between ranks.
   double second_eigenvalue() const;
 
  private:
@@ -36,13 +36,13 @@ class MixingMatrix {
 
 // How fast ranks come to agree.
 struct Consensus {
-  double spectral_gap = 0;                 // of a round: 1 - rho, where differences shrink as rho^rounds
-  std::optional<std::size_t> exact_after;  // rounds from the first on until all hold the mean; nothing: never
+  double spectral_gap = 0;                 // per round: 1 - rho, where differences shrink as rho^rounds
+  std::optional<std::size_t> exact_after;  // the number of rounds after which all ranks hold the mean; nothing: never
   bool doubly_stochastic = false;          // in every round
 };
 Consensus consensus(const Topology& topology, const Mixing& mixing);
 
-// That alone, in a time that grows with the edges; consensus() takes that of eigenvalues, the cube of the ranks.
+// Computes only this field, in time proportional to the number of edges; consensus() needs the cube of the ranks.
 bool doubly_stochastic(const Topology& topology, const Mixing& mixing);
 
 }  // namespace sotto

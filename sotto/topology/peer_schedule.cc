@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t most = 1'000'000'000'000;  // of epochs, or of steps that count as such, and of peers
+constexpr std::uint64_t most = 1'000'000'000'000;  // the largest epoch (or step) and number of peers
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t number = 0;

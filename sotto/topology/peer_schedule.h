@@ -8,20 +8,19 @@
 
 namespace sotto {
 
-// A topology from a step, or an epoch, on.
+// A topology and when it begins.
 struct TopologyPhase {
-  std::uint64_t first = 0;
+  std::uint64_t first = 0;  // a step or an epoch
   TopologySpec topology;
 };
 
-// A text that says from which epoch on a rank has how many peers in a round: "0:1,10:2,30:4" (the
-// peers_per_itr_schedule of Stochastic Gradient Push). `topology` with these in place of its own number, by epochs.
-// ConfigError when it says something else, and where the topology has no such number, or cannot have this one with so
-// many ranks.
+// Reads pairs "epoch:peers", such as "0:1,10:2,30:4" (the peers_per_itr_schedule of Stochastic Gradient Push): from
+// that epoch on, each round takes that many peers. Returns `topology` with its `peers` replaced, one phase for each
+// pair. ConfigError when the text is malformed, the topology has no option `peers`, or it cannot have this many.
 std::vector<TopologyPhase> read_peer_schedule(std::string_view option, std::string_view text,
                                               const TopologySpec& topology, int ranks);
 
-// The same by steps.
+// The same phases with `first` converted from epochs to steps.
 std::vector<TopologyPhase> by_steps(std::vector<TopologyPhase> epochs, std::uint64_t steps_per_epoch);
 
 }  // namespace sotto

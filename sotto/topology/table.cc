@@ -32,7 +32,8 @@ std::string unless_even(int ranks) {
   return fmt::format("it is of pairs, and {} ranks are no even number; `exponential` is for any number", ranks);
 }
 
-// A kind of topology: its options, why there is none of them for so many ranks, and the graphs that rounds take.
+// Each struct below is a kind of topology: its options; problem(), why it does not exist for this number of ranks; and
+// cycle(), the elementary graphs. This is the base of those with an option `peers`.
 struct Peers {
   std::int64_t peers = 0;
   void visit(OptionVisitor& v) {
@@ -158,7 +159,7 @@ Topology make(const AnyOptions& options, int ranks) {
   const auto& kind = options.as<Kind>();
   if (const std::string problem = kind.problem(ranks); !problem.empty()) throw ConfigError(problem);
   std::vector<Graph> cycle = kind.cycle(ranks);
-  if (cycle.empty()) cycle.emplace_back(ranks);  // one rank alone
+  if (cycle.empty()) cycle.emplace_back(ranks);  // there is only one rank
   return {record_options(Kind::name, options), std::move(cycle), static_cast<std::size_t>(kind.peers)};
 }
 
@@ -201,7 +202,7 @@ constexpr std::array entries{
 
 constexpr Table<TopologyEntry> table("topology", entries);
 
-// What an id names; empty of any other text.
+// The name of the topology with this id; empty when the text is not a number.
 std::string_view named_by_id(std::string_view option, std::string_view text) {
   int id = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);

@@ -10,7 +10,7 @@ Topology::Topology(std::string sentence, std::vector<Graph> cycle, std::size_t p
   const std::size_t length = cycle.size();
   peers_ = peers == 0 ? length : std::min(peers, length);
   for (std::size_t round = 0; round < length / std::gcd(length, peers_); ++round) {
-    Graph graph = cycle[round * peers_ % length];  // with its shares, where it is alone
+    Graph graph = cycle[round * peers_ % length];  // keeps its shares if it is the round's only graph
     for (std::size_t i = 1; i < peers_; ++i) graph.add(cycle[(round * peers_ + i) % length]);
     rounds_.push_back(std::move(graph));
   }
@@ -48,8 +48,7 @@ std::optional<std::vector<bool>> Topology::sides() const {
 }
 
 std::size_t Topology::spread() const {
-  // A bit for each rank that a rank has heard from, 64 to a word: for a thousand ranks that is a matter of
-  // milliseconds.
+  // known and before: for each rank a bit set of the ranks that it has heard from. A thousand ranks take milliseconds.
   constexpr std::size_t word_bits = 64;
   const auto size = static_cast<std::size_t>(ranks());
   const std::size_t words = (size + word_bits - 1) / word_bits;

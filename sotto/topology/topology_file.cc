@@ -74,7 +74,7 @@ class Reader {
         sum += shares[to][from];
         if (to != from && shares[to][from] > 0) text += fmt::format(" {}:{}", to, format_double(shares[to][from]));
       }
-      constexpr double rounding = 1e-6;  // of shares written with seven digits
+      constexpr double rounding = 1e-6;  // shares may be written with seven digits
       if (std::abs(sum - 1) > rounding) {
         fail(rows,
              fmt::format("column {} adds up to {:g}: what rank {} keeps and sends must add up to 1", from, sum, from));

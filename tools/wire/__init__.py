@@ -1,1 +1,1 @@
-"""Codec stages and their messages, made from docs/wire alone: nothing of the C++ code is used here."""
+"""Codec stages and their messages, implemented from docs/wire alone, without any of the C++ code."""

@@ -1,4 +1,4 @@
-"""Bins of values: quantile, and what stands behind it."""
+"""Bins of values: the quantiser `quantile`, and the sketch `minmax_sketch` after it."""
 
 import math
 import struct
@@ -19,7 +19,7 @@ def sampled(values):
 
 
 def bins_of_sign(all_values, sample, most):
-    """(least magnitude that is in it, value) of each bin."""
+    """For each bin of one sign: (its least magnitude, the value that it is decoded to)."""
     if not all_values:
         return []
     y, begins = sorted(sample), [0]
@@ -42,7 +42,7 @@ def bins_of_sign(all_values, sample, most):
 
 
 def find_bins(values, bins):
-    """The values of the bins, those of positive ones first, how many of these there are, and the bin of each value."""
+    """(the decoded values of all bins, positive ones first; the number of positive bins; the bin of each value)."""
     sample = sampled(values)
     positive, negative = [v for v in values if v > 0], [-v for v in values if v < 0]
     p, m = [v for v in sample if v > 0], [-v for v in sample if v < 0]
@@ -62,7 +62,7 @@ def find_bins(values, bins):
 
 
 def bin_values(found, values, bins):
-    """As side information."""
+    """The decoded values of the bins as side information."""
     floats = found + [f32(0)] * (min(len(values), bins - 1) - len(found))
     return b"".join(struct.pack("<f", v) for v in floats)
 
@@ -87,21 +87,21 @@ def hash64(key, seed):
 
 
 def share_of_positive(positive, negative, groups):
-    """How many groups the bins of positive values have."""
+    """How many of the groups are for the bins of positive values."""
     bins = positive + negative
     share = (2 * groups * positive + bins) // (2 * bins) if bins else 0
     return min(max(share, 1), groups - 1) if positive and negative else share
 
 
 def groups_of(first, bins, groups):
-    """The bins of each group of a sign, of which `first` is the number of the first bin."""
+    """Divides the bins of one sign, whose numbers begin with `first`, into groups: a list of bin numbers for each."""
     count = min(groups, bins)
     return [list(range(first + g * bins // count, first + (g + 1) * bins // count)) for g in range(count)]
 
 
 def sketch_block(numbers, first, sign_groups, rows, columns):
-    """Of the bins of the values from number `first` of a unit on: how many are zeros and of each group, the bytes, the
-    bins that are read from them, and what runs the bytes are."""
+    """Sketches a block: `numbers` are the bins of its values, `first` is the number of its first value in the unit.
+    Returns (counts of zeros and of each group; the bytes; the bins that a decoder finds; the runs of the bytes)."""
     classes = ([[0]] if 0 in numbers else []) + sign_groups
     class_of = {b: (c, level) for c, bins in enumerate(classes) for level, b in enumerate(bins)}
     cells = []

@@ -1,4 +1,4 @@
-"""A golden message: a sentence, what it is given, and what becomes of that."""
+"""A golden message: a sentence, its input, the message, and the decoded values."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ class Case:
         self.part = part or (0, 0, self.layout.size)  # number, begin, end
         self.key = dict(seed=0x0123456789ABCDEF, rank=3, generation=2, step=1000, bucket=7)
         self.input = (values or INPUTS[layout])(self.layout)
-        # Bytes of transforms depend on the rounding of sums, which their definitions leave open; not those of hadamard.
+        # The bytes of these transforms depend on the rounding of sums, which docs/wire leaves open (but not of hadamard).
         self.compare = "decoded" if whole or code and code[0] == "Blosc buffer" else "near" if isinstance(transform, (Dct, Fft, Svd)) else "bytes"
 
         self.pieces = list(self.layout.pieces(*self.part[1:]))
@@ -50,7 +50,7 @@ class Case:
         return Stream(key["seed"], purpose, 0 if known else key["rank"], key["step"], key["bucket"], segment)
 
     def choose(self, select, groups, purpose):
-        """groups: (energies, segment, number of the first). Pairs (index, scale) of each."""
+        """Pairs (index, scale) for each of the groups, which are (energies, segment, number of the first atom)."""
         if not select:
             return [[(i, f32(1)) for i in range(len(energies))] for energies, _, _ in groups]
         known = getattr(select, "known", False)
@@ -60,8 +60,8 @@ class Case:
         return [[i if isinstance(i, tuple) else (i, f32(1)) for i in sel] for sel in chosen]
 
     def encode(self, quantise, select, transform, within):
-        """Flags and stretches of the body; sets `decoded`, and `runs`: the packed symbols of each unit, how many, and what runs
-        (width, kind, how many) they are where the quantiser tells."""
+        """Returns flags and stretches of the body. Sets `decoded` and, for each unit, `runs`: (packed symbols, their number,
+        their runs as (width, kind, number) if the quantiser gives them)."""
         atoms = [transform.atoms(list(self.input[lo:hi]), shape, first) for (_, lo, hi, first), shape in zip(self.pieces, self.shapes)]
         chosen = self.choose(select, [(a[0], piece[0], a[2]) for a, piece in zip(atoms, self.pieces)], SELECT)
         block, indices, first_block = getattr(select, "block", 1), [], 0
@@ -72,7 +72,7 @@ class Case:
         units = self.units(atoms, chosen, transform)
         groups = [([v for v, _, _ in unit], self.pieces[p][0], unit[0][1] if unit else 0) for p, unit in units]
         kept = self.choose(within, groups, SELECT_WITHIN)
-        rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]  # as decoded
+        rows = [{i: [f32(0)] * len(a[1][i]) for i, _ in sel} for a, sel in zip(atoms, chosen)]  # the decoded rows
         sides, symbols, indices_within, first_float = b"", b"", [], 0
         self.runs = []
         for (p, unit), sel in zip(units, kept):
@@ -94,7 +94,7 @@ class Case:
         return body(sides, symbols, listed, within and index_list(indices_within, first_float), seed)
 
     def units(self, atoms, chosen, transform):
-        """What is quantised together: (piece, its floats, each with its number within the segment and where it belongs)."""
+        """The units, which are quantised separately: (piece, list of (float, number in the segment, (atom, column)))."""
         units = []
         for p, ((_, rows, first), sel) in enumerate(zip(atoms, chosen)):
             unit, split = [], transform.split and (self.shapes[p][0] if len(self.shapes[p]) > 1 else 1)
@@ -115,7 +115,7 @@ class Case:
 
         def floats(values):
             words = [f"{bits_of(v):08x}" for v in values]
-            if len(words) > 10000:  # equal ones that follow each other are counted
+            if len(words) > 10000:  # run-length encoded: WORD*COUNT
                 runs = [(word, len(list(some))) for word, some in itertools.groupby(words)]
                 return "\n".join(word if count == 1 else f"{word}*{count}" for word, count in runs)
             return rows("".join(w + (" " if i % 8 < 7 else "\n") for i, w in enumerate(words)), 10**9).rstrip()

@@ -16,7 +16,7 @@ from .transform import Dct, Dct2, Fft, Hadamard, Projection, Sketch, Svd
 
 
 def clusters(**options):
-    """A sentence, and what it says."""
+    """(sentence, quantiser), two arguments of a Case."""
     stage = Clusters(**options)
     return stage.sentence(), stage
 
@@ -117,7 +117,7 @@ def cases():
         Case("adaptive", "adaptive(error=0.2, bits=6, bucket=20)", adaptive(0.2, 6, 20)),
         Case("adaptive-extreme", "adaptive(error=0.05, bits=5, bucket=9)", adaptive(0.05, 5, 9), values=extreme),
         Case("topk-adaptive-part", "topk(ratio=0.3, scope=segment, dense=0) | adaptive(error=0.1, bits=8, bucket=512)", adaptive(0.1, 8, 512), topk(0.3, "segment"), part=cut),
-        # `dense` is of a whole segment: of `vectors` the first is, the last is not, though parts of both are smaller.
+        # `dense` looks at whole segments: the first of `vectors` is dense, the last is not, though a part may be smaller.
         Case("dense", "topk(ratio=0.2, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, topk(0.2, "segment"))),
         Case("dense-all", "topk(ratio=0.2, scope=segment, dense=all) | f32", quantise_f32, dense(math.inf, topk(0.2, "segment")), layout="vectors"),
         Case("dense-part", "topk(ratio=0.2, scope=segment, dense=6) | f32", quantise_f32, dense(6, topk(0.2, "segment")), layout="vectors", part=(1, 4, 40)),

@@ -1,4 +1,4 @@
-"""The quantiser `clusters`: of each side of zero c clusters, and tables of means or centres."""
+"""The quantiser `clusters`: c clusters on each side of zero, decoded from tables of means or from centres."""
 
 import math
 import struct
@@ -15,7 +15,7 @@ def single(x):
 
 
 def k_means(numbers, count, draw, first):
-    """Centres of `count` clusters of ascending numbers."""
+    """The centres of `count` clusters of the ascending `numbers`."""
     if not numbers:
         return [0.0] * count
     centres = [numbers[draw(first) * len(numbers) >> 32]]
@@ -83,7 +83,7 @@ class Clusters:
         return [values[a + (draw(j) * (b - a) >> 32)] for j, (a, b) in enumerate(zip(cuts, cuts[1:]))]
 
     def side(self, magnitudes, draw, first):
-        """Centres of one side, ascending."""
+        """The centres of one side of zero, ascending."""
         if self.percentile >= 100:
             return k_means(magnitudes, self.c, draw, first)
         rest = magnitudes[: math.ceil(self.percentile / 100 * (1 - 1e-12) * len(magnitudes))]
@@ -96,7 +96,7 @@ class Clusters:
         c = self.c
         weights = [0.0] * (2 * c)
         most = max(abs(centres[0]), abs(centres[-1]))
-        for order in (range(c - 1, -1, -1), range(c, 2 * c)):  # from the smallest magnitudes on
+        for order in (range(c - 1, -1, -1), range(c, 2 * c)):  # each side by ascending magnitudes
             members = {k: sorted(abs(v) for v in sample if self.cluster(v, bounds) == k) for k in order}
             entropies = {k: entropy(members[k], self.bins) for k in order}
             count, total = sum(len(m) for m in members.values()), 0.0

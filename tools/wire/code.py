@@ -1,4 +1,4 @@
-"""Codes of symbols: streams of runs (width, symbols), as docs/wire/codes.md has them."""
+"""Entropy codes of symbols, see docs/wire/codes.md. A stream consists of runs: symbols of one width."""
 
 import struct
 
@@ -6,7 +6,7 @@ CODED_BITS, STRETCH = 9, 1 << 17
 
 
 class Bits:
-    """A stream of bits, the least significant of a byte first."""
+    """A stream of bits; the first one is the least significant of a byte."""
 
     def __init__(self):
         self.bits = []
@@ -60,7 +60,7 @@ class Rans:
         return (precision, frequencies), bits.bytes()
 
     def models(self, table, symbols, alphabet):
-        """(precision, frequencies) for each symbol."""
+        """(precision, frequencies) to encode each of the symbols with."""
         if table:
             return [table] * len(symbols)
         out, counts, length = [], [1] * alphabet, 256
@@ -163,7 +163,7 @@ class Elias:
 
 
 def stream(code, runs):
-    """runs: (unit, kind, width, symbols)."""
+    """The coded bytes of runs, which are (unit, kind, width, symbols)."""
     runs = [run for run in runs if run[3]]
     of = lambda run: run[:3] if code.model == "segment" else run[1:3]
     out = b""
@@ -191,13 +191,13 @@ def stream(code, runs):
 
 
 def unpacked(data, width, count):
-    """The symbols of a run."""
+    """The symbols of a packed run."""
     number = int.from_bytes(data, "little")
     return [number >> i * width & (1 << width) - 1 for i in range(count)]
 
 
 def entropy(code, width=None):
-    """What Case wants of a code: a stream of units, which are (packed symbols, how many, what runs they are or None)."""
+    """The `code` of a Case: (label, function that codes units, which are (packed symbols, number, runs or None))."""
 
     def runs_of(unit, data, count, told):
         at = 0
@@ -210,9 +210,9 @@ def entropy(code, width=None):
 
 
 def coded_symbols(flags, stretches, code, runs):
-    """What becomes of a body whose symbols go through this code: flags and stretches."""
+    """Flags and stretches of a body after its symbols were coded."""
     label, coded = code
-    by_kind = [[], [], []]  # what tells how long the lists are, the lists, side information
+    by_kind = [[], [], []]  # lengths and seeds, index lists, side information
     for stretch in stretches:
         if stretch[0] != "symbols":
             by_kind[0 if stretch[0].startswith(("bytes of", "seed")) else 2 if stretch[0] == "side information" else 1].append(stretch)
@@ -222,7 +222,7 @@ def coded_symbols(flags, stretches, code, runs):
 
 
 def lz4_block(body):
-    """One literal, and a match of all the others, which are equal; the last five bytes are literals."""
+    """An LZ4 block of equal bytes: a literal, a match of all others but the last five, and those as literals."""
     assert len(set(body)) == 1 and len(body) > 13
     match = len(body) - 1 - 5 - 4
     more, left = b"", match - 15
@@ -233,7 +233,7 @@ def lz4_block(body):
 
 
 def blosc_buffer(runs):
-    """A buffer of one block of equal bytes, which shuffles leave as they are; of symbols of a byte."""
+    """A Blosc buffer of one block of equal bytes, which shuffling does not change. Symbols are bytes."""
     body = b"".join(data for data, *_ in runs)
     block = lz4_block(body)
     flags = 0x04 | 1 << 5 | 0x10  # bits shuffled, LZ4, blocks not split

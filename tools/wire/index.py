@@ -18,7 +18,7 @@ def varint(value):
 
 
 def rice(gaps):
-    """With remainders of as many bits as make the fewest in all."""
+    """Rice's code, with the number of remainder bits that makes it shortest."""
     shift = min(range(32), key=lambda k: (len(gaps) * (k + 1) + sum(gap >> k for gap in gaps), k))
     remainders = packed([gap & (1 << shift) - 1 for gap in gaps], shift)
     quotients, at = 0, 0
@@ -37,7 +37,7 @@ def runs(gaps):
 
 
 def index_list(indices, atoms):
-    """(code, bytes): the smallest form, of equal ones the first of gaps, bitmap, runs and Rice's code."""
+    """(code, bytes) of the shortest form; of equally short ones the first of gaps, bitmap, runs, Rice's code."""
     gaps = [i - before - 1 for before, i in zip([-1, *indices], indices)]
     forms = [
         (0, b"".join(varint(gap) for gap in gaps)),

@@ -1,4 +1,4 @@
-"""What is encoded: layouts and their values."""
+"""Inputs of the golden messages: layouts and their values."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def matrix(layout):
 
 
 def mixed(layout):
-    """Values of many magnitudes with equal ones, both zeros, and a spike; padding is zero."""
+    """Values of many magnitudes, some equal, with both zeros and a spike; padding is zero."""
     out = np.zeros(layout.size, dtype=f32)
     state = 12345
     for number, lo, hi, _ in layout.pieces(0, layout.size):
@@ -39,7 +39,7 @@ def mixed(layout):
 
 
 def extreme(layout):
-    """Far beyond the range of half precision on both sides, and denormals."""
+    """Values far above and below the range of half precision, and denormals."""
     out = mixed(layout)
     out[0:4] = [f32(1e30), f32(-1e30), f32(3.4028235e38), f32(70000)]
     out[32] = f32(1e-45)
@@ -65,7 +65,7 @@ def vectors(layout):
 
 
 def sparse(layout):
-    """Five values far apart; the run before the last one is longer than 16 bits."""
+    """Five values far apart; the gap before the last one does not fit into 16 bits."""
     out = np.zeros(layout.size, dtype=f32)
     out[[20000, 50000, 50001, 80000, 150001]] = [1, -2, 0.25, 4, -0.5]
     return out
@@ -83,7 +83,7 @@ def row(layout):
 
 
 def bells(layout):
-    """Sums of a few random numbers: the larger, the rarer."""
+    """Sums of a few random numbers: larger magnitudes are rarer."""
     out, state = zeros(layout), 99
     for i in range(layout.size):
         total = 0
@@ -95,7 +95,7 @@ def bells(layout):
 
 
 def signs(layout):
-    """One magnitude, some negative."""
+    """Values of one magnitude, some of them negative."""
     out = zeros(layout)
     for _, lo, hi, _ in layout.pieces(0, layout.size):
         out[lo:hi] = [f32(-1 if i % 5 == 2 else 1) for i in range(hi - lo)]

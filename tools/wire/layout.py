@@ -1,11 +1,11 @@
-"""Layouts, and the hash of them and of sentences."""
+"""Layouts, and the hash of layouts and sentences."""
 
 import math
 import struct
 
 
 class Hash:
-    """FNV-1a, 64 bits; a text is followed by the byte 255, a number is 8 bytes."""
+    """FNV-1a, 64 bits. A text is followed by the byte 255; a number is 8 bytes."""
 
     def __init__(self):
         self.value = 0xCBF29CE484222325

@@ -1,4 +1,4 @@
-"""Messages as labelled stretches of bytes, in their order."""
+"""Messages as ordered lists of labelled stretches of bytes."""
 
 import struct
 import zlib
@@ -8,7 +8,7 @@ from .layout import Hash
 
 
 def body(side, symbols, atoms=None, within=None, seed=None):
-    """Flags and stretches. `atoms` and `within`: index lists, (code, bytes), of the selections there are; `seed`: in place of the first."""
+    """Flags and stretches of a body. `atoms`, `within`: index lists (code, bytes) or None; `seed`: replaces `atoms`."""
     flags, lists = 0, []
     lengths = [] if seed is None else [("seed", struct.pack("<Q", seed))]
     for name, ordinal, low, high, listed in (("index list", "", 0, 3, atoms), ("second index list", "second ", 2, 4, within)):
@@ -32,13 +32,13 @@ def zstd_rle(body):
 
 
 def compressed(flags, stretches, label, code):
-    """What becomes of a body that goes through this code as a whole."""
+    """Flags and stretches of a body after this code compressed it as a whole."""
     body = bytes_of(stretches)
     return flags | 2, [("bytes of the body", struct.pack("<I", len(body))), (label, code(body))]
 
 
 def message(sentence, layout, part, key, flags, stretches):
-    """The header and this body. part: number, begin, end."""
+    """The stretches of the message with this body. part: (number, begin, end)."""
     body = bytes_of(stretches)
     number, begin, end = part
     contract = Hash().add(sentence).add(layout.hash()).add(begin).add(end).value

@@ -52,7 +52,7 @@ def quantise_f16(values, _):
 
 
 class Grid:
-    """Values of magnitude up to `norm` onto whole numbers of -top .. top."""
+    """Maps values of magnitude up to `norm` to whole numbers of -top .. top."""
 
     def __init__(self, norm, top):
         self.norm, self.top = f32(norm), f32(top)
@@ -71,7 +71,7 @@ class Grid:
 
 
 def quantise_levels(bits, size, norm_of, stochastic, trits=False):
-    """Blocks of values with a norm, levels of bits + 1 bits, or five a byte."""
+    """Blocks of values that share a norm; levels take bits + 1 bits each or, with `trits`, five take a byte."""
 
     def quantise(values, number):
         side, symbols, decoded, first = b"", [], [], 0
@@ -145,7 +145,7 @@ def quantise_int8(block_size, stochastic):
 
 
 class Interval:
-    """Values from `low` to `high` onto whole numbers of 0 .. 255."""
+    """Maps values from `low` to `high` to whole numbers of 0 .. 255."""
 
     def __init__(self, low, high):
         far = max(abs(low), abs(high))
@@ -183,7 +183,7 @@ def quantise_uint8(block_size, stochastic):
 
 
 def float8(bits, mantissa, bias):
-    """The number of seven bits, sign apart."""
+    """The magnitude that the seven bits below the sign stand for."""
     exponent, fraction = bits >> mantissa, bits & ((1 << mantissa) - 1)
     if exponent == 0:
         return fraction * 2.0 ** (1 - bias - mantissa)

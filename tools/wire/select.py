@@ -1,6 +1,6 @@
-"""Selections: list of groups' energies -> numbers of the selected atoms and their scales, per group.
+"""Selections: functions of a list of energies per group; they return, per group, the selected atoms and their scales.
 
-Beside the energies there is for each group (stream, number of the first atom, dimensions and values of the segment).
+Their second argument has, per group, (stream, number of the first atom, dimensions and values of the segment).
 """
 
 import math
@@ -12,7 +12,7 @@ LARGEST = (2 - 2**-23) * 2.0**127  # float
 
 
 def largest(values, k):
-    """Numbers of the k largest magnitudes, of equal ones the first, without zeros."""
+    """The indices of the k largest magnitudes; the first of equal ones; never zeros."""
     order = sorted((i for i, v in enumerate(values) if v != 0), key=lambda i: (-abs(float(values[i])), i))
     return sorted(order[:k])
 
@@ -22,7 +22,7 @@ def share(n, ratio):
 
 
 def split(pieces, numbers):
-    """Of numbers through all pieces, those of each."""
+    """Splits indices into the concatenated pieces into indices of each piece."""
     result, first = [], 0
     for p in pieces:
         result.append([i - first for i in numbers if first <= i < first + len(p)])
@@ -31,7 +31,7 @@ def split(pieces, numbers):
 
 
 class Select:
-    """What a selection may be besides a function: of blocks of atoms, known to every rank."""
+    """A selection that takes whole blocks of atoms, or that every rank can repeat (`known`)."""
 
     def __init__(self, select, block=1, known=False):
         self.select, self.block, self.known = select, block, known
@@ -41,12 +41,12 @@ class Select:
 
 
 def beside_dense(dense, select):
-    """Groups of segments of one dimension with at most `dense` values go whole; `select` knows nothing of them."""
+    """Takes all atoms of segments of one dimension with at most `dense` values; `select` gets only the other groups."""
 
     def split(groups, origins):
         whole = [dimensions <= 1 and values <= dense for _, _, dimensions, values in origins]
         others = iter(select([g for g, w in zip(groups, whole) if not w], [o for o, w in zip(origins, whole) if not w]))
-        # What all ranks know, and blocks, do not leave out zeros.
+        # Zeros are left out only where indices of single atoms are sent.
         listed = getattr(select, "block", 1) == 1 and not getattr(select, "known", False)
         dense_ones = lambda g: [(i, f32(1)) for i, e in enumerate(g) if e != 0 or not listed]
         return [dense_ones(g) if w else next(others) for g, w in zip(groups, whole)]
@@ -55,7 +55,7 @@ def beside_dense(dense, select):
 
 
 def select_in_chunks(count, chunk):
-    """The `count` largest of each chunk of so many atoms."""
+    """The `count` largest of each `chunk` atoms."""
 
     def select(pieces, streams):
         of = lambda p, begin: [begin + i for i in largest(p[begin : begin + chunk], count)]
@@ -76,7 +76,7 @@ def select_topk(ratio, scope):
 
 def select_sampled(ratio, looked_at=0.01, scope="segment"):
     def together(pieces):
-        """Of these pieces as if they were one; the sample is of each of them alone."""
+        """Selects from these pieces as if they were one, but draws the sample from each piece separately."""
         values = [v for p in pieces for v in p]
         n = len(values)
         size = max(share(n, looked_at), math.ceil(2 / ratio))
@@ -101,7 +101,7 @@ def select_sampled(ratio, looked_at=0.01, scope="segment"):
 
 
 def at_random(n, ratio, stream, number):
-    """share(n, ratio) of n numbers: one of each stretch of a circle that begins at a random place."""
+    """Draws share(n, ratio) of n numbers: one of each stretch of a circle that is cut from a random place on."""
     k = share(n, ratio)
     place = n * stream.number(number) >> 32
     borders = [s * n // k for s in range(k + 1)] if k else []
@@ -121,7 +121,7 @@ def select_block(size, ratio, pick, unbiased, scope="segment"):
         return f32(math.sqrt(sum(float(energies[i]) ** 2 for i in block) / size))
 
     def together(groups, streams):
-        """Of these groups as if they were one: what is selected of each."""
+        """Selects from these groups as if they were one."""
         all_blocks = [(g, block) for g, energies in enumerate(groups) for block in blocks_of(energies)]
         stream, number = streams[0][:2]
         taken, scale = at_random(len(all_blocks), ratio, stream, number)
@@ -142,14 +142,14 @@ def select_block(size, ratio, pick, unbiased, scope="segment"):
 
 
 def dropping(magnitudes, value):
-    """The magnitude below which the share `value` lies."""
+    """The magnitude below which a share `value` of the magnitudes lies."""
     order = sorted(magnitudes)
     gone = min(math.floor(len(order) * value * (1 + 1e-12)), len(order))
     return order[gone] if gone < len(order) else f32(math.inf)
 
 
 def fitted(magnitudes, value):
-    """The magnitude that the share `value` reaches if the tail is exponential."""
+    """The magnitude that a share `value` reaches if the tail is exponential."""
     wanted, most = share(len(magnitudes), value), max(magnitudes)
     least = f32(0)
     for _ in range(16):
@@ -184,7 +184,7 @@ def select_threshold(value, kind, scope="segment"):
 
 
 def water_level(energies, s):
-    """ATOMO's probabilities are min(1, |e| / level): by sorting, as the paper has it."""
+    """The level for which ATOMO's probabilities are min(1, |e| / level), by sorting, as in the paper."""
     rest = sorted((abs(float(e)) for e in energies), reverse=True)
     while rest and sum(rest) > 0:
         if rest[0] * s <= sum(rest):

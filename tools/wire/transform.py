@@ -1,4 +1,4 @@
-"""Transforms: a piece's values -> atoms, and back."""
+"""Transforms of a piece's values to atoms and back."""
 
 import math
 
@@ -10,16 +10,16 @@ from .select import largest, share
 
 
 class Elements:
-    """No transform: an element is an atom."""
+    """No transform: every element is an atom."""
 
     split = 0  # floats of a row's first factor, when rows are products
 
     def atoms(self, values, shape, first):
-        """Energies, rows, and the number of the first atom within the segment."""
+        """(energies, rows, number of the first atom in the segment). `first`: number of the piece's first element."""
         return list(values), [[v] for v in values], first
 
     def inverse(self, rows, count, shape, first):
-        """`count` elements that the rows, by number of their atom, stand for."""
+        """The `count` elements of the piece. `rows`: the rows of the selected atoms by their number."""
         return [rows[i][0] if i in rows else f32(0) for i in range(count)]
 
 
@@ -54,13 +54,13 @@ class Dct(Elements):
 
 
 class Dct2(Dct):
-    """Tiles of a matrix; `side` is the longest that they have."""
+    """DCT of the tiles of a matrix. `side`: the longest side that a tile may have."""
 
     def __init__(self, side):
         self.side = side
 
     def tiles(self, shape):
-        """Of each tile the elements of the matrix, row by row; and its sides."""
+        """For each tile, row by row, the matrix of its element numbers."""
         rows, cols = (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
         h, w = (max(d for d in range(1, self.side + 1) if n % d == 0) for n in (rows, cols))
         numbers = np.arange(rows * cols).reshape(rows, cols)
@@ -139,7 +139,7 @@ class Hadamard(Elements):
 
 
 class Projection(Elements):
-    """rows and keep: numbers."""
+    """`rows` and `keep` are numbers, not shares."""
 
     def __init__(self, chunk, rows, keep, iterations, seed):
         self.chunk, self.keep, self.iterations = chunk, keep, iterations
@@ -208,7 +208,7 @@ class Projection(Elements):
 
 
 class Svd(Elements):
-    """Exact, as for all matrices this small."""
+    """The exact decomposition, which the codec also uses for matrices as small as these."""
 
     def matrix(self, shape):
         return (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
@@ -228,7 +228,7 @@ class Svd(Elements):
 
 
 class Sketch(Elements):
-    """count_sketch, or with `signed` false count_min. columns, keep: shares where below 1."""
+    """count_sketch, or count_min if not `signed`. `columns` and `keep` are numbers or, below 1, shares."""
 
     def __init__(self, signed, rows, columns, keep, seed):
         self.signed, self.rows, self.columns, self.keep, self.seed = signed, rows, columns, keep, seed
@@ -237,14 +237,14 @@ class Sketch(Elements):
         return share(n, a) if a < 1 else min(a, n)
 
     def shape(self, n):
-        """Windows and their width; nothing when elements go as they are."""
+        """(number of windows, their width), or None when elements are sent without a sketch."""
         columns = self.amount(self.columns, n)
         windows = -(-columns // 4096)
         cells = self.rows * windows * (columns // windows)
         return (windows, columns // windows) if (1 if self.signed else 2) * cells < n else None
 
     def place(self, shape, row, element):
-        """Cell of the row, and whether the sign is minus."""
+        """(cell in the row, whether the sign is minus)."""
         windows, width = shape
         key = row << 32 | element // 4096
         columns, window = (hash64(2 * key + i, self.seed) for i in range(2))
