@@ -1,9 +1,10 @@
-// What aggregators make of the gradients of a network of 784, 128 and 10 units on made digits, ranks being threads.
-//   bench_aggregators errors RANKS ..              relative error of the mean and bytes, by codec and aggregator; and
-//                                                  what `auto` chooses
+// Errors and losses of aggregators, with the gradients of a network of 784, 128 and 10 units on generated digits. Ranks
+// are threads.
+//   bench_aggregators errors RANKS ..              relative error of the mean, and bytes, by codec and aggregator; and
+//                                                  the choice of `auto`
 //   bench_aggregators training RANKS STEPS RATE [CODEC ..]
-//                                                  loss after a quarter, half and all of so many steps of plain SGD, by
-//                                                  codec and aggregator
+//                                                  loss of plain SGD after a quarter, half and all of STEPS, by codec
+//                                                  and aggregator
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -88,7 +89,7 @@ std::vector<float> begin(const Layout& layout) {
   return parameters;
 }
 
-// The mean loss of `count` examples, and its gradient.
+// Returns the mean loss of `count` examples from `first` on, and writes its gradient.
 double compute(const Layout& layout, const std::vector<float>& parameters, const Examples& examples, std::size_t first,
                std::size_t count, std::vector<float>& gradient) {
   const auto segments = layout.segments();
@@ -132,9 +133,9 @@ double compute(const Layout& layout, const std::vector<float>& parameters, const
 }
 
 struct Result {
-  double loss = 0;   // of the examples that nobody trains on, at the end
+  double loss = 0;   // of the test examples, at the end
   double error = 0;  // root of the mean over the steps of |mean - exact mean|^2 / |exact mean|^2
-  double bytes = 0;  // a step, from the rank that sends most
+  double bytes = 0;  // per step, of the rank that sends most
   std::string remark;
 };
 

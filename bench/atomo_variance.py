@@ -5,10 +5,11 @@
     python bench/atomo_variance.py --sotto build/release/bin/sotto gradients/gradient-000100.sotto
     python bench/atomo_variance.py --least gradients/*.sotto
 
-Printed is E|C(x)-x|^2 / |x|^2, measured over --repeats encodings, and the bytes of a message. It fails when, at any
-budget, water-filling is worse than truncation, or truncation than equal probabilities, by more than 5 %. With --least
-that of `svd | atomo(s=3)` on all matrices of each file together, beside the least that singular vectors can have, which
-numpy's decomposition tells (the program `zstd` reads the files); it fails when one is above 1.1 of it.
+Prints the variance E|C(x)-x|^2 / |x|^2, measured over --repeats encodings, and the bytes of a message. Fails when, at
+any budget, water-filling is worse than truncation, or truncation than equal probabilities, by more than 5 %. With --least
+it prints the variance of `svd | atomo(s=3)` over all matrices of each file, and the least variance that is possible with
+singular vectors, from numpy's decomposition (the program `zstd` reads the files); it fails when the first is more than
+1.1 times the second.
 """
 
 import argparse
@@ -32,12 +33,12 @@ def measure(program, codec, file, repeats, *more):
 
 
 def matrices(file):
-    """Of a captured gradient (sotto/codec/gradient_file.h): name and rows x columns of each tensor, its values."""
+    """Yields (name, values as rows x columns) of each tensor in a captured gradient (sotto/codec/gradient_file.h)."""
     import numpy as np
 
     with open(file, "rb") as opened:
         content = opened.read()
-    at = 32  # behind magic, version, CRC, step and number of elements
+    at = 32  # after magic, version, CRC, step and number of elements
 
     def numbers(kind, count):
         nonlocal at
@@ -59,7 +60,8 @@ def matrices(file):
 
 
 def least_variance(matrix, s):
-    """Of atomo over singular vectors: (sum of what is not certain)^2 / s - its squares, and the square of the norm."""
+    """(least variance of atomo over singular vectors, square of the matrix's norm). Values that are sent with
+    probability 1 have no variance; the others have sum^2 / (their expected number) - sum of squares."""
     import numpy as np
 
     sigma = np.linalg.svd(matrix.astype(float), compute_uv=False)

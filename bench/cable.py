@@ -13,7 +13,7 @@ DEADLINE = 900  # seconds for one run
 
 
 class CableError(Exception):
-    """There can be no cable here, or a rank failed."""
+    """The cable cannot be made on this machine, or a rank failed."""
 
 
 def call(*command, check=True):
@@ -30,9 +30,9 @@ def ending(status):
 
 
 class Cable:
-    """With it there are as many namespaces as ranks, joined at a rate in each direction, as tc has it, or at any rate.
+    """Context manager: one network namespace per rank, joined at `rate` (as for tc) in each direction, or unlimited.
 
-    Two are joined by one cable, more by one each to a switch. A rank's end is called eth0.
+    Two ranks share one cable; more ranks have a cable each to a switch. The interface of every rank is eth0.
     """
 
     _numbers = itertools.count()
@@ -93,11 +93,11 @@ class Cable:
             call("ip", "netns", "del", self.switch, check=False)
 
     def count(self, rank, counter):
-        """What the kernel counts at a rank's end: tx_bytes, all headers included, tx_packets, ..."""
+        """The kernel's counters at a rank's interface: tx_bytes (with all headers), tx_packets, ..."""
         return int(call("ip", "netns", "exec", self.names[rank], "cat", f"/sys/class/net/eth0/statistics/{counter}"))
 
     def run(self, *command):
-        """What each rank prints, when all run this command, with torchrun's variables. CableError when one fails."""
+        """Runs this command as all ranks, with torchrun's variables; returns their outputs. CableError when one fails."""
         command = [str(part) for part in command]
         outputs = [tempfile.TemporaryFile("w+", errors="replace") for _ in self.names]
         ranks = []

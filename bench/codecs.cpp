@@ -1,7 +1,7 @@
-// Speed of codecs, message assembly and checks included: verified first, then timed. Medians of --repeats runs; memcpy
-// of the same input is timed between them, and speeds are also given as multiples of it. Without sentences: those that
-// have a bar, and whether they reach it. A second table says how many times as fast --threads N are as one, both in
-// turns, and what memcpy gains by as many; its bar is for two.
+// Speed of codecs, including message assembly and checks. Each codec is verified, then timed: medians of --repeats
+// runs. memcpy of the same input is timed between the runs, and speeds are also given as multiples of it. Without
+// sentences as arguments, it measures those that have a bar, the least speed that they should reach. A second table has
+// the speed-up of --threads N over one thread, timed in turns, and that of memcpy; its bar is for two threads.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "sotto/core/timer.h"
 #include "sotto/core/thread_pool.h"
+#include "sotto/core/timer.h"
 #include "sotto/kernels/reduce.h"
 
 namespace {
@@ -82,20 +82,20 @@ Input make_input(const Arguments& arguments, const std::string& sample) {
   return input;
 }
 
-// What `sotto train --capture` wrote.
+// Reads a gradient that `sotto train --capture` wrote.
 Input read_input(const std::string& path) {
   GradientFile file = read_gradient_file(path);
   return {"captured", std::move(file.layout), std::move(file.values)};
 }
 
-// A sentence, and the multiples of memcpy that its two directions should reach; 0: none is set.
+// A sentence, and its bars for encoding and decoding as multiples of memcpy; 0: no bar.
 struct Row {
   std::string sentence;
   double encode_bar = 0;
   double decode_bar = 0;
 };
 
-// The magnitude that one element in a hundred reaches.
+// The magnitude that one element in a hundred reaches, as text.
 std::string percentile(const Input& input) {
   std::vector<float> magnitudes(input.values.size());
   std::transform(input.values.begin(), input.values.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
@@ -151,7 +151,7 @@ std::string processor() {
   return "unknown processor";
 }
 
-// A damaged or biased codec must not be timed: the error has to be within what the contract says.
+// Throws when the error is above that of the contract, so that no damaged or biased codec is timed.
 void verify(Codec& codec, const Input& input) {
   const Contract contract = codec.contract(input.layout);
   const double error = measure(codec, input.layout, input.values, 1).relative_error;
@@ -159,13 +159,13 @@ void verify(Codec& codec, const Input& input) {
   const bool good = contract.kind == Contract::Kind::exact      ? error == 0
                     : contract.kind == Contract::Kind::unbiased ? square <= 1.1 * contract.omega
                     : contract.kind == Contract::Kind::contraction
-                        ? square <= 1 - contract.delta + 1e-3  // a mean, where elements of heavy tails are drawn
+                        ? square <= 1 - contract.delta + 1e-3  // a mean over several draws, because of heavy tails
                         : std::isfinite(square);
   if (!good)
     throw NumericError(fmt::format("{}: a relative error of {}, which its contract forbids", codec.sentence(), error));
 }
 
-// "12.34 1.23x of 1.0 ok"
+// Such as "12.34 1.23x of 1.0 ok": GB/s, multiple of memcpy, bar.
 std::string speed(double gbps, double memcpy_gbps, double bar) {
   const double times = gbps / memcpy_gbps;
   const std::string text = fmt::format("{:>6.2f} {:>6.2f}x", gbps, times);
@@ -173,7 +173,7 @@ std::string speed(double gbps, double memcpy_gbps, double bar) {
                   : fmt::format("{} of {:<4.2g} {:<6}", text, bar, times >= bar ? "ok" : "MISSED");
 }
 
-// GB/s of a look at every value, which no codec does without; some look twice.
+// GB/s of a pass that only reads every value. Every codec needs one such pass, some need two.
 double look_gbps(const Input& input, std::int64_t repeats) {
   std::vector<double> seconds;
   for (std::int64_t repeat = -1; repeat < repeats; ++repeat) {
@@ -201,12 +201,12 @@ void run_on(const Input& input, const Arguments& arguments) {
   }
 }
 
-// A number with "of BAR ok" behind it.
+// Such as "1.90x of 1.8 ok": a speed-up and its bar.
 std::string gain(double times, double bar) {
   return fmt::format("{:>5.2f}x of {:.1f} {:<6}", times, bar, times >= bar ? "ok" : "MISSED");
 }
 
-// Seconds of a copy that all threads share.
+// The seconds of a copy that all threads share.
 double copy_seconds(ThreadPool& pool, std::span<const float> from, std::span<float> to) {
   Timer timer;
   const std::size_t share = from.size() / static_cast<std::size_t>(pool.threads()) + 1;

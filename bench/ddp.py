@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Steps of `sotto train` beside those of PyTorch's DistributedDataParallel, on the same links.
+"""Compares steps of `sotto train` with those of PyTorch's DistributedDataParallel on the same links.
 
     python bench/ddp.py --sotto build/release/bin/sotto                       everything: half an hour on an idle machine
     python bench/ddp.py --sotto ... --model lenet --link 100mbit --rounds 3   one cell
 
 Two ranks of one thread each in two network namespaces, joined by a cable that `tc` limits to the rate of the link in
-each direction. Contenders run in turns, --rounds times; printed are medians over steps and rounds, and the ratio to
-DDP fp32 as the median of the ratios within a round. Needs root, iproute2, and a Python with torch.
+each direction. Contenders run in turns, --rounds times. Prints medians over steps and rounds, and the median of the
+ratios to DDP fp32 in the same round. Needs root, iproute2, and a Python with torch.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import time
 from cable import Cable, CableError
 
 DDP = ["ddp fp32", "ddp fp16", "ddp powersgd"]
-MODELS = {  # batch, steps a run, of which the first are not counted, flags of sotto's data, its codecs
+MODELS = {  # batch; steps per run; first steps that are not counted; flags of sotto's data; codecs of sotto
     "lenet": (64, 60, 10, ["--data", "digits"], ["none", "qsgd(bits=4)", "qsgd(bits=4, norm=l2) | rans", "auto"]),
     "resnet18": (16, 10, 2, ["--data", "made-cifar"], ["none", "ef | sampled_topk(0.01)", "power(1)", "auto"]),
     "mlp": (64, 30, 5, ["--data", "digits"], ["none", "power(1)", "ef | sampled_topk(0.01)", "auto"]),
@@ -31,13 +31,13 @@ MODELS = {  # batch, steps a run, of which the first are not counted, flags of s
 LINKS = ["loopback", "1gbit", "100mbit"]
 
 
-# PyTorch's side: this file again, as a rank ------------------------------------------------------------------------------
+# PyTorch's side: a rank runs this file again ------------------------------------------------------------------------------
 
 
 def network(name):
     from torch import nn
 
-    if name == "lenet":  # Caffe's, as sotto's
+    if name == "lenet":  # Caffe's sizes, like sotto's lenet
         return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU(),
                              nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))  # fmt: skip
     if name == "mlp":
@@ -71,7 +71,7 @@ def ddp_times(contender, model_name, batch, steps):
     images = torch.randn((batch, 3, 32, 32) if model_name == "resnet18" else (batch, 1, 28, 28))
     labels = torch.randint(0, 10, (batch,))
     model = network(model_name)
-    if model_name == "resnet18":  # the faster form, and sotto's
+    if model_name == "resnet18":  # channels last is faster, and sotto uses it, too
         model, images = model.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
     # torch's PowerSGD hook aborts or hangs on Gloo with several buckets.
     model = DistributedDataParallel(model, bucket_cap_mb=1000 if contender == "ddp powersgd" else None)
@@ -101,8 +101,8 @@ def be_a_rank(arguments):
     times = {contender: ddp_times(contender, arguments.model, batch, steps) for contender in DDP}
     if dist.get_rank() == 0:
         pathlib.Path(arguments.be_a_rank).write_text(json.dumps(times))
-    dist.barrier()  # a rank that leaves early ends the other one
-    os._exit(0)  # Gloo's threads may still want the interpreter when it ends, which aborts the process (torch 2.13)
+    dist.barrier()  # a rank that exits early makes the other one fail
+    os._exit(0)  # a normal exit may abort, because Gloo's threads still use the interpreter (torch 2.13)
 
 
 # Both sides in turns ----------------------------------------------------------------------------------------------------

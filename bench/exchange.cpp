@@ -1,8 +1,8 @@
-// Steps of an algorithm without a network to train: gradients are made, and computing them is sleeping, so that ranks
-// may outnumber cores. Started as `sotto train` is, once a rank, over Gloo; each prints one line of JSON: medians of a
-// step's seconds (from the end of one to the end of the next), its phases and what of them computing did not hide;
-// means of seconds, with what is on its way at the end and without, and of bytes. bench/exchange.py joins the ranks by
-// links and makes tables of it.
+// Steps of an algorithm without training a network: gradients are synthetic, and sleeping stands for computing, so that
+// ranks may outnumber cores. It is started like `sotto train`, once per rank, over Gloo. Each rank prints one line of
+// JSON: medians per step of its seconds (from the end of one step to the end of the next), its phases, and the exchange
+// time that computing did not hide; means of the seconds, with and without waiting for the last messages, and of bytes.
+// bench/exchange.py joins the ranks by links and prints tables.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ struct Arguments {
   AlgorithmOptions options;
   std::string algorithm = "sync";
   std::int64_t steps = 20, warm = 3, bucket_kib = 1024, deadline = 120;
-  double compute = 0;  // seconds a step
-  int slow_rank = -1;  // computes `slow` times as long
+  double compute = 0;  // seconds per step
+  int slow_rank = -1;  // this rank computes `slow` times as long
   double slow = 1;
 };
 
@@ -87,11 +87,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What part of backward each bucket takes, as torch needs for a batch of noise; rank 0 measures, so that all sleep
-// alike.
+// The share of backward that each bucket takes, measured with torch on a batch of noise. Rank 0 measures for all ranks,
+// so that all sleep alike.
 std::vector<double> shares(Model& model, const ImageShape& shape, std::span<const BucketPlan> buckets,
                            Communicator& communicator) {
-  constexpr std::size_t examples = 16, times = 5;  // at least, and of small models for half a second
+  constexpr std::size_t examples = 16, times = 5;  // small models run more than 5 times: for half a second
   std::vector<double> all(buckets.size());
   if (communicator.rank() == 0) {
     std::vector<float> images(examples * shape.size());
@@ -110,10 +110,10 @@ std::vector<double> shares(Model& model, const ImageShape& shape, std::span<cons
         }
         for (; next < buckets.size() && missing[next] == 0; ++next) laps[next].push_back(lap.lap());
       };
-      // The last layer is needed when forward is nearly over.
+      // `needed` resets the lap, last before the last layer, so that laps do not include forward.
       model.accumulate_gradient({images, labels, shape}, 1, 1,
                                 {.needed = [&](std::size_t) { lap.lap(); }, .ready = ready});
-      if (time == 0) std::ranges::for_each(laps, [](auto& each) { each.clear(); });  // which also makes room
+      if (time == 0) std::ranges::for_each(laps, [](auto& each) { each.clear(); });  // the first run warms up
     }
     std::ranges::transform(laps, all.begin(), median);
     double sum = 0;
@@ -124,7 +124,7 @@ std::vector<double> shares(Model& model, const ImageShape& shape, std::span<cons
   return all;
 }
 
-// Offers the same made gradient in every step, bucket by bucket, as backward would.
+// Offers the same synthetic gradient in every step, bucket by bucket, as backward would.
 class Sleeper final : public Worker {
  public:
   Sleeper(Model& model, std::vector<BucketPlan> buckets, std::vector<double> shares, int rank, double seconds)
@@ -146,7 +146,7 @@ class Sleeper final : public Worker {
   Optimiser& optimiser() override { return *optimiser_; }
   double compute_gradient(std::uint64_t /*step*/, const BucketCalls& calls) override {
     auto until = Clock::now();
-    // A third is forward; each bucket takes its share of either way.
+    // Forward is a third of computing. In both directions each bucket takes its share.
     for (std::size_t b = buckets_.size(); b-- > 0;) {
       calls.needed(b);
       until = std::max(until, Clock::now());
@@ -170,7 +170,7 @@ class Sleeper final : public Worker {
 
   Model& model_;
   std::vector<BucketPlan> buckets_;
-  std::vector<double> shares_;  // of computing, by bucket
+  std::vector<double> shares_;  // each bucket's share of computing
   std::unique_ptr<Optimiser> optimiser_;
   std::vector<float> made_;
   double seconds_;
@@ -194,7 +194,7 @@ int run(const Arguments& arguments) {
   const auto algorithm = make_algorithm(algorithm_table().read("algorithm", arguments.algorithm), options,
                                         worker.buckets(), *communicator);
 
-  const auto traffic = [&] {  // mailboxes included
+  const auto traffic = [&] {  // includes mailboxes
     Traffic all = communicator->traffic();
     const Traffic mail = algorithm->traffic();
     all.bytes_sent += mail.bytes_sent;

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What exchanges cost on slow links, beside what the link itself needs; and what is left of it behind computing.
+"""The time of exchanges on slow links, compared with that of the link alone, and how much of it computing hides.
 
     python bench/exchange.py --program build/release/bin/bench_exchange                    every table
     python bench/exchange.py --program ... exchange --ranks 4 --link 100mbit --model lenet  one cell of one table
 
-Ranks in network namespaces, joined by links that `tc` limits in each direction (bench/cable.py). Gradients are made and
-computing is sleeping, so that more ranks than cores do not slow each other down. Needs root and iproute2.
+Ranks run in network namespaces, joined by links that `tc` limits in each direction (bench/cable.py). Gradients are
+synthetic, and sleeping stands for computing, so that ranks may outnumber cores. Needs root and iproute2.
 
-    exchange  nothing is computed: a step is its exchange, in one bucket. Its time on the network is compared with its bytes
-              over the rate of the link and a latency for each of its rounds, and with plain sockets that send as many
-              bytes as all_reduce round the same ring
-    hidden    computing takes as long as twice the exchange: the share of the exchange that it hides
-    priority  sync, and sync(priority=need), computing half as long as the exchange, and as long
-    order     all-reduce, SGP and OSGP, computing as long as the dense exchange
-    slow      rank 1 computes three times as long: steps of the other ranks, beside those without
-    emulated  --link in place of tc: how far its times are from those of the real link
+    exchange  nothing is computed: a step is an exchange in one bucket. Its network time is compared with its bytes divided
+              by the rate of the link, plus one latency per round, and with plain sockets that send as many bytes as
+              all_reduce round the same ring
+    hidden    computing takes twice as long as the exchange: the share of the exchange that it hides
+    priority  sync and sync(priority=need); computing takes half as long as the exchange, and as long
+    order     all-reduce, SGP and OSGP; computing takes as long as the dense exchange
+    slow      rank 1 computes three times as long: steps of the other ranks, compared with those without a slow rank
+    emulated  times with --link (emulation) compared with those of the real link that tc makes
 """
 
 import argparse
@@ -33,7 +33,7 @@ WHOLE = ["--bucket-kib", 1 << 20]
 RATES = {"10mbit": 10e6, "100mbit": 100e6, "1gbit": 1e9}
 LINKS = {"100mbit": [2, 4, 8], "1gbit": [2, 4]}
 MODELS = ["lenet", "resnet18"]
-PARAMETERS = {"lenet": 431_080, "resnet18": 11_173_962}  # with one channel, and with three
+PARAMETERS = {"lenet": 431_080, "resnet18": 11_173_962}  # lenet for one channel, resnet18 for three
 EXCHANGES = {  # by name: flags
     "all_reduce": ["--codec", "none", "--aggregator", "all_reduce"],
     "all_reduce, f16": ["--codec", "f16", "--aggregator", "all_reduce"],
@@ -44,10 +44,10 @@ EXCHANGES = {  # by name: flags
     "sparse, topk(1 %)": ["--codec", "ef | topk(0.01)", "--aggregator", "sparse"],
     "push_sum": ["--algorithm", "push_sum", "--topology", "exponential"],
 }
-# Rounds that cannot but follow one another.
+# The number of rounds of messages that depend on each other.
 ROUNDS = {"all_reduce": lambda ranks: 2 * (ranks - 1), "scatter_reduce": lambda ranks: 2, "sparse": lambda ranks: 4,
           "gather": lambda ranks: 1, "push_sum": lambda ranks: 1}  # fmt: skip
-OVERLAPPED = {  # by what each exchanges: name and flags
+OVERLAPPED = {  # exchange: {contender: flags}
     "all_reduce": {"all_reduce": EXCHANGES["all_reduce"],
                    "all_reduce, priority=need": ["--algorithm", "sync(priority=need)", *EXCHANGES["all_reduce"]]},
     "scatter_reduce, qsgd(4)": {"scatter_reduce, qsgd(4)": EXCHANGES["scatter_reduce, qsgd(4)"],
@@ -55,7 +55,7 @@ OVERLAPPED = {  # by what each exchanges: name and flags
     "push_sum": {"push_sum": EXCHANGES["push_sum"],
                  "push_sum(overlap=true)": ["--algorithm", "push_sum(overlap=true)", "--topology", "exponential"]},
 }  # fmt: skip
-SLOWED = {  # of `slow`
+SLOWED = {  # contenders of the table `slow`
     "all_reduce": EXCHANGES["all_reduce"],
     "push_sum": EXCHANGES["push_sum"],
     "parameter_server, asynchronous": ["--algorithm", "parameter_server(mode=async)"],
@@ -64,14 +64,14 @@ SLOWED = {  # of `slow`
 
 
 def measure(program, ranks, link, model, steps, *flags, emulated=False):
-    """The lines of all ranks."""
+    """The parsed JSON lines of all ranks."""
     with Cable(None if emulated else link, ranks) as cable:
         printed = cable.run(program, "--model", model, "--steps", steps, *(["--link", link] if emulated else []), *flags)
     return [json.loads(text.splitlines()[-1]) for text in printed]
 
 
 class Ring:
-    """One rank of a ring of plain sockets: what a link and this machine's kernel do without any of our code."""
+    """One rank of a ring of plain sockets, to measure what the link and the kernel do without sotto."""
 
     def __init__(self, rank, ranks):
         self.listening = socket.create_server((f"10.0.0.{rank + 1}", 29600))
@@ -87,7 +87,7 @@ class Ring:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def turn(self, data, room):
-        """Sends `data` ahead while as much comes from behind."""
+        """Sends `data` to the next rank while `room` is filled with as much from the previous rank."""
         sending = threading.Thread(target=self.ahead.sendall, args=(data,))
         if len(data) > 1000:
             sending.start()
@@ -110,7 +110,7 @@ class Ring:
 
 
 def sockets(link, ranks, size, times):
-    """Seconds of an all-reduce of so many bytes round the ring, and of a round that sends next to nothing."""
+    """(seconds of an all-reduce of this many bytes round the ring, seconds of a round of tiny messages)"""
     with Cable(link, ranks) as cable:
         printed = cable.run(sys.executable, __file__, "--ring", size // ranks, 2 * (ranks - 1), times)
     return (max(values) for values in zip(*(json.loads(text) for text in printed)))

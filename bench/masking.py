@@ -3,10 +3,11 @@
 
     python bench/masking.py --data-dir DIR --runs runs/masking
 
-trains mnist-cnn once for each share, on one node and on two, both ways, and prints the tables as markdown. What a run
-ends with becomes a row of --results, and is not made again; one that was interrupted goes on from the last checkpoint in
-its folder below --runs. --table only prints what is there. The published column is that of 20000 steps shared by the
-nodes; --steps says how many these runs take together, batch 100, learning rate .001 times the nodes, momentum .9.
+trains mnist-cnn once for each share, on one node and on two, with the rest lost and kept, and prints the tables as
+markdown. The result of a finished run becomes a row of --results, and the run is not repeated; an interrupted run resumes
+from the last checkpoint in its folder below --runs. --table only prints the tables of the existing rows. The published
+column is for 20000 steps in all, divided among the nodes; --steps is that number for these runs. Batch 100, learning rate
+.001 times the nodes, momentum .9.
 """
 
 import argparse
@@ -25,12 +26,13 @@ PUBLISHED = {
     2: {"100": 0.9908, "95": 0.9905, "80": 0.9905, "70": 0.9898, "50": 0.9893, "30": 0.9882, "1": 0.9753, "0.5": 0.9765,
         "0.2": 0.9452, "0.1": 0.2385, "0": 0.1386},
 }  # fmt: skip
-# Momentum is the optimiser's where what is dropped is lost. Where it is kept, momentum is corrected: made before it is
-# held back, and not cleared where it is sent, so that sending everything is the same as momentum of the optimiser.
+# If dropped values are lost, the optimiser makes the momentum. If they are kept, the memory makes it before it holds
+# values back (momentum correction), and does not clear it where values are sent (masking=false), so that sending
+# everything equals momentum in the optimiser.
 WAYS = {"lost": ("", "0.9"), "kept": ("momentum(0.9, masking=false) | ", "0")}
 COLUMNS = ["nodes", "percent", "way", "steps", "accuracy", "loss", "bytes_per_step"]
 RUNS = sorted(((nodes, percent, way) for nodes in PUBLISHED for percent in PUBLISHED[nodes] for way in WAYS),
-              key=lambda run: float(run[1]))  # the cliff first
+              key=lambda run: float(run[1]))  # the smallest shares first, where accuracy drops
 
 
 def share(percent):
@@ -38,7 +40,7 @@ def share(percent):
 
 
 class Results:
-    """What finished runs ended with, by (nodes, percent, way): the rows of a file, which is written anew with each."""
+    """The results of finished runs by (nodes, percent, way), kept in a CSV file that is rewritten for each new row."""
 
     def __init__(self, path, steps):
         self.path, self.steps, self.rows, self.lock = pathlib.Path(path), steps, {}, threading.Lock()
@@ -74,7 +76,7 @@ def train(arguments, results, run):
     command += ["--momentum", momentum, "--codec", f"{memory}threshold({share(percent)}, drop, dense=0)"]
     command += ["--epochs", "1000", "--max-steps", str(steps), "--eval-freq", str(steps), "--checkpoint-every", "250"]
     command += ["--deadline", "3600", "--train-dir", str(folder)]
-    if (folder / "config.toml").exists():  # perhaps before its first checkpoint
+    if (folder / "config.toml").exists():  # the run may have ended before its first checkpoint
         command.append("--resume")
     if not (folder / "summary.json").exists():
         print(f"{folder.name}: begins", file=sys.stderr, flush=True)
@@ -87,7 +89,7 @@ def train(arguments, results, run):
 
 def cells(results, nodes, percent, way):
     row = results.rows.get((nodes, percent, way))
-    sent = [] if nodes == 1 else ["-" if row is None else f"{int(row['bytes_per_step']) / 1000:.1f}"]  # one sends nothing
+    sent = [] if nodes == 1 else ["-" if row is None else f"{int(row['bytes_per_step']) / 1000:.1f}"]  # a single node sends nothing
     return (["-", "-"] if row is None else [row["accuracy"], row["loss"]]) + sent
 
 

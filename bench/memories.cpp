@@ -1,5 +1,6 @@
-// Speed of methods with their memory: what prepares, encodes and settles, and what decodes a message; as multiples of a
-// memcpy of the gradient, which is timed between them. Verified first: nothing may be lost. Medians of --repeats runs.
+// Speed of methods with their memory: prepare, encode and settle together, and decode. Each method is verified (no part
+// of the gradient may be lost), then timed: medians of --repeats runs, as multiples of a memcpy of the gradient, which
+// is timed between the runs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using namespace sotto;
 
 struct Row {
   std::string method;
-  double encode_bar = 0, decode_bar = 0;  // of memcpy; 0: none is set
+  double encode_bar = 0, decode_bar = 0;  // multiples of memcpy; 0: no bar
 };
 
 class Bench {
@@ -46,7 +47,7 @@ class Bench {
     const Range whole{0, gradient_.size()};
     Message message;
     std::vector<double> copy, prepare, encode, settle, all, decode;
-    for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
+    for (int repeat = -1; repeat < repeats; ++repeat) {  // run -1 warms up
       const Key key{.step = static_cast<std::uint32_t>(repeat + 1)};
       Timer timer;
       std::memcpy(decoded_.data(), gradient_.data(), gradient_.size() * sizeof(float));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""examples/mnist_ddp.py as it is, without its one line, and with others in its place: a step, what is sent, and the loss.
+"""Step time, bytes and loss of examples/mnist_ddp.py: as it is, without its line of sotto, and with other lines instead.
 
-Two ranks in network namespaces that a cable of a given rate joins. As root, with the Python of an installed or built
-package: PYTHONPATH=build/release/python python bench/one_line.py
+Two ranks run in network namespaces that are joined by a cable of a given rate. Run it as root, with the installed package
+or a build: PYTHONPATH=build/release/python python bench/one_line.py
 """
 
 import argparse
@@ -15,15 +15,15 @@ import tempfile
 from cable import Cable, CableError
 
 EXAMPLE = pathlib.Path(__file__).resolve().parent.parent / "examples" / "mnist_ddp.py"
-# Without sotto, Gloo's threads may still want the interpreter when it ends, which aborts the process (torch 2.13:
-# ~AsyncWork drops Python objects of the thread that asked for it).
+# Without sotto, a normal exit may abort, because Gloo's threads still use the interpreter (torch 2.13: ~AsyncWork drops
+# Python objects of the calling thread).
 LEAVE = "sys.stdout.flush(); os._exit(0)\n"
-# DDP refuses its bf16 hook by name without a GPU, though Gloo adds such numbers.
+# Without a GPU DDP refuses to register its own bf16 hook, although Gloo can add bf16. A lambda avoids the check.
 BF16 = """from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 ddp.register_comm_hook(None, lambda group, bucket: default_hooks.bf16_compress_hook(group, bucket))
 """
 SPARSE = 'import sotto; sotto.compress(ddp, "ef | topk(0.01) | qsgd(4)")\n'
-LINES = {"plain": "", "bf16": BF16, "line": None, "sparse": SPARSE}  # what stands in place of the line; None: the line
+LINES = {"plain": "", "bf16": BF16, "line": None, "sparse": SPARSE}  # the replacement of the line; None: keep it
 
 
 def script_of(line):
@@ -32,7 +32,7 @@ def script_of(line):
 
 
 def measure(cable, script, steps):
-    """Loss, milliseconds a step, and bytes that rank 1 sent in a step (rank 0 also sends DDP the first parameters)."""
+    """(loss, milliseconds per step, bytes per step that rank 1 sent). Rank 0 would include DDP's first parameters."""
     before = cable.count(1, "tx_bytes")
     printed = cable.run(sys.executable, script, steps)
     loss, ms = re.search(r"loss (\S+), (\S+) ms", printed[0]).groups()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One table of our codecs and of what pip installs to do the same, on one thread.
+"""One table of sotto's codecs and of comparable Python packages, on one thread.
 
     python bench/peers.py build/release/bin/bench_codecs [its arguments]
 
-What is missing is installed into an environment of its own, ~/.cache/sotto/venv-peers, never into the project's; torch
-is taken from the Python that runs this script. hivemind's block-wise int8 is bitsandbytes' quantize_blockwise in blocks
-of 4096, so that alone is installed, not hivemind with its twenty dependencies.
+Missing packages are installed into a separate environment, ~/.cache/sotto/venv-peers, never into the project's; torch
+comes from the Python that runs this script. hivemind's block-wise int8 is bitsandbytes' quantize_blockwise in blocks of
+4096, so only bitsandbytes is installed, not hivemind with its twenty dependencies.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import warnings
 
 PEERS = {"pypiquant": "4.1.0", "cffi": "2.0.0", "pycparser": "2.23", "bitsandbytes": "0.45.5"}
 ELEMENTS = 25_000_000
-REPEATS = 9  # of the peers; those of bench_codecs are a flag
+REPEATS = 9  # for the peers; bench_codecs has its own flag
 
 
 def peers_python():
-    """The interpreter of the environment, which is made when it is missing or another one."""
+    """The interpreter of the environment. It is made when it does not exist or belongs to another Python."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
     folder = cache / "sotto" / "venv-peers"
     python, stamp = folder / "bin" / "python", folder / "complete"
@@ -45,7 +45,7 @@ def peers_python():
 
 
 def measure(copy, encode, decode):
-    """Median seconds of the three, which alternate; the first round warms up."""
+    """The median seconds of the three functions, which run in turns; the first round warms up."""
     times = [[], [], []]
     for repeat in range(REPEATS + 1):
         for action, list_ in zip((copy, encode, decode), times):
@@ -57,7 +57,7 @@ def measure(copy, encode, decode):
 
 
 def peers(values, out):
-    """(name, encode, decode-add, bytes a value) of each peer; the last encoding is what is decoded."""
+    """(name, encode, decode-add, bytes per value) of each peer. decode-add decodes the result of the last encode."""
     import torch
 
     def torch_int8():
@@ -110,14 +110,14 @@ def peers(values, out):
     for make in makers:
         try:
             yield make()
-        except Exception as error:  # a peer that cannot run here is a line of the table, too
+        except Exception as error:  # a peer that cannot run here also gets a line in the table
             yield f"{make.__name__}: {type(error).__name__}: {error}".splitlines()[0], None, None, 0
 
 
 def run_peers():
     import torch
 
-    warnings.simplefilter("ignore")  # of functions that torch wants to drop
+    warnings.simplefilter("ignore")  # torch's deprecation warnings
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(1)
     values = torch.randn(ELEMENTS, generator=generator) * 0.01

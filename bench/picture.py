@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The picture of the README: bytes against accuracy, of the runs that docs/results/presets.md has recorded.
+"""Draws the picture of the README: bytes against accuracy of the runs in docs/results/presets.md.
 
     python bench/picture.py           writes docs/results/presets.svg
     python bench/picture.py --check   fails when that file is another picture
@@ -24,12 +24,12 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 20, 40, 52
 BYTES = (1e4, 4e6)  # the ends of the axes
 ACCURACY = (97.4, 99.2)
 TICKS = {1e4: "10 KB", 3e4: "30 KB", 1e5: "100 KB", 3e5: "300 KB", 1e6: "1 MB", 3e6: "3 MB"}
-CHARACTER, LINE = 6.4, 12  # of labels, at most
+CHARACTER, LINE = 6.4, 12  # the largest width of a character, and the height of a line, of labels
 INK, GREY, BLUE, RED = "#222222", "#888888", "#0072b2", "#d55e00"
 
 
 def rows():
-    """(preset, percent, bytes that a rank sends in a step, whether there is a remark)"""
+    """For each run (preset, accuracy in percent, bytes that a rank sends per step, whether there is a remark)."""
     found = ROW.findall(PAGE.read_text().partition("\n## ")[0])
     return [(name, float(percent), float(size) * {"KB": 1e3, "MB": 1e6}[unit], bool(remark))
             for name, percent, size, unit, remark in found]  # fmt: skip
@@ -49,7 +49,7 @@ def meets(a, b):
 
 
 def places(x, y, name):
-    """Boxes for the label of a point, the best first."""
+    """Possible boxes for the label of a point, the best one first."""
     width = CHARACTER * len(name)
     for far in (0, 10, 20, 32, 46):
         for left, top in ((8 + far / 3, -LINE / 2 - far), (8 + far / 3, -LINE / 2 + far), (-width - 8 - far / 3, -LINE / 2 - far),

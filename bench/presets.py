@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""All presets on a small job with high rates: what each ends with, several seeds, as a table.
+"""A table of the final loss and accuracy of all presets on a small job with high learning rates, for several seeds.
 
     python bench/presets.py --data-dir DIR
 
-trains LeNet on the first 1,500 images of MNIST, two ranks of batch 32, 110 steps. A preset whose optimiser takes steps of
-a size of its own has that optimiser's rate and a fifth of it, in place of .05 and .01. What a run ends with becomes a row
-of --results, and is not made again; --table only prints what is there.
+trains LeNet on the first 1,500 images of MNIST, with two ranks of batch 32, for 110 steps. The rates are .05 and .01; if a
+preset brings its own optimiser, they are that optimiser's rate and a fifth of it. The result of a finished run becomes a
+row of --results, and the run is not repeated; --table only prints the table of the existing rows.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PRESETS = ["none", "qsgd", "terngrad", "signsgd", "efsignsgd", "signum", "topk-e
            "sketchml", "ef | quantile | minmax_sketch", "lss", "atomo-svd", "atomo-entry", "atomo-fourier", "powersgd",
            "fetchsgd", "onebit-adam", "lossless"]  # fmt: skip
 RATES = [0.05, 0.01]
-OWN_RATES = {name: 1e-3 for name in ("signsgd", "signum", "demo", "onebit-adam")}  # of RATES[0]
+OWN_RATES = {name: 1e-3 for name in ("signsgd", "signum", "demo", "onebit-adam")}  # in place of RATES[0]
 FLAGS = {"onebit-adam": ["--codec-start-after", "20"]}  # a fifth of the steps
 JOB = ["--model", "lenet", "--data", "mnist", "--train-size", "1500", "--ranks", "2", "--threads", "1", "--batch-size", "32",
        "--epochs", "1000", "--max-steps", "110"]  # fmt: skip
@@ -33,7 +33,7 @@ def rates(preset):
 
 
 class Results:
-    """The rows of a file, by (preset, lr, seed)."""
+    """The rows of a CSV file by (preset, lr, seed)."""
 
     def __init__(self, path):
         self.path, self.rows = pathlib.Path(path), {}
@@ -54,7 +54,7 @@ class Results:
 
 
 def train(arguments, run):
-    """The summary of a run; what a diverging one ends with when it ends with numbers that are not finite."""
+    """The summary of a run, or that of a diverged run when it ended because its numbers were not finite."""
     preset, lr, seed = run
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.sotto, "train", *JOB, "--data-dir", arguments.data_dir, "--test-size", "2000", "--codec", preset]

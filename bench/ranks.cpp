@@ -1,9 +1,9 @@
-// What the number of ranks costs: ranks are threads of one process, with a tiny model of which each has its own, so
-// that nothing else takes time or memory. For each algorithm and number of ranks: seconds until all have made their
-// first step, messages that a rank sends in a step, and resident memory a rank, without the model, its gradient and
+// Costs per rank of many ranks. Ranks are threads of one process, each with its own tiny model, so that little else
+// takes time or memory. Prints for each algorithm and number of ranks: seconds until all ranks have made their first
+// step, messages that a rank sends per step, and resident memory per rank, without the model, its gradient and
 // momentum.
 //
-//     bench_ranks [RANKS ...]        64 256 1024 unless told
+//     bench_ranks [RANKS ...]        default: 64 256 1024
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,9 +30,9 @@ namespace {
 
 using namespace sotto;
 
-constexpr std::uint64_t steps = 5;  // behind the first
+constexpr std::uint64_t steps = 5;  // after the first
 
-// Ten tensors in two buckets, drawn towards a point of each rank's own.
+// Ten tensors in two buckets. Its gradient pulls them towards a target that differs between ranks.
 class TinyModel final : public Worker {
  public:
   explicit TinyModel(int rank) : target_(static_cast<float>(rank)) {
@@ -95,7 +95,7 @@ void measure(const Subject& subject, int ranks) {
     algorithm->rest();
     const std::uint64_t sent = (messages() - first + steps - 1) / steps;
     for (std::uint64_t most = most_messages; sent > most && !most_messages.compare_exchange_weak(most, sent);) continue;
-    communicator.barrier();  // all of it is still there
+    communicator.barrier();  // no rank has freed anything yet
     if (communicator.rank() == 0) {
       resident = resident_bytes();
       model = worker.bytes();
@@ -108,7 +108,7 @@ void measure(const Subject& subject, int ranks) {
   std::fflush(stdout);
 }
 
-// In a process of its own, whose memory nothing before has grown.
+// Measures in a process of its own, so that earlier measurements do not count as its memory.
 bool measure_apart(const Subject& subject, int ranks) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Which sentence to begin with: what trainings of two ranks lose by it, and what a step takes and sends, beside DDP's hooks.
+"""Which sentence to begin with: final losses, step times and bytes of sentences and of DDP's hooks, with two ranks.
 
     python bench/sentences.py --job gpt --data FILE                   losses; FILE: a megabyte of English text, or that as .xz
     python bench/sentences.py --job gpt --data FILE --speed 3         speeds, as root, on a machine with nothing else to do
 
 Jobs: `gpt`, a transformer of 3.3 million parameters that predicts bytes, AdamW; `lenet`, LeNet on MNIST (--data: its
 folder), SGD with momentum; `lenet-adamw`, the same with AdamW. Two processes of one thread, batches of 4 x 64 bytes or of
-64 images a rank. The loss is that of text or images that are not trained on, after the last step.
+64 images per rank. The loss is measured after the last step on text or images that are not trained on.
 
-For --speed the ranks are in network namespaces, which a cable of 100 Mbit/s joins, and all contenders take some steps
-in turns, that many times. A contender that begins dense, or with a larger ratio, is measured as it is after that. Bytes are
-those that the kernel counts on the cable. Every finished run is a row of --results and is not made again; without --data
-the table of those that are there is printed.
+With --speed N the ranks run in network namespaces, joined by a cable of 100 Mbit/s, and all contenders take some steps in
+turns, N times. A contender that begins dense, or with a larger ratio, is measured without this beginning. Bytes are those
+that the kernel counts on the cable. A finished run becomes a row of --results and is not repeated; without --data the
+table of the existing rows is printed.
 
-As the Python of an installed or built package: PYTHONPATH=build/release/python python bench/sentences.py ...
+Run it with the installed package or a build: PYTHONPATH=build/release/python python bench/sentences.py ...
 """
 
 import argparse
@@ -35,8 +35,9 @@ from cable import Cable, CableError
 HOOKS = ["DDP fp32", "DDP fp16", "DDP bf16", "DDP PowerSGD"]
 STEPS = {"gpt": 100, "lenet": 300, "lenet-adamw": 300}
 RATES = {"gpt": 1e-3, "lenet": 0.05, "lenet-adamw": 1e-3}
-# A contender: a hook of DDP, LocalSGD, DiLoCo or a sentence, and what is said besides: `rate` is a factor, `dense` the steps
-# before the codec, `ratios` steps and ratios that take the place of dense ones, `every` of local steps, `signs` steps of one size.
+# A contender: a hook of DDP, LocalSGD, DiLoCo or a sentence, and its other settings (`besides`): `rate`, a factor on the
+# learning rate; `dense`, steps before the codec; `ratios`, [first step, ratio] pairs for these steps in place of dense ones;
+# `every`, local steps between exchanges; `signs`, an optimiser whose steps have one size.
 CONTENDERS = {
     "gpt": [*((hook, {}) for hook in HOOKS), ("qsgd(4) | rans", {}), ("int8", {}),
             ("ef | sign(block=128)", {}), ("ef | sign(block=128)", {"dense": 20}),
@@ -61,7 +62,7 @@ def name_of(contender, besides):
 
 
 def words(besides):
-    """`besides` as people say it."""
+    """`besides` in words, for the table."""
     say = {"rate": "{} times the rate", "dense": "{} dense steps first", "every": "every {} steps", "signs": "steps of one size",
            "ratios": "ratio {}"}  # fmt: skip
     besides = dict(besides)
@@ -103,7 +104,7 @@ def make_gpt():
     return Gpt()
 
 
-def make_lenet():  # Caffe's, as sotto's
+def make_lenet():  # Caffe's sizes, like sotto's lenet
     from torch import nn
 
     return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU(),
@@ -111,7 +112,7 @@ def make_lenet():  # Caffe's, as sotto's
 
 
 class Text:
-    """Stretches of 64 bytes and the bytes that follow each; the last tenth of the text is for testing."""
+    """Stretches of 64 bytes, and for each of their bytes the next one. The last tenth of the text is for testing."""
 
     def __init__(self, path):
         import torch
@@ -155,10 +156,10 @@ class Digits:
 
 
 class Training:
-    """A contender's, from its first step on."""
+    """The training of one contender."""
 
     def __init__(self, job, contender, besides, seed, data, settled):
-        """`settled`: as after what it begins with."""
+        """`settled`: without dense steps or larger ratios at the beginning."""
         import torch
         import torch.distributed as dist
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
@@ -184,7 +185,7 @@ class Training:
         if contender == "DDP fp16":
             ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
         elif contender == "DDP bf16":
-            # DDP refuses its bf16 hook by name without a GPU, though Gloo adds such numbers.
+            # Without a GPU DDP refuses to register its own bf16 hook, although Gloo can add bf16. A lambda avoids the check.
             ddp.register_comm_hook(dist.group.WORLD, lambda group, bucket: default_hooks.bf16_compress_hook(group, bucket))
         elif contender == "DDP PowerSGD":
             start = 2 if settled else 10
@@ -209,7 +210,7 @@ class Training:
         self.optimiser.step()
 
     def test(self):
-        """Loss and accuracy."""
+        """(loss, accuracy) on the test data."""
         import contextlib
 
         import torch
@@ -223,7 +224,7 @@ class Training:
         return [statistics.mean(values) for values in zip(*found)]
 
     def times(self, every, skipped=4, groups=3):
-        """Milliseconds a step, the median of groups of `every` steps, and bytes sent in a step."""
+        """(milliseconds per step, as the median over groups of `every` steps; bytes sent per step)."""
         every = every or 4
         for _ in range(max(skipped, every)):
             self.step()
@@ -263,7 +264,7 @@ def be_a_rank(arguments):
             print(*row[1:], file=sys.stderr, flush=True)
         del training
         dist.barrier()
-    os._exit(0)  # Gloo's threads may still want the interpreter when it ends, which aborts the process (torch 2.13)
+    os._exit(0)  # a normal exit may abort, because Gloo's threads still use the interpreter (torch 2.13)
 
 
 # All of them ----------------------------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def run_losses(arguments, command, runs):
 
 def run_speeds(arguments, command, runs):
     runs = [(contender, besides, 1) for contender, besides, seed in runs if seed == arguments.seeds[0]]
-    settled = []  # what it begins with, and its rate, change no time
+    settled = []  # distinct contenders without the settings that do not change step times
     for contender, besides, seed in runs:
         run = (contender, {key: value for key, value in besides.items() if key in ("every", "signs")}, seed)
         if run not in settled:
@@ -307,7 +308,7 @@ def print_table(arguments):
     rows = read_rows(arguments)
 
     def found(column, contender, besides):
-        """By seed, or, for speeds, by round."""
+        """The values of a column by (seed, 0) or, for speeds, by (seed, round)."""
         mine = [row for row in rows if row[column] and row["contender"] == contender and row["besides"] == json.dumps(besides)]
         return {(row["seed"], i if row["ms"] else 0): float(row[column]) for i, row in enumerate(mine)}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Singular triplets of ResNet-18's gradient, beside torch.linalg.svd of the same matrices; one thread.
+"""Time of the singular triplets of ResNet-18's gradient, compared with torch.linalg.svd of the same matrices; one thread.
 
     OMP_NUM_THREADS=1 python bench/svd.py --sotto build/release/bin/sotto
 
-The gradient is captured from a step of `sotto train`. Speeds are of the float input, and multiples of memcpy.
+The gradient is captured from a step of `sotto train`. Speeds are bytes of float input per second, and multiples of memcpy.
 """
 
 import argparse

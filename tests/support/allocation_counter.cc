@@ -12,7 +12,7 @@ std::atomic<std::size_t> count{0}, bytes{0}, peak{0};
 
 void* counted(std::size_t size, std::size_t alignment) {
   count.fetch_add(1, std::memory_order_relaxed);
-  // aligned_alloc wants a multiple of the alignment.
+  // aligned_alloc needs a size that is a multiple of the alignment.
   void* memory = alignment <= alignof(std::max_align_t)
                      ? std::malloc(size > 0 ? size : 1)
                      : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -36,7 +36,7 @@ std::size_t allocated_bytes() { return bytes; }
 std::size_t peak_allocated_bytes() { return peak; }
 }  // namespace sotto::testing
 
-// The array and nothrow forms of the standard library call these.
+// The array and nothrow forms of operator new in the standard library call these.
 void* operator new(std::size_t size) { return counted(size, 1); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));

@@ -4,10 +4,10 @@
 
 namespace sotto::testing {
 
-// How often operator new has been called in this process, by any thread. A program that counts lists
-// tests/support/allocation_counter.cc among its sources, which replaces operator new there.
+// How often any thread of this process has called operator new. A program that counts must have
+// tests/support/allocation_counter.cc, which replaces operator new, among its sources.
 std::size_t allocation_count();
-// Bytes that are allocated now, and the most that ever were at once.
+// The bytes that are allocated now, and the maximum so far.
 std::size_t allocated_bytes();
 std::size_t peak_allocated_bytes();
 

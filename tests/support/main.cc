@@ -1,5 +1,5 @@
-// The main of all test programs. With --no-threads a test that starts one fails: the thread sanitizer's short run takes
-// only those that are said to start some (THREADS in CMake), and so cannot miss one.
+// The main of all test programs. With --no-threads a test that starts a thread fails. The short run of the thread
+// sanitizer takes only the tests that are listed under THREADS in CMake; this makes sure that the list is complete.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "thread_limit.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have a pthread_create of their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers replace pthread_create themselves
 #define COUNTS_THREADS
 #endif
 
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
 #ifdef COUNTS_THREADS
   if (argc > 1 && argv[1] == std::string_view("--no-threads")) {
-    testing::UnitTest::GetInstance()->listeners().Append(new NoThreads);  // which deletes it
+    testing::UnitTest::GetInstance()->listeners().Append(new NoThreads);  // takes ownership
   }
 #endif
   return RUN_ALL_TESTS();

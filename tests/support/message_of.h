@@ -6,7 +6,7 @@
 
 namespace sotto::test {
 
-// What an error of ours says; "" when there is none.
+// The what() of the sotto::Error that f() throws; "" when it throws none.
 template <class F>
 std::string message_of(F&& f) {
   try {

@@ -9,11 +9,11 @@
 
 namespace sotto::test {
 
-// What a user's text names, as a front end reads it.
+// The specs that a front end reads from a user's text.
 inline AlgorithmSpec algorithm(std::string_view text) { return algorithm_table().read("algorithm", text); }
 inline OptimiserSpec optimiser(std::string_view text) { return optimiser_table().read("optimiser", text); }
 inline TopologySpec topology(std::string_view text) { return read_topology(text); }
-// Empty: none, which is the topology's own.
+// An empty text gives an empty spec: the topology's default mixing.
 inline MixingSpec mixing(std::string_view text) { return read_mixing(text); }
 
 }  // namespace sotto::test

@@ -8,7 +8,7 @@
 
 namespace sotto::test {
 
-// What a component remembers, by name; and back, once it is reading.
+// Keeps the state of a visited component by name; while `reading` is set, it writes that state to a component.
 class Store final : public StateVisitor {
  public:
   void visit(std::string_view name, std::vector<float>& values) override {
@@ -30,7 +30,7 @@ class Store final : public StateVisitor {
   std::map<std::string, std::uint64_t> numbers;
 };
 
-// What one remembers becomes the other's, as through a checkpoint.
+// Copies the state of one component to another, as a checkpoint would.
 template <class Component>
 void hand_over(Component& from, Component& to) {
   Store store;

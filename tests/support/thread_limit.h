@@ -2,15 +2,15 @@
 
 namespace sotto::test {
 
-// While it lives this process can start so many more threads, and no others, as where the limit of processes is
-// reached.
+// While it lives, this process can start at most `more` further threads, as if the limit of processes were reached
+// then.
 class ThreadLimit {
  public:
   explicit ThreadLimit(int more);
   ~ThreadLimit();
   ThreadLimit(const ThreadLimit&) = delete;
   ThreadLimit& operator=(const ThreadLimit&) = delete;
-  static bool works();  // not under sanitizers, which start threads their own way
+  static bool works();  // false under sanitizers, which have their own pthread_create
 };
 
 }  // namespace sotto::test
