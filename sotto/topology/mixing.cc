@@ -36,7 +36,7 @@ class Metropolis final : public Mixing {
     return shares;
   }
   std::string problem(const Topology& topology) const override {
-    return topology.symmetric() ? "" : "needs edges in both directions; `" + topology.sentence() + "` has others";
+    return topology.symmetric() ? "" : "needs neighbours that both send; `" + topology.sentence() + "` has others";
   }
 };
 
