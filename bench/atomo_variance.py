@@ -93,7 +93,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
     parser.add_argument("--repeats", type=int, default=400)
-    parser.add_argument("--least", action="store_true", help="svd | atomo(s=3) beside the least variance that there is")
+    parser.add_argument("--least", action="store_true", help="compare svd | atomo(s=3) with the least possible variance")
     parser.add_argument("gradient", nargs="+")
     arguments = parser.parse_args()
     if arguments.least:

@@ -233,14 +233,14 @@ def main():
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="bench_exchange")
-    parser.add_argument("table", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; all when left out")
+    parser.add_argument("table", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
     parser.add_argument("--link", action="append", choices=RATES)
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--ranks", action="append", type=int)
     only = [*EXCHANGES, *(name for name in SLOWED if name not in EXCHANGES)]
     parser.add_argument("--only", action="append", choices=only, metavar="EXCHANGE",
-                        help=f"of `exchange` and `slow`; of {', '.join(only).replace('%', '%%')}")  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=3, help="of `emulated`, of which the medians count")
+                        help=f"only this row of `exchange` and `slow`: one of {', '.join(only).replace('%', '%%')}")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of `emulated`, whose medians are printed")
     arguments = parser.parse_args()
     for name in arguments.table or TABLES:
         if name not in TABLES:

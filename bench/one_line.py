@@ -42,9 +42,9 @@ def measure(cable, script, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=list(LINES), choices=LINES)
-    parser.add_argument("--rate", default="100mbit", help="of the cable in each direction, as tc has it, or `unshaped`")
+    parser.add_argument("--rate", default="100mbit", help="rate of the cable in each direction, as for tc, or `unshaped`")
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3, help="in which all of them run in turns")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in which all lines run in turns")
     arguments = parser.parse_args()
     found = {name: [] for name in arguments.only}
     with tempfile.TemporaryDirectory() as folder, Cable(None if arguments.rate == "unshaped" else arguments.rate) as cable:

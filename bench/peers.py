@@ -151,7 +151,7 @@ def main():
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="bench_codecs")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the program")
     arguments = parser.parse_args()
     python = peers_python()
     subprocess.run([arguments.program, *arguments.arguments, "--threads", "1"], check=True)

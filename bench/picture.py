@@ -102,7 +102,7 @@ def picture():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when the file is another picture")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when the picture in the file differs")
     drawn = picture()
     if parser.parse_args().check:
         if not PICTURE.exists() or PICTURE.read_text() != drawn:

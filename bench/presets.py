@@ -86,9 +86,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
     parser.add_argument("--data-dir", help="folder of MNIST's files")
-    parser.add_argument("--results", default="runs/presets.csv", help="what finished runs ended with")
+    parser.add_argument("--results", default="runs/presets.csv", help="CSV file of the results of finished runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--table", action="store_true", help="only print what is there")
+    parser.add_argument("--table", action="store_true", help="only print the table of existing results")
     arguments = parser.parse_args()
     results = Results(arguments.results)
     if not arguments.table:

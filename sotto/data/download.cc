@@ -80,7 +80,7 @@ struct Transfer {
   // Checks status and headers of the answer before its first byte is written.
   bool accept() {
     body_begun = true;
-    if (status() == 200 && start > 0) {  // the server knows no ranges: from the beginning
+    if (status() == 200 && start > 0) {  // the server ignores ranges: start over
       start = 0;
       return file.empty();
     }
@@ -96,7 +96,7 @@ struct Transfer {
   }
 
   bool take(const char* data, std::size_t count) {
-    if (status() != 200 && status() != 206) return true;  // the text of an error page
+    if (status() != 200 && status() != 206) return true;  // skips the text of an error page
     if (!body_begun && !accept()) return false;
     if (start + received + count > source.bytes) {
       refusal = fmt::format("the server sends more than the {} bytes that the file has", source.bytes);

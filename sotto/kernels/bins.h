@@ -37,7 +37,8 @@ class BinSearch {
   void find(std::span<const float> values, std::span<std::uint16_t> bins) const;
 
   // The keys of each sign are divided into cells of 2^shift keys (cell 0 also has the keys far below the second split).
-  // A cell says how many splits are not above any of its keys. It is marked `crowded` if it holds several more splits.
+  // A cell says how many splits are at most its smallest key. It is marked `crowded` if it holds several further
+  // splits.
   static constexpr std::uint32_t cells = 2048;
   static constexpr std::uint32_t crowded = 1U << 31;
   struct Table {

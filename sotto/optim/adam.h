@@ -14,10 +14,10 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   void visit(OptionVisitor& v) {
-    v.option("beta1", beta1, "share of the mean of gradients that is kept", {0, 1, false, true});
-    v.option("beta2", beta2, "share of the mean of their squares that is kept", {0, 1, false, true});
-    v.option("eps", eps, "added to the root of that mean", Bounds{1e-30, 1});
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
+    v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
+    v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
   }
 };
 

@@ -11,8 +11,8 @@ struct DgcOptions {
   double weight_decay = 0;
   double decay_momentum = 0.9;
   void visit(OptionVisitor& v) {
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
-    v.option("decay-momentum", decay_momentum, "share of the last step's pull that is kept", {0, 1, false, true});
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
+    v.option("decay-momentum", decay_momentum, "momentum of the weight decay", {0, 1, false, true});
   }
 };
 

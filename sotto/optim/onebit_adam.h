@@ -14,12 +14,12 @@ struct OneBitAdamOptions {
   double eps = 1e-4;
   double weight_decay = 0;
   void visit(OptionVisitor& v) {
-    v.option("warmup", warmup, "steps of plain Adam, whose gradients go without loss; 15 to 20 % of all are usual",
+    v.option("warmup", warmup, "first steps, of plain Adam with lossless gradients; usually 15 to 20 % of all steps",
              Bounds{1, 1e9});
-    v.option("beta1", beta1, "share of the mean of gradients that is kept", {0, 1, false, true});
-    v.option("beta2", beta2, "share of the mean of their squares that is kept", {0, 1, false, true});
-    v.option("eps", eps, "added to the root of that mean", Bounds{1e-30, 1});
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
+    v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
+    v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
   }
 };
 

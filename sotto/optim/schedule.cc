@@ -36,9 +36,9 @@ struct StepOptions {
   double factor = 0.1;
   std::string unit = "step";
   void visit(OptionVisitor& v) {
-    v.option("every", every, "distance of the changes", {1, 1e9, false, false});
-    v.option("factor", factor, "of the rate, at each change", Bounds::positive());
-    v.option("unit", unit, "what is counted", {"step", "epoch"});
+    v.option("every", every, "steps or epochs between changes", {1, 1e9, false, false});
+    v.option("factor", factor, "multiplies the rate at each change", Bounds::positive());
+    v.option("unit", unit, "unit of `every`", {"step", "epoch"});
   }
 };
 
@@ -66,8 +66,8 @@ struct MilestoneOptions {
   std::string unit = "epoch";
   void visit(OptionVisitor& v) {
     v.option("at", at, "where the rate changes: 30/60/80");
-    v.option("factor", factor, "of the rate, at each change", Bounds::positive());
-    v.option("unit", unit, "what is counted", {"step", "epoch"});
+    v.option("factor", factor, "multiplies the rate at each change", Bounds::positive());
+    v.option("unit", unit, "unit of `at`", {"step", "epoch"});
   }
   // The numbers of `at`; nothing unless they are ascending whole numbers from 1.
   std::optional<std::vector<std::uint64_t>> milestones() const {
@@ -109,7 +109,7 @@ std::unique_ptr<Schedule> make_milestones(const MilestoneOptions& options, const
 
 struct CosineOptions {
   double floor = 0;
-  void visit(OptionVisitor& v) { v.option("floor", floor, "what is left at the end", {0, 1, false, false}); }
+  void visit(OptionVisitor& v) { v.option("floor", floor, "the factor at the end", {0, 1, false, false}); }
 };
 
 class Cosine final : public Schedule {
@@ -138,7 +138,7 @@ struct WarmupOptions {
   void visit(OptionVisitor& v) {
     v.option("steps", steps, "length in steps", Bounds::at_least(0));
     v.option("epochs", epochs, "length in epochs", Bounds::at_least(0));
-    v.option("from", from, "factor that the ramp starts above", {0, 1, false, false});
+    v.option("from", from, "the factor from which the ramp starts", {0, 1, false, false});
   }
   std::string problem() const {
     return (steps == 0) == (epochs == 0) ? "give its length, either in steps or in epochs" : "";

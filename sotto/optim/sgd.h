@@ -13,9 +13,9 @@ struct SgdOptions {
   bool nesterov = false;
   double weight_decay = 0;
   void visit(OptionVisitor& v) {
-    v.option("momentum", momentum, "share of the last step's direction that is kept", {0, 1, false, true});
-    v.option("nesterov", nesterov, "look one step ahead");
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("momentum", momentum, "share of the previous step's direction that is kept", {0, 1, false, true});
+    v.option("nesterov", nesterov, "use Nesterov's momentum, which looks one step ahead");
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
   }
   std::string problem() const;  // an error that the ranges of single options cannot express; empty: none
 };

@@ -10,7 +10,7 @@ namespace sotto {
 struct SignStepOptions {
   double weight_decay = 0;
   void visit(OptionVisitor& v) {
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
   }
 };
 

@@ -11,8 +11,8 @@ struct SignumOptions {
   double momentum = 0.9;
   double weight_decay = 0;
   void visit(OptionVisitor& v) {
-    v.option("momentum", momentum, "share of the mean of gradients that is kept; 0: signSGD", {0, 1, false, true});
-    v.option("weight-decay", weight_decay, "pull of the parameters towards zero", Bounds::at_least(0));
+    v.option("momentum", momentum, "decay of the running mean of gradients; 0: signSGD", {0, 1, false, true});
+    v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
   }
 };
 

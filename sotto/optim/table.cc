@@ -17,15 +17,14 @@ constexpr OptimiserEntry entry(std::string_view name, std::string_view summary, 
 
 constexpr OptimiserEntry entries[] = {
     entry<make_sgd>("sgd", "stochastic gradient descent with momentum", "Robbins, Monro, 1951; Polyak, 1964", 0),
-    entry<make_adam>("adam", "steps in units of the gradient's own size, by coordinate", "Kingma, Ba, ICLR 2015", 1e-3),
-    entry<make_adamw>("adamw", "Adam, with a weight decay that is no part of the gradient",
-                      "Loshchilov, Hutter, ICLR 2019", 1e-3),
-    entry<make_dgc>("dgc", "plain steps, as the gradients had their momentum; weight decay has its own",
+    entry<make_adam>("adam", "scales the step of each coordinate by its usual gradient", "Kingma, Ba, ICLR 2015", 1e-3),
+    entry<make_adamw>("adamw", "Adam with weight decay outside the gradient", "Loshchilov, Hutter, ICLR 2019", 1e-3),
+    entry<make_dgc>("dgc", "steps without momentum, which the memory adds; weight decay has its own",
                     "Lin et al., ICLR 2018", 0),
     entry<make_signum>("signum", "each rank offers the signs of its momentum", "Bernstein et al., ICML 2018", 1e-3),
-    entry<make_sign_step>("sign", "the sign of what came back", "Peng, Quesnelle, Kingma, 2024", 1e-3),
+    entry<make_sign_step>("sign", "steps along the sign of the exchanged mean", "Peng, Quesnelle, Kingma, 2024", 1e-3),
     entry<make_onebit_adam>("onebit-adam",
-                            "Adam for some steps; then momenta are offered, and the variance stays as it is",
+                            "Adam for some steps; then ranks exchange momenta, and the variance is frozen",
                             "Tang et al., ICML 2021", 1e-3),
 };
 constexpr Table<OptimiserEntry> table("optimiser", entries);

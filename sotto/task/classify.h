@@ -18,7 +18,7 @@ inline constexpr std::array classify_metrics{
            .is_share = true},
     Metric{.name = "top5",
            .label = "Prec@5",
-           .summary = "share whose class is among the five likeliest",
+           .summary = "share of the examples whose class is among the five likeliest",
            .is_share = true},
 };
 

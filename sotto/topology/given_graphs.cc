@@ -54,7 +54,7 @@ void check_shares(const Graph& graph) {
   for (int rank = 0; rank < graph.ranks(); ++rank) some = some || !graph.shares(rank).empty();
   if (!some) return;
   if (!graph.has_shares())
-    throw ConfigError("some ranks are sent a share and others are not: say the share of each, or none");
+    throw ConfigError("some edges have a share and others do not: say the share of each, or of none");
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     double kept = 1;
     for (const double share : graph.shares(rank)) kept -= share;
@@ -90,7 +90,7 @@ Topology given_topology(std::vector<Graph> rounds) {
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     check_shares(rounds[i]);
     if (rounds[i].has_shares() != rounds.front().has_shares()) {
-      throw ConfigError("some rounds say shares and others do not: say them in all, or in none");
+      throw ConfigError("some rounds have shares and others do not: say them in all, or in none");
     }
     sentence += (i > 0 ? " / " : "") + text_of(rounds[i]);
   }

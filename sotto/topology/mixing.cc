@@ -36,13 +36,15 @@ class Metropolis final : public Mixing {
     return shares;
   }
   std::string problem(const Topology& topology) const override {
-    return topology.symmetric() ? "" : "is of neighbours that both send; `" + topology.sentence() + "` has others";
+    return topology.symmetric() ? "" : "needs neighbours that both send; `" + topology.sentence() + "` has others";
   }
 };
 
 struct SelfWeightedOptions {
   double share = 0.5;
-  void visit(OptionVisitor& v) { v.option("share", share, "of what a rank holds that it keeps", {0, 1, true, true}); }
+  void visit(OptionVisitor& v) {
+    v.option("share", share, "the share of its value that a rank keeps", {0, 1, true, true});
+  }
 };
 
 class SelfWeighted final : public Mixing {
@@ -88,9 +90,9 @@ constexpr MixingEntry entry(std::string_view name, std::string_view summary, std
 
 constexpr std::array entries{
     entry<Uniform>("uniform", "a rank keeps as much as it sends to each peer", "Assran et al., ICML 2019"),
-    entry<Metropolis>("metropolis", "of two neighbours the one with more of them decides", "Xiao, Boyd, 2004"),
+    entry<Metropolis>("metropolis", "shares depend on the larger degree of two neighbours", "Xiao, Boyd, 2004"),
     entry<SelfWeighted>("self_weighted", "a rank keeps a given share, and sends the rest in equal parts", ""),
-    entry<Given>("given", "the shares that the topology itself says, as graph(1:0.5; 0:0.5) does", ""),
+    entry<Given>("given", "the shares of the topology itself, such as graph(1:0.5; 0:0.5)", ""),
 };
 
 constexpr Table<MixingEntry> table("mixing", entries);

@@ -29,7 +29,7 @@ std::vector<Graph> pairings(int ranks, const std::vector<int>& offsets) {
 
 std::string unless_even(int ranks) {
   if (ranks % 2 == 0 || ranks == 1) return "";
-  return fmt::format("it is of pairs, and {} ranks are no even number; `exponential` is for any number", ranks);
+  return fmt::format("it consists of pairs, and {} ranks are no even number; `exponential` is for any number", ranks);
 }
 
 // Each struct below is a kind of topology: its options; problem(), why it does not exist for this number of ranks; and
@@ -37,7 +37,7 @@ std::string unless_even(int ranks) {
 struct Peers {
   std::int64_t peers = 0;
   void visit(OptionVisitor& v) {
-    v.option("peers", peers, "of them a rank has in a round, the next ones in each; 0: all", Bounds{0, 1e6});
+    v.option("peers", peers, "peers of a rank per round, rotating; 0: all", Bounds{0, 1e6});
   }
   std::string problem(int /*ranks*/) const { return ""; }
 };
@@ -70,7 +70,7 @@ struct Ring : Peers {
 struct Exponential : OnePeer {
   static constexpr std::string_view name = "exponential";
   std::string problem(int /*ranks*/) const {
-    return peers == 0 ? "its peers are j (peers + 1)^i further on: say how many, at least 1" : "";
+    return peers == 0 ? "its peers are j (peers + 1)^i ranks ahead: set peers to at least 1" : "";
   }
   std::vector<Graph> cycle(int ranks) const {
     return shifts(ranks, peer_offsets(ranks, static_cast<int>(std::min<std::int64_t>(peers, ranks))));
@@ -99,7 +99,7 @@ struct Torus : Peers {
   static constexpr std::string_view name = "torus";
   std::int64_t rows = 0;
   void visit(OptionVisitor& v) {
-    v.option("rows", rows, "of the grid, a divisor of the ranks; 0: the largest that is not above the columns",
+    v.option("rows", rows, "rows of the grid, a divisor of the ranks; 0: the largest that is not above the columns",
              Bounds{0, 1e6});
     Peers::visit(v);
   }
@@ -126,14 +126,15 @@ struct RandomRegular {
   std::int64_t seed = 1;
   void visit(OptionVisitor& v) {
     v.option("k", k, "neighbours of a rank", Bounds{1, 64});
-    v.option("seed", seed, "of the graph, which stays the same", Bounds{0, 4294967295.0});
+    v.option("seed", seed, "seed of the graph, which never changes", Bounds{0, 4294967295.0});
   }
   std::string problem(int ranks) const {
     if (ranks == 1) return "";
-    if (k == 1 && ranks > 2) return "pairs for ever would never reach the others: k must be at least 2";
+    if (k == 1 && ranks > 2) return "fixed pairs never reach other ranks: k must be at least 2";
     if (k >= ranks) return fmt::format("k must be below the number of ranks, {}", ranks);
-    return k * ranks % 2 == 0 ? ""
-                              : fmt::format("k times ranks must be even: there is none with k={} for {}", k, ranks);
+    return k * ranks % 2 == 0
+               ? ""
+               : fmt::format("k times ranks must be even: no such graph exists with k={} for {} ranks", k, ranks);
   }
   std::vector<Graph> cycle(int ranks) const {
     return {ranks == 1 ? Graph(1) : random_regular(ranks, static_cast<int>(k), static_cast<std::uint64_t>(seed))};
@@ -143,8 +144,7 @@ struct Hosts : OnePeer {
   static constexpr std::string_view name = "hosts";
   std::int64_t size = 0;
   void visit(OptionVisitor& v) {
-    v.option("size", size, "ranks of a host, one after the other; 0: as the starter of several hosts says",
-             Bounds{0, 1e6});
+    v.option("size", size, "ranks of a host, with consecutive numbers; 0: as the launcher says", Bounds{0, 1e6});
     OnePeer::visit(v);
   }
   std::string problem(int ranks) const {
@@ -167,8 +167,8 @@ struct Given {
   std::string sends_to;
   void visit(OptionVisitor& v) {
     v.option("sends_to", sends_to,
-             "whom each rank sends to, rank after rank: `1 2; 0; 0`, or with shares `1:0.25 2:0.25; 0:0.5; 0:0.5`; "
-             "rounds that take turns stand with ` / ` between them");
+             "the receivers of each rank, rank by rank: `1 2; 0; 0`, or with shares `1:0.25 2:0.25; 0:0.5; 0:0.5`; "
+             "several rounds, which take turns, are separated by ` / `");
   }
 };
 
@@ -179,22 +179,23 @@ constexpr TopologyEntry entry(int id, std::string_view summary, std::string_view
 
 constexpr std::string_view sgp = "Assran et al., ICML 2019";
 constexpr std::array entries{
-    entry<DirectedExponential>(0, "1, 2, 4 .. further on and back, in turns", sgp),
-    entry<BipartiteExponential>(1, "pairs of an odd and an even rank 1, 3, 5, 9 .. apart", sgp),
-    entry<DirectedLinear>(2, "1, 3, 5 .. further on and back, in turns", sgp),
-    entry<BipartiteLinear>(3, "pairs of an odd and an even rank 1, 3, 5, 7 .. apart", sgp),
-    entry<Ring>(4, "the ranks before and behind", "Lian et al., NeurIPS 2017"),
-    entry<Exponential>(5, "1, 2, 4 .. further on, in turns; with more peers j (peers + 1)^i, j = 1 .. peers at once",
+    entry<DirectedExponential>(0, "ranks 1, 2, 4 .. ahead and back, in turns", sgp),
+    entry<BipartiteExponential>(1, "pairs of an odd and an even rank, 1, 3, 5, 9 .. apart", sgp),
+    entry<DirectedLinear>(2, "ranks 1, 3, 5 .. ahead and back, in turns", sgp),
+    entry<BipartiteLinear>(3, "pairs of an odd and an even rank, 1, 3, 5, 7 .. apart", sgp),
+    entry<Ring>(4, "the next and the previous rank", "Lian et al., NeurIPS 2017"),
+    entry<Exponential>(5, "ranks 1, 2, 4 .. ahead, in turns; with more peers j (peers + 1)^i, j = 1 .. peers at once",
                        sgp),
-    entry<StaticExponential>(-1, "1, 2, 4 .. further on, all at once", "Ying et al., NeurIPS 2021"),
-    entry<Complete>(-1, "everybody with everybody", ""),
-    entry<Star>(-1, "everybody with rank 0", ""),
-    entry<Torus>(-1, "four neighbours of a grid whose ends meet", ""),
-    entry<Hypercube>(-1, "ranks whose numbers differ in one bit; with peers=1 one bit after the other", ""),
-    entry<RandomRegular>(-1, "k neighbours at random, the same for ever", "Steger, Wormald, 1999"),
-    entry<Hosts>(-1, "all ranks of a host, and then ranks 1, 2, 4 .. hosts further on, in turns", ""),
-    TopologyEntry{"graph", -1, "your own: whom each rank sends to, in one round or several, from text or a .toml file",
-                  "", [] { return AnyOptions(Given{}); },
+    entry<StaticExponential>(-1, "ranks 1, 2, 4 .. ahead, all at once", "Ying et al., NeurIPS 2021"),
+    entry<Complete>(-1, "all ranks with each other", ""),
+    entry<Star>(-1, "all ranks with rank 0", ""),
+    entry<Torus>(-1, "the four neighbours in a grid whose ends meet", ""),
+    entry<Hypercube>(-1, "ranks whose numbers differ in one bit; with peers=1 one bit per round", ""),
+    entry<RandomRegular>(-1, "k random neighbours, the same in every round", "Steger, Wormald, 1999"),
+    entry<Hosts>(-1, "all ranks of a host, and then ranks 1, 2, 4 .. hosts ahead, in turns", ""),
+    TopologyEntry{"graph", -1,
+                  "your own: the receivers of each rank, in one round or several, from text or a .toml file", "",
+                  [] { return AnyOptions(Given{}); },
                   [](const AnyOptions& options, int ranks) {
                     return given_topology(given_graphs(options.as<Given>().sends_to, ranks));
                   }},
