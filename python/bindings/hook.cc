@@ -82,7 +82,7 @@ class Hook::Impl {
   }
 
   // Nothing is under way between steps but the last few instructions of the thread.
-  Averager& idle() const {
+  GradientAverager& idle() const {
     thread_.wait();
     return averager_;
   }
@@ -275,7 +275,7 @@ class Hook::Impl {
 
   HookOptions options_;
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
-  mutable Averager averager_;
+  mutable GradientAverager averager_;
   std::unordered_map<c10::TensorImpl*, std::size_t> index_of_;
   std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index, or as offered; the thread of backward's
   std::size_t offered_ = 0;                         // gradients, of this backward

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "python/bindings/averager.h"
+#include "python/bindings/gradient_averager.h"
 #include "python/bindings/state_values.h"
 
 namespace c10d {
@@ -29,8 +29,8 @@ struct HookOptions {
 };
 
 // The averaging of one module's gradients: of one in DistributedDataParallel, or in a wrapper of our own. DDP hands
-// over its buckets during backward; one thread of ours copies them into an Averager's vectors, exchanges what is
-// complete, and gives each bucket back when the means of all its parameters are there. So backward, copying and the
+// over its buckets during backward; one thread of ours copies them into an GradientAverager's vectors, exchanges what
+// is complete, and gives each bucket back when the means of all its parameters are there. So backward, copying and the
 // network overlap, and what DDP does with its buckets (it rebuilds them after the first step) changes nothing but the
 // time.
 //
@@ -63,7 +63,7 @@ class Hook {
   std::uint64_t step() const;
   // Collective: as gather() of agreement.h.
   std::vector<std::string> gather(const std::string& own) const;
-  // As Averager has them. The next step finds out whether all ranks did the same.
+  // As GradientAverager has them. The next step finds out whether all ranks did the same.
   void load(std::uint64_t step, const StateValues& values);
   void spread(std::uint64_t step, std::span<const StateValues> states);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "python/bindings/averager.h"
+#include "python/bindings/gradient_averager.h"
 #include "python/bindings/state_values.h"
 
 namespace sotto::python {

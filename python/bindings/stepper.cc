@@ -20,7 +20,7 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto::python {
 namespace {

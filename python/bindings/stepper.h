@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "python/bindings/averager.h"
 #include "python/bindings/flat_model.h"
+#include "python/bindings/gradient_averager.h"
 #include "python/bindings/state_values.h"
 #include "sotto/algorithm/algorithm.h"
 

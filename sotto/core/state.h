@@ -17,6 +17,10 @@ class StateVisitor {
   virtual void visit(std::string_view name, std::uint64_t& value) = 0;
 };
 
+// Visits a vector whose length must not change. FileError when a vector of another length was read; `values` then has
+// its old length again.
+void visit_vector(StateVisitor& visitor, std::string_view name, std::vector<float>& values);
+
 // Prefixes names, so that `momentum` becomes `SCOPE/momentum`. For owners of several components of one kind.
 class ScopedState final : public StateVisitor {
  public:

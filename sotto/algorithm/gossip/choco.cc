@@ -20,7 +20,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

@@ -13,7 +13,7 @@
 #include "sotto/algorithm/gossip/pushed_model.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/timer.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

@@ -10,7 +10,7 @@
 #include "sotto/algorithm/local/differences.h"
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

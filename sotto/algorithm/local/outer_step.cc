@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sotto/optim/sgd.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto {
 

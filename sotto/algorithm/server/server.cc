@@ -10,7 +10,7 @@
 #include "sotto/core/hash.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
-#include "sotto/optim/stretch.h"
+#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include "python/bindings/averager.h"
+#include "python/bindings/gradient_averager.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,8 +30,8 @@ void restore(Aggregator& aggregator, std::size_t lane, StateRestorer& values) {
 
 }  // namespace
 
-Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
-                   std::shared_ptr<Communicator> communicator)
+GradientAverager::GradientAverager(std::vector<Parameter> parameters, AveragerOptions options,
+                                   std::shared_ptr<Communicator> communicator)
     : parameters_(std::move(parameters)),
       options_(std::move(options)),
       communicator_(std::move(communicator)),
@@ -59,7 +59,7 @@ Averager::Averager(std::vector<Parameter> parameters, AveragerOptions options,
   before_ = communicator_->traffic();
 }
 
-void Averager::plan_lane(std::size_t lane) {
+void GradientAverager::plan_lane(std::size_t lane) {
   LaneState& state = lanes_[lane];
   for (const std::size_t index : options_.lanes[lane].parameters) {
     state.layout.append(parameters_[index].name, parameters_[index].shape);
@@ -72,7 +72,7 @@ void Averager::plan_lane(std::size_t lane) {
   state.values.resize(state.layout.size());
 }
 
-void Averager::order_buckets() {
+void GradientAverager::order_buckets() {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     const std::span<const std::size_t> of_lane = options_.lanes[lane].parameters;
     for (std::size_t plan = 0; plan < lanes_[lane].plans.size(); ++plan) {
@@ -90,15 +90,15 @@ void Averager::order_buckets() {
   }
 }
 
-std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
+std::unique_ptr<Phased> GradientAverager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
   return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, pool_, step);
 }
 
-std::unique_ptr<Phased> Averager::make(std::size_t lane, std::uint64_t step) const {
+std::unique_ptr<Phased> GradientAverager::make(std::size_t lane, std::uint64_t step) const {
   return make(lane, step, communicator_->rank(), communicator_->size());
 }
 
-void Averager::check_memories(std::size_t lane) const {
+void GradientAverager::check_memories(std::size_t lane) const {
   for (const Phase& phase : options_.lanes[lane].phases) {
     const MemorySpec& memory = phase.recipe.memory;
     if (!memory || !memory.entry->rate) continue;
@@ -108,37 +108,37 @@ void Averager::check_memories(std::size_t lane) const {
   }
 }
 
-void Averager::enter_phases() {
+void GradientAverager::enter_phases() {
   for (LaneState& lane : lanes_) lane.aggregator->enter(step_);
 }
 
 // All are made before the first takes its place, so that an error changes nothing.
-void Averager::replace_all(const MakeLane& make_lane) {
+void GradientAverager::replace_all(const MakeLane& make_lane) {
   std::vector<std::unique_ptr<Phased>> made;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane));
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].aggregator = std::move(made[lane]);
 }
 
-void Averager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
+void GradientAverager::begin_at(std::uint64_t step, const MakeLane& make_lane) {
   replace_all(make_lane);
   begun_ = step_ = step;
 }
 
-void Averager::collect(StateCollector& into) {
+void GradientAverager::collect(StateCollector& into) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     ScopedState scoped(into, std::to_string(lane));
     lanes_[lane].aggregator->visit_state(scoped);
   }
 }
 
-StateValues Averager::state() {
+StateValues GradientAverager::state() {
   enter_phases();  // a phase that begins with the next step is the one that load() finds there
   StateCollector collector;
   collect(collector);
   return collector.take();
 }
 
-void Averager::load(std::uint64_t step, const StateValues& values) {
+void GradientAverager::load(std::uint64_t step, const StateValues& values) {
   StateRestorer restorer(values);
   begin_at(step, [&](std::size_t lane) {
     auto aggregator = make(lane, step);
@@ -148,7 +148,7 @@ void Averager::load(std::uint64_t step, const StateValues& values) {
   });
 }
 
-void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
+void GradientAverager::spread(std::uint64_t step, std::span<const StateValues> states) {
   for (const Lane& lane : options_.lanes) {
     for (const Phase& phase : lane.phases) {
       const AggregatorSpec& aggregator = phase.recipe.aggregator;
@@ -175,12 +175,12 @@ void Averager::spread(std::uint64_t step, std::span<const StateValues> states) {
   });
 }
 
-std::span<float> Averager::values(std::size_t parameter) {
+std::span<float> GradientAverager::values(std::size_t parameter) {
   const Place& place = places_[parameter];
   return std::span(lanes_[place.lane].values).subspan(place.range.begin, place.range.size());
 }
 
-void Averager::start_step(double loss_scale) {
+void GradientAverager::start_step(double loss_scale) {
   if (!(loss_scale > 0) || !std::isfinite(loss_scale))
     throw ConfigError(fmt::format("the scaler has a scale of {}; wanted is one above 0", loss_scale));
   loss_scale_ = loss_scale;
@@ -202,12 +202,12 @@ void Averager::start_step(double loss_scale) {
   next_ = 0;
 }
 
-void Averager::arrived(std::size_t parameter) {
+void GradientAverager::arrived(std::size_t parameter) {
   const Range turns = places_[parameter].turns;
   for (std::size_t i = turns.begin; i < turns.end; ++i) --turns_[i].missing;
 }
 
-void Averager::run(const std::function<void(std::size_t)>& finished) {
+void GradientAverager::run(const std::function<void(std::size_t)>& finished) {
   for (; next_ < turns_.size() && turns_[next_].missing == 0; ++next_) {
     average(turns_[next_]);
     const bool last = next_ + 1 == turns_.size();
@@ -223,7 +223,7 @@ void Averager::run(const std::function<void(std::size_t)>& finished) {
 }
 
 // Nothing remains of a step that overflowed, whatever its other buckets sent.
-void Averager::end_step() {
+void GradientAverager::end_step() {
   if (overflowed_) {
     StateRestorer restorer(before_step_.values());
     replace_all([&](std::size_t lane) {
@@ -238,14 +238,14 @@ void Averager::end_step() {
   ++steps_;
 }
 
-bool Averager::is_finite_everywhere(const Bucket& bucket) {
+bool GradientAverager::is_finite_everywhere(const Bucket& bucket) {
   float bad = kernels::all_finite(bucket.values) ? 0.0F : 1.0F;
   communicator_->all_reduce(std::span(&bad, 1), ReduceOp::max);
   return bad == 0;
 }
 
 // Whether the means of a turn can be given back. The same on all ranks, since means and scales are.
-bool Averager::fits(const Turn& turn) const {
+bool GradientAverager::fits(const Turn& turn) const {
   return std::ranges::all_of(turn.parameters, [&](std::size_t index) {
     const DType type = parameters_[index].type;
     if (type == DType::f32 && loss_scale_ == 1) return true;
@@ -262,7 +262,7 @@ bool Averager::fits(const Turn& turn) const {
   });
 }
 
-void Averager::average(const Turn& turn) {
+void GradientAverager::average(const Turn& turn) {
   if (overflowed_) return;
   LaneState& lane = lanes_[turn.lane];
   const BucketPlan& plan = lane.plans[turn.plan];
@@ -279,13 +279,13 @@ void Averager::average(const Turn& turn) {
   overflowed_ = !fits(turn);
 }
 
-AveragerStats Averager::stats() const {
+AveragerStats GradientAverager::stats() const {
   const Traffic now = communicator_->traffic();
   return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received,
           steps_ * dense_bytes_, timings_};
 }
 
-std::string Averager::methods() const {
+std::string GradientAverager::methods() const {
   std::string text;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     const Phased& aggregator = *lanes_[lane].aggregator;
@@ -297,7 +297,7 @@ std::string Averager::methods() const {
 }
 
 // The room for a message depends on all of this.
-Terms Averager::terms() const {
+Terms GradientAverager::terms() const {
   Terms terms{{"what is averaged", "gradients"},
               {"seed", std::to_string(options_.seed)},
               {"bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20))}};
@@ -317,7 +317,7 @@ Terms Averager::terms() const {
   return terms;
 }
 
-std::string Averager::identity() const {
+std::string GradientAverager::identity() const {
   std::string text = fmt::format("seed {}, buckets of {} bytes\n", options_.seed, options_.bucket_bytes);
   if (options_.propagate) text += "values that are not finite propagate\n";
   for (const Lane& lane : options_.lanes) {

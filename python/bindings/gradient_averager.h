@@ -57,11 +57,12 @@ struct AveragerStats {
 //
 // Buckets are exchanged strictly in the order in which backward should complete them: by descending index of their
 // first parameter. Serves one thread.
-class Averager {
+class GradientAverager {
  public:
   // Collective. ConfigError when a method is none, when a later phase of a lane drops the memory of an earlier one
   // (what it holds would be lost), and when the ranks differ in anything.
-  Averager(std::vector<Parameter> parameters, AveragerOptions options, std::shared_ptr<Communicator> communicator);
+  GradientAverager(std::vector<Parameter> parameters, AveragerOptions options,
+                   std::shared_ptr<Communicator> communicator);
 
   std::size_t size() const { return places_.size(); }
   const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
