@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// How many of n: a number, at least 1, or a share such as "5%", of which a part of one counts as one.
+// An amount of n: a number, at least 1, or a share such as "5%" of n, rounded up.
 class Amount {
  public:
   Amount() = default;

@@ -11,7 +11,7 @@
 namespace sotto {
 namespace {
 
-// Of the smaller of A A^T and A^T A, in doubles.
+// Computed from the smaller of A A^T and A^T A, in doubles.
 double nuclear_norm(std::span<const float> values, const MatrixShape& shape) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Eigen::MatrixXd matrix = Eigen::Map<const Matrix>(values.data(), static_cast<Eigen::Index>(shape.rows),

@@ -14,8 +14,8 @@
 namespace sotto {
 namespace {
 
-// So many values are quantised at a time as if they were alone: about what a cache holds, of whole blocks whose symbols
-// are whole bytes.
+// Values per call of the quantiser, as if each slice were alone: about as many as a cache holds, in whole blocks whose
+// symbols fill whole bytes.
 std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
   const std::size_t wanted = std::min<std::size_t>(16384, grain);
   const Contract contract = quantise.contract(wanted);
@@ -70,10 +70,10 @@ Contract ChainMessage::contract(const Layout& layout) {
     }
     quantise = compose(stages_.within.contract(sizes_), quantise);
   }
-  std::size_t atoms = 0;  // of a piece whose rows are products
+  std::size_t atoms = 0;  // of the piece with the most atoms whose rows are products
   for (const Slot& slot : slots_) atoms = std::max(atoms, slot.atoms.split > 0 ? slot.atoms.count : 0);
   if (atoms > 0) quantise = of_products(quantise, atoms);
-  // Without a stage before it the quantiser's own blocks are where parts may be cut.
+  // Without an earlier stage, parts may be cut at the quantiser's own blocks.
   contract = parts_->in_place() ? quantise : compose(contract, quantise);
   contract.linear = parts_->linear() != nullptr;
   return contract;
@@ -108,8 +108,8 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   plan.most_blocks = stages_.select ? stages_.select.limits(sizes_, limits_) : plan.atoms;
   plan.most = std::min(plan.atoms, plan.most_blocks * block);
 
-  // Pieces together cannot send more than `most` atoms, and each unit rounds up to whole bytes once. Of wholes only the
-  // sizes of each are known.
+  // All pieces together send at most `most` atoms, and each unit rounds up to whole bytes once. For wholes only the
+  // bound of each unit is known.
   std::size_t packed = 0;
   std::size_t widest = 0;
   const auto add_units = [&](std::size_t count, std::size_t size) {
@@ -149,7 +149,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   return plan;
 }
 
-// What no message of this layout will exceed, however many atoms it selects.
+// Allocates for any message of this layout, however many atoms it selects.
 void ChainMessage::reserve_decoding(const Plan& plan) {
   units_.reserve(plan.units);
   cuts_.reserve(plan.values / parts_->stretch + 2);
@@ -177,7 +177,7 @@ void ChainMessage::reserve_selection(const Plan& plan) {
   if (stages_.select->scales()) scales_.room(plan.most_blocks);
 }
 
-// The units of what the slots say that goes. REQUIRES selected and value of every slot.
+// Builds the units of the selected atoms. REQUIRES `selected` and `value` of every slot.
 void ChainMessage::cut_units() {
   units_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -198,11 +198,11 @@ void ChainMessage::cut_units() {
   }
 }
 
-// Stretches are cut between units, and within one at multiples of `slice`; each has `parts_->stretch` values or more,
-// but the last.
+// Stretches are cut between units, and within a unit at multiples of `slice`. Each has at least `parts_->stretch`
+// values, except the last.
 void ChainMessage::cut_stretches(std::size_t slice) {
   cuts_.clear();
-  std::size_t room = 0;  // for values of the stretch at hand
+  std::size_t room = 0;  // values that the current stretch still needs
   Cut cut;
   for (; cut.unit < units_.size(); ++cut.unit) {
     const std::size_t count = units_[cut.unit].sent;

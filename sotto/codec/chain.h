@@ -9,10 +9,10 @@
 
 namespace sotto {
 
-// The codec that a sentence of stages is: transform | select | select | quantise | code.
+// The codec of a sentence of stages: transform | select | select | quantise | code.
 class Chain final : public Codec {
  public:
-  // `made` is what `stages` name.
+  // `made` are the stages that `stages` names.
   Chain(StageSpecs stages, Stages made, std::shared_ptr<ThreadPool> pool = std::make_shared<ThreadPool>(1))
       : parts_(std::make_shared<ChainParts>(std::move(stages), std::move(made), std::move(pool))),
         encoder_(parts_),
@@ -53,7 +53,7 @@ class Chain final : public Codec {
  private:
   std::shared_ptr<ChainParts> parts_;
   ChainEncoder encoder_;
-  OpenedChain reader_;  // of linear forms and means
+  OpenedChain reader_;  // reads linear forms and means
 };
 
 }  // namespace sotto

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// What a code sees of the units, whose side information this is.
+// Lists the runs of symbols of all units, given their side information.
 void ChainMessage::list_runs(std::span<const std::byte> side) {
   runs_.clear();
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -22,8 +22,8 @@ void ChainMessage::list_runs(std::span<const std::byte> side) {
   }
 }
 
-// Size of the coded body, which takes the place of the body; 0 when it would not be smaller. `head` bytes of it tell
-// what is selected, or how long the lists of that are.
+// Returns the size of the coded body, which replaces the body, or 0 if it would not be smaller. The first `head` bytes
+// say what is selected, or how long the index lists are.
 std::size_t ChainEncoder::compress(std::span<std::byte> body, std::size_t head, Range packed) {
   const bool apart = stages_.code->of_symbols();
   if (body.size() <= (apart ? 1 : length_bytes + 1)) return 0;
@@ -61,7 +61,7 @@ std::span<const std::byte> OpenedChain::decompress(std::span<const std::byte> bo
   return raw;
 }
 
-// REQUIRES the units of the message, whose symbols are `packed` bytes.
+// REQUIRES the units of the message; their symbols have `packed` bytes.
 std::span<const std::byte> OpenedChain::decompress_symbols(std::span<const std::byte> coded,
                                                            std::span<const std::byte> side, std::size_t packed) {
   const auto raw = coded_.room(packed);

@@ -36,7 +36,7 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
   const std::uint32_t index = listed ? reader.get<std::uint32_t>("length of the index list") : 0;
   const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
   if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
-  // The lists stand at the end, but where symbols went through a code of their own, before all else.
+  // The index lists are at the end of the body; if only the symbols were coded, they are before everything else.
   const bool symbols_coded = (header.flags & flag_coded) != 0 && stages_.code->of_symbols();
   const std::size_t lists_bytes = std::size_t{index} + within;
   const auto lists = symbols_coded ? reader.take(lists_bytes, "index list") : reader.rest().last(lists_bytes);
@@ -57,7 +57,7 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
   return {side, reader.take(packed, "symbols")};
 }
 
-// How large the symbols of each unit are; returns the bytes of all.
+// Reads the size of each unit's symbols; returns the total in bytes.
 std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
   const Quantise& quantise = *stages_.quantise;
   std::size_t total = 0;
@@ -151,7 +151,7 @@ void OpenedChain::add_to(Bucket& out, float scale) {
 
 void OpenedChain::clear_chosen(Bucket& out) {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::clear_chosen: bucket and layout differ");
-  if (stages_.transform || !stages_.select.chooses()) return;  // only rows of a transform are selected from twice
+  if (stages_.transform || !stages_.select.chooses()) return;  // only rows have a second selection
   clear_selected(out);
 }
 
@@ -164,7 +164,7 @@ void OpenedChain::clear_selected(Bucket& out) {
   }
 }
 
-// Into values_, times `scale`.
+// Decodes all units into values_, times `scale`.
 void ChainMessage::decode_units(const Sections& sections, float scale) {
   const auto values = values_.room(values_in_slots());
   const auto decoded =
@@ -180,8 +180,8 @@ void ChainMessage::decode_units(const Sections& sections, float scale) {
   kernels::scatter_add(decoded, within_.room(decoded.size()), 0, values);
 }
 
-// No element of what these rows stand for exceeds it. Of products each has its own: where the first factor of one is
-// large, the second one of another may be. Not a number where a factor is infinite and the other one zero.
+// An upper bound on the elements that these rows represent. Products are bounded one by one: the first factor may be
+// large in one product and the second factor in another. NaN if one factor is infinite and the other zero.
 double ChainMessage::bound_of_sums(const Slot& slot, std::span<const float> rows) {
   const auto most = [](std::span<const float> values) {
     return static_cast<double>(std::bit_cast<float>(kernels::max_abs_bits(values)));
@@ -195,7 +195,7 @@ double ChainMessage::bound_of_sums(const Slot& slot, std::span<const float> rows
   return static_cast<double>(slot.atoms.width) * sum;
 }
 
-// Finite rows may stand for sums that are not: no encoder writes such ones. REQUIRES the decoded rows in values_.
+// Finite rows may represent sums that are not finite; no encoder sends such rows. REQUIRES the decoded rows in values_.
 const ChainMessage::Slot* ChainMessage::too_large() {
   for (const Slot& slot : slots_) {
     const auto rows = values_.room(slot.value + slot.values()).subspan(slot.value);
@@ -204,7 +204,7 @@ const ChainMessage::Slot* ChainMessage::too_large() {
   return nullptr;
 }
 
-// REQUIRES the decoded rows of the slot in values_, times `scale` already when they are elements.
+// REQUIRES the decoded rows of the slot in values_, already multiplied by `scale` if they are elements.
 void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
   const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
   const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
@@ -219,7 +219,7 @@ void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
   stages_.transform->add_inverse(*out.layout, slot.piece, atoms_of(slot), values, scale, target);
 }
 
-// The numbers within their piece of the atoms that go.
+// The numbers, within their piece, of the selected atoms.
 std::span<const std::uint32_t> ChainMessage::atoms_of(const Slot& slot) {
   const auto numbers = atoms_.room(slot.selected);
   if (stages_.select) {

@@ -121,8 +121,8 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
   out.finish(header, size, packed);
 }
 
-// Readers refuse rows whose sums may be too large. Quantisers, and what scales the floats within rows, may make them
-// larger than they were: where that might be too much, it is looked at as a reader does.
+// Readers refuse rows whose sums may be too large. Quantising, or scaling the floats within rows, may enlarge the rows.
+// If they are near the limit, this function decodes them and checks them as a reader does.
 void ChainEncoder::require_readable(const Sections& sections, const Bucket& bucket, const Key& key) {
   constexpr double margin = 0x1p48;
   bool near = false;
@@ -161,7 +161,7 @@ void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams,
   }
 }
 
-// Of all that was selected of a slot, or of all its atoms.
+// Writes the rows of all selected atoms of a slot, or of all its atoms.
 void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const Streams& streams,
                                  std::span<float> rows) {
   const Range range = slot.piece.range;
@@ -169,7 +169,7 @@ void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const S
                                    bucket.values.subspan(range.begin, range.size()), atoms_of(slot), rows);
 }
 
-// The rows of the selected atoms, one after the other, scaled, and the number within its segment of each float.
+// Gathers and scales the rows of the selected atoms, and lists the number of each float within its segment.
 void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
   const std::size_t block = stages_.select->block();
   const std::size_t count = values_in_slots();
@@ -203,7 +203,7 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
   }
 }
 
-// The second selection: every unit is a group. What it lets through moves together.
+// The second selection: every unit is a group. The floats that it keeps are moved together.
 std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& bucket, const Streams& streams) {
   const std::size_t count = values_in_slots();
   const auto values = values_.room(count);

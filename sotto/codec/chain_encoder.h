@@ -42,7 +42,7 @@ class ChainEncoder : public ChainMessage {
   std::span<const float> agreed_;    // of the bucket at hand
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   Scratch<float> energies_, rows_;
-  Scratch<std::uint32_t> numbers_, kept_numbers_;  // which random number belongs to each float that goes
+  Scratch<std::uint32_t> numbers_, kept_numbers_;  // number of the random draw for each selected float
 };
 
 }  // namespace sotto

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// A cast, of values that stand for the same on every rank.
+// The values can be summed if they are cast and the earlier stages are the same on every rank.
 const LinearForm* ChainParts::linear() const {
   const bool same_map = !stages.transform || stages.transform->linear();
   const bool same_atoms = !stages.select || selection_is_known();
@@ -21,7 +21,7 @@ std::optional<DType> Chain::linear_type() const {
   return parts_->linear() != nullptr ? std::optional(parts_->linear()->type()) : std::nullopt;
 }
 
-// Padding goes along where nothing stands before the cast.
+// The padding is included if the cast is the first stage.
 std::size_t ChainMessage::linear_count(const Layout& layout) {
   if (parts_->linear() == nullptr) return 0;
   return parts_->in_place() ? layout.size() : plan(layout, {0, layout.size()}).values;
@@ -49,7 +49,7 @@ void ChainEncoder::to_linear(const Bucket& bucket, float scale, const Key& key, 
   throw std::logic_error("Codec::to_linear: padding is not zero");
 }
 
-// What the cast is of; slots are then those of the whole bucket.
+// Returns the floats to cast; afterwards the slots are those of the whole bucket.
 std::span<const float> ChainEncoder::linear_values(const Bucket& bucket, const Key& key) {
   const Streams streams{key, bucket.index};
   const Plan plan = this->plan(*bucket.layout, {0, bucket.layout->size()});
@@ -60,7 +60,7 @@ std::span<const float> ChainEncoder::linear_values(const Bucket& bucket, const K
   apply_select(bucket, streams, plan);
   gather_rows(bucket, streams);
   const auto values = values_.room(plan.values);
-  std::ranges::fill(values.subspan(values_in_slots()), 0.0F);  // as many numbers with blocks that are shorter
+  std::ranges::fill(values.subspan(values_in_slots()), 0.0F);  // pads the shorter blocks
   return values;
 }
 

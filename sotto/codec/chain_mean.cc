@@ -5,7 +5,7 @@
 
 namespace sotto {
 
-// Rows of several ranks can be summed where the map is the same on each of them.
+// Rows of several ranks can be summed if the map is the same on every rank.
 bool Chain::lists_atoms() const {
   const Stages& stages = parts_->stages;
   return stages.select.chooses() && !stages.within && (!stages.transform || stages.transform->additive());
@@ -18,11 +18,11 @@ void OpenedChain::add_mean_of_holders(std::span<const std::unique_ptr<Opened>> m
   const auto holders = holders_.room(plan.atoms);
   std::ranges::fill(sums, 0.0F);
   std::ranges::fill(holders, 0U);
-  indices_.room(plan.atoms);  // what messages hold together may be more than one can
+  indices_.room(plan.atoms);  // several messages together may hold more atoms than one
   atoms_.room(plan.atoms);
   values_.room(plan.rows);
   for (const auto& message : messages) {
-    const float share = 1.0F / static_cast<float>(messages.size());  // no sum is larger than what it is of
+    const float share = 1.0F / static_cast<float>(messages.size());  // so that no sum exceeds the largest summand
     dynamic_cast<OpenedChain&>(*message).add_to_sums(share, sums, holders);
   }
   take_means(*out.layout, messages.size());
@@ -45,7 +45,7 @@ void OpenedChain::add_to_sums(float share, std::span<float> all_sums, std::span<
   }
 }
 
-// The slots then say that every atom goes that a message held, and values_ are their means.
+// Marks every atom that a message holds as selected in the slots, and writes the means to values_.
 void OpenedChain::take_means(const Layout& layout, std::size_t messages) {
   std::size_t sent = 0;
   std::size_t value = 0;

@@ -12,36 +12,37 @@
 
 namespace sotto {
 
-// The stages of a sentence. Null: the identity (elements are the atoms; all are selected; bodies go as they are).
+// The stages of a sentence. A null stage is the identity: elements are the atoms, all are selected, bodies stay
+// uncoded.
 struct Stages {
   std::unique_ptr<Transform> transform;
   Selection select;
-  Selection within;                    // a second selection: of the floats in the rows that the first one selected
+  Selection within;                    // second selection, among the floats of the rows that `select` chose
   std::unique_ptr<Quantise> quantise;  // never null
   std::unique_ptr<Code> code;
 };
 
-// What a chain is made of, the same for all its messages.
+// The parts of a chain that are the same for all its messages.
 struct ChainParts {
-  // `made` is what `specs` name. Work is shared out to the threads of `pool`.
+  // `made` are the stages that `specs` names. The threads of `pool` share the work.
   ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
 
-  bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised where they stand
+  bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised in the bucket itself
   bool selection_is_known() const { return stages.select && stages.select->known(); }
-  const LinearForm* linear() const;  // null: its values cannot be summed
+  const LinearForm* linear() const;  // null: the values cannot be summed
 
   Stages stages;
   StageSpecs specs;
   std::string sentence;
   std::shared_ptr<ThreadPool> pool;
-  bool whole;           // what the quantiser's whole() says
-  bool one_block;       // all values of a unit share their side information, or are a whole: they are quantised at once
-  std::size_t slice;    // otherwise values that the quantiser is given at a time: of whole blocks and whole bytes
-  std::size_t stretch;  // the fewest values of a stretch
+  bool whole;           // quantise->whole()
+  bool one_block;       // a unit has one block or is a whole, so it is quantised in one call
+  std::size_t slice;    // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
+  std::size_t stretch;  // the smallest size of a stretch, in values
 };
 
-// The message that is being made or read: its pieces, atoms and units, and room for its floats, which is reused from
-// message to message. docs/wire describes the bytes.
+// The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
+// message. docs/wire describes the bytes.
 class ChainMessage {
  public:
   explicit ChainMessage(std::shared_ptr<ChainParts> parts);
@@ -53,7 +54,7 @@ class ChainMessage {
  protected:
   // Header flags.
   static constexpr std::uint8_t flag_coded = 2;  // the body went through the code stage
-  // Where the lower and the upper bit of an IndexCode stand.
+  // Positions of the lower and the upper bit of an IndexCode.
   struct CodeFlags {
     unsigned low, high;
     std::uint8_t of(IndexCode code) const {
@@ -67,30 +68,30 @@ class ChainMessage {
   };
   static constexpr CodeFlags index_flags{0, 3};
   static constexpr CodeFlags within_flags{2, 4};                      // of the second selection
-  static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // in front of indices and of coded bodies
+  static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // the length before indices or coded bodies
 
   // A piece of the message at hand, and its atoms.
   struct Slot {
     Piece piece;
     Atoms atoms;
     std::size_t first = 0;        // number of its first atom in the message
-    std::size_t first_block = 0;  // and of its first block (Select::block), of which it has so many
+    std::size_t first_block = 0;  // number of its first block (Select::block) in the message
     std::size_t blocks = 0;
-    std::size_t taken = 0;     // blocks that go
-    std::size_t taken_at = 0;  // where they begin, among those of all pieces
+    std::size_t taken = 0;     // number of its selected blocks
+    std::size_t taken_at = 0;  // where these begin among the selected blocks of all pieces
     std::size_t row = 0;       // where its rows begin, among the rows of all pieces
-    std::size_t selected = 0;  // atoms that go
-    std::size_t sent = 0;      // where they begin, among those of all pieces
-    std::size_t value = 0;     // where their floats begin, among those of all pieces
+    std::size_t selected = 0;  // number of its selected atoms
+    std::size_t sent = 0;      // where these begin among the selected atoms of all pieces
+    std::size_t value = 0;     // where their floats begin among the selected floats of all pieces
     std::size_t values() const { return selected * atoms.width; }
   };
-  // Floats that are quantised together: what goes of a piece, or one factor of one of its rows.
+  // Floats that are quantised together: the selected floats of a piece, or one factor of one of its rows.
   struct Unit {
     std::size_t slot = 0;
     std::size_t value = 0;   // where its floats begin, among those of all units
-    std::size_t count = 0;   // of its floats
-    std::size_t kept = 0;    // where those that the second selection lets through begin, and how many they are:
-    std::size_t sent = 0;    // without one, the same as the two above
+    std::size_t count = 0;   // number of its floats
+    std::size_t kept = 0;    // where the floats that the second selection keeps begin, and their number;
+    std::size_t sent = 0;    // without a second selection the same as `value` and `count`
     std::size_t packed = 0;  // bytes of its symbols
   };
   struct Plan {
@@ -100,7 +101,7 @@ class ChainMessage {
     std::size_t most_blocks = 0;  // that can be selected
     std::size_t most = 0;         // atoms that can be selected
     std::size_t values = 0;       // floats that can be selected
-    std::size_t units = 0;        // that there can be
+    std::size_t units = 0;        // the most units
     std::size_t largest = 0;      // floats of the largest unit
     RunLimits runs;               // of the symbols of all units
     std::size_t max_body = 0;     // bytes of a body, before the code stage
@@ -108,12 +109,12 @@ class ChainMessage {
   struct Sections {  // of a body
     std::span<const std::byte> side, packed;
   };
-  // Where a stretch of the floats of all units begins, which one thread quantises or decodes: with number `begin` of a
-  // unit. `side` and `packed` are where the sections of that unit begin.
+  // The start of a stretch of the floats of all units; one thread quantises or decodes a stretch. It starts at float
+  // `begin` of the unit. `side` and `packed` are where that unit's sections begin.
   struct Cut {
     std::size_t unit = 0, begin = 0, side = 0, packed = 0;
   };
-  // What a stretch has of one unit: which of its values, and where their sections are.
+  // The part of one unit that lies in a stretch: its values and the positions of their sections.
   struct Share {
     const Unit* unit = nullptr;
     Range values, side, packed;
@@ -130,7 +131,7 @@ class ChainMessage {
   void visit_shares(std::size_t stretch, Visit visit) const;
   template <class Visit>
   void visit_all_shares(Visit visit) const;
-  std::size_t values_in_slots() const;  // floats of all that was selected, or of all rows
+  std::size_t values_in_slots() const;  // number of floats of all selected atoms, or of all rows
 
   Group group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
   std::span<const std::uint32_t> select(Streams streams, const Plan& plan);
@@ -148,20 +149,20 @@ class ChainMessage {
   std::vector<Piece> pieces_;
   std::vector<Slot> slots_;
   std::vector<Unit> units_;
-  std::vector<Cut> cuts_;  // of all stretches, and where the last one ends
+  std::vector<Cut> cuts_;  // the starts of all stretches, and the end of the last one
   std::vector<SymbolRun> runs_;
   std::vector<GroupSize> sizes_;
   std::vector<std::size_t> counts_, limits_;
   std::vector<Group> groups_;
   Scratch<float> scales_;
-  // Of what was selected: the numbers of blocks, atoms and, within, of floats; and floats.
+  // Numbers of the selected blocks and atoms, and of the floats that the second selection keeps; then the floats.
   Scratch<std::uint32_t> taken_, indices_, within_;
   Scratch<float> values_, kept_values_;
   Scratch<std::uint32_t> atoms_;
   Scratch<std::byte> coded_;
 };
 
-// visit(share) for what a stretch has of one unit after the other.
+// Calls visit(share) for each unit's share of the stretch, in order.
 template <class Visit>
 void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
   const Quantise& quantise = *stages_.quantise;
@@ -186,7 +187,7 @@ void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
   }
 }
 
-// visit(share) for all that there is: on all threads, or where units are wholes one after the other.
+// Calls visit(share) for all shares: on all threads, or one after the other if units are wholes.
 template <class Visit>
 void ChainMessage::visit_all_shares(Visit visit) const {
   if (!parts_->whole) {

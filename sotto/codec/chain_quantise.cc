@@ -35,7 +35,7 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
   return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed, step, place};
 }
 
-// The bytes and the CRC-32 of all symbols.
+// Returns the byte range and the CRC-32 of all symbols.
 SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                          std::span<std::byte> packed) {
   if (parts_->one_block) return quantise_one_by_one(bucket, streams, side, packed);
@@ -60,8 +60,8 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
   return {{0, packed.size()}, joined.value()};
 }
 
-// One unit after the other, each of which the quantiser shares out. Those of wholes may turn out to be smaller than the
-// room for them.
+// Quantises one unit after the other; the quantiser divides each unit's work. If units are wholes, their symbols may
+// need fewer bytes than reserved.
 SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Streams& streams, std::span<std::byte> side,
                                               std::span<std::byte> packed) {
   Quantise& stage = *stages_.quantise;
@@ -89,8 +89,8 @@ void ChainEncoder::throw_not_finite(const Unit& unit, const Bucket& bucket, cons
   throw_not_finite(bucket.layout->segments()[slots_[unit.slot].piece.segment].name, key);
 }
 
-// Slice by slice, each of which is summed while it is in the cache: `crc` is that of what stands before it, and then of
-// these, too.
+// Quantises slice by slice and adds each slice to the checksum while it is in the cache. `crc` is that of the bytes
+// before, and is updated.
 bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std::span<std::byte> packed,
                             std::uint32_t& crc) {
   Quantise& stage = *stages_.quantise;

@@ -21,7 +21,7 @@ std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, 
   return select(streams, plan);
 }
 
-// What a selection that does not look at them may leave behind.
+// A blind selection may leave out values that are not finite, so they are checked here.
 void ChainEncoder::require_finite(const Select& select, const Layout& layout, const Key& key) const {
   if (!select.blind()) return;
   for (const Group& group : groups_) {
@@ -30,7 +30,7 @@ void ChainEncoder::require_finite(const Select& select, const Layout& layout, co
   }
 }
 
-// What a reader selects who sees no energies.
+// Repeats the selection of the sender, which does not depend on energies.
 void OpenedChain::select_known(const Layout& layout, const Streams& streams, const Plan& plan) {
   groups_.clear();
   for (const Slot& slot : slots_) groups_.push_back(group_of(layout, slot, {}));
@@ -49,7 +49,7 @@ Group ChainMessage::group_of(const Layout& layout, const Slot& slot, std::span<c
           slot.atoms.chunk};
 }
 
-// The numbers of the selected blocks of all groups; slots and indices_ then say which atoms these are.
+// Returns the numbers of the selected blocks of all groups; slots and indices_ then hold the selected atoms.
 std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan& plan) {
   if (stages_.select->known()) streams.key.rank = 0;
   counts_.resize(slots_.size());
@@ -61,12 +61,12 @@ std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan&
   return taken;
 }
 
-// Blocks of one atom need no room beside that of atoms.
+// Blocks of one atom share the room for atoms.
 std::span<std::uint32_t> ChainMessage::room_for_blocks(const Plan& plan) {
   return (stages_.select->block() > 1 ? taken_ : indices_).room(plan.most_blocks);
 }
 
-// REQUIRES how many blocks of each slot are among `taken`.
+// Lists the atoms of the blocks in `taken`. REQUIRES the number of taken blocks of each slot.
 void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) {
   const std::size_t block = stages_.select->block();
   const auto indices = indices_.room(plan.most);
@@ -83,7 +83,7 @@ void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Pla
     slot.selected = slot.taken * block - (has_last ? slot.blocks * block - slot.atoms.count : 0);
     sent += slot.selected;
     value += slot.values();
-    if (block == 1) continue;  // they stand there already
+    if (block == 1) continue;  // blocks are atoms, already in place
     pool_.run_stretches(its.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
       std::size_t at = slot.sent + begin * block;
       for (std::size_t j = begin; j < end; ++j) {

@@ -72,7 +72,7 @@ Contract compose(const Contract& first, const Contract& then) {
   both.linear = first.linear && then.linear;
   both.signs = false;
   both.input = std::min(first.input, then.input);
-  // Blocks behind a stage are of what that stage lets through of a part, wherever that was cut.
+  // The blocks of `then` divide the output of `first`, so they do not say where the input may be cut.
   both.grain = then.grain == Contract::Grain::segment ? then.grain : first.grain;
   both.block = first.block;
   both.chance = std::max(first.chance, then.chance);

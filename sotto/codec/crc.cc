@@ -7,7 +7,7 @@
 namespace sotto {
 namespace {
 
-// Polynomials modulo that of the CRC; the highest bit is the coefficient of 1.
+// Polynomials modulo the CRC's polynomial; the highest bit is the coefficient of 1.
 constexpr std::uint32_t one = 0x80000000U;
 constexpr std::uint32_t x = one >> 1;
 
@@ -26,14 +26,14 @@ std::uint32_t times(std::uint32_t a, std::uint32_t b) {
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
   kernels::Folded folded;
   kernels::fold_crc32(~crc, bytes, folded);
-  // The library inverts the register before and after.
+  // libdeflate inverts the register before and after.
   if (folded.used > 0) crc = libdeflate_crc32(~0U, folded.rest, folded.bytes);
   const auto rest = bytes.subspan(folded.used);
   return rest.empty() ? crc : libdeflate_crc32(crc, rest.data(), rest.size());
 }
 
 void JoinedCrc::add(std::uint32_t crc, std::size_t bytes) {
-  // Bytes that follow multiply by x^8 each.
+  // Each following byte multiplies by x^8.
   if (bytes != bytes_) {
     shift_ = one;
     std::uint32_t power = x;

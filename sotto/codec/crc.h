@@ -6,11 +6,12 @@
 
 namespace sotto {
 
-// The CRC-32 (zlib's polynomial) of what `crc` is the CRC-32 of, and then these bytes. That of nothing is 0.
+// The CRC-32 (zlib's polynomial) of earlier bytes, whose CRC-32 is `crc`, followed by these bytes. No bytes have the
+// CRC-32 0.
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes);
 
-// The CRC-32 of stretches that follow each other, out of those of each: so they can be summed in any order, each while
-// it is in the cache. Quick while they are of one length.
+// The CRC-32 of consecutive stretches, computed from the CRC-32 of each: stretches can be summed in any order, each
+// while it is in the cache. Fast if they have one length.
 class JoinedCrc {
  public:
   void add(std::uint32_t crc, std::size_t bytes);

@@ -18,7 +18,7 @@ constexpr std::string_view magic = "SOTTOGRD";
 constexpr std::uint32_t version = 1;
 constexpr std::size_t guarded_from = magic.size() + 2 * sizeof(std::uint32_t);
 constexpr int level = 3;
-constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // whose bytes can be counted
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // the byte count of so many fits in 64 bits
 
 std::uint32_t checksum(std::span<const std::byte> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
@@ -46,7 +46,7 @@ Segment read_segment(ByteReader& reader) {
   return segment;
 }
 
-// Segments in ascending order, within the vector, without overlap.
+// Checks that the segments ascend, lie within the vector and do not overlap.
 void check_segments(std::span<const Segment> segments, std::uint64_t elements) {
   std::uint64_t end = 0;
   for (const Segment& segment : segments) {
@@ -77,7 +77,7 @@ GradientFile parse(std::span<const std::byte> file) {
   check_segments(segments, elements);
   gradient.layout = Layout(std::move(segments), elements);
   const auto frame = reader.rest();
-  // No frame of zstd says more with fewer bytes: a larger number of elements is not true.
+  // A Zstandard frame cannot compress better than this, so a larger number of elements must be wrong.
   if (elements * sizeof(float) / 40'000 > frame.size()) {
     throw WireError(fmt::format("{} elements in {} bytes", elements, frame.size()));
   }

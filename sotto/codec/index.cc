@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// Rice's code with this shift.
+// Bits of Rice's code with this shift.
 std::uint64_t rice_bits(std::size_t count, unsigned shift, std::uint64_t quotients) {
   return std::uint64_t{count} * (shift + 1) + quotients;
 }
@@ -39,9 +39,9 @@ kernels::GapSizes gap_sizes(ThreadPool& pool, std::span<const std::uint32_t> ind
 IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices, std::size_t atoms) {
   const std::size_t count = indices.size();
   if (count == 0) return {};
-  // The bits of Rice's code first fall with the shift and then grow. Where gaps lie as chance would have them, they are
-  // fewest for the first power of two above ln((1 + sqrt 5) / 2) times the mean gap: look there, and further on as long
-  // as they fall.
+  // The size of Rice's code first falls with the shift and then grows. For random gaps the best shift is the first with
+  // 2^shift above ln((1 + sqrt 5) / 2) times the mean gap. The search starts there and goes on as long as the size
+  // falls.
   const std::uint64_t skipped = std::uint64_t{indices.back()} + 1 - count;
   const auto about = static_cast<std::uint64_t>(0.4812 * static_cast<double>(skipped) / static_cast<double>(count));
   constexpr unsigned last = max_rice_shift - 2;
@@ -74,7 +74,7 @@ IndexPlan plan_indices(ThreadPool& pool, std::span<const std::uint32_t> indices,
 }
 
 std::size_t max_index_bytes(std::size_t count, std::size_t atoms) {
-  // A gap of b + 1 bytes skips at least 128^b atoms, so there are at most atoms / 128^b of those.
+  // A gap of b + 1 bytes skips at least 128^b atoms, so there are at most atoms / 128^b such gaps.
   std::size_t delta = count;
   for (std::size_t skipped = 128; skipped <= atoms; skipped *= 128) delta += std::min(count, atoms / skipped);
   return std::min(delta, bitmap_bytes(atoms));

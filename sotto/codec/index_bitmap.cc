@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-// Of bytes [begin, end) of a bitmap: writes those from number `place` on.
+// Writes the indices of the set bits in bytes [begin, end) of a bitmap to `indices`, from entry `place` on.
 std::size_t read_bits(std::span<const std::byte> in, std::size_t begin, std::size_t end, std::size_t place,
                       std::span<std::uint32_t> indices) {
   const std::size_t first = place;

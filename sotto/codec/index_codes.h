@@ -12,7 +12,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/thread_pool.h"
 
-// The codes of index.h, each in a file of its own; and what they share.
+// The codes of index.h, each in a file of its own, and what they share.
 namespace sotto {
 
 void write_delta(ThreadPool& pool, std::span<const std::uint32_t> indices, std::span<std::byte> out);
@@ -27,7 +27,7 @@ void write_runs(ThreadPool& pool, std::span<const std::uint32_t> indices, std::s
 std::size_t read_runs(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices);
 
-// A byte for `shift`, four for the number of indices; then their remainders, and then their quotients.
+// One byte for `shift` and four for the number of indices; the remainders and then the quotients follow.
 inline constexpr std::size_t rice_head = 1 + sizeof(std::uint32_t);
 inline constexpr unsigned max_rice_shift = 31;
 void write_rice(ThreadPool& pool, std::span<const std::uint32_t> indices, unsigned shift, std::span<std::byte> out);
@@ -44,10 +44,10 @@ std::size_t bits_in(std::span<const std::byte> bytes);
   throw WireError(fmt::format("index list of more than the {} indices that this codec can select", most));
 }
 
-// Bytes or indices of a task: they take longer than floats.
+// Bytes or indices per task; they take longer than floats.
 inline std::size_t index_grain(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 4, 1); }
 
-// The gaps in front of indices [begin, end), as use(gap).
+// Calls use(gap) for the gap before each of the indices [begin, end).
 template <class Use>
 void for_gaps(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end, Use use) {
   std::uint32_t next = begin == 0 ? 0 : indices[begin - 1] + 1;
@@ -61,20 +61,19 @@ struct IndicesRead {
   std::size_t count = 0;
   std::uint64_t moved = 0;
 };
-// Indices whose number is known before they are: count(begin, end) is that of the stretch [begin, end) of 0 .. size.
-// read(begin, end, place, its) fills them in as if none stood before them but that `place` is the number of the first,
-// and returns by how much they move what follows; that is added afterwards. Beyond 2^32 they are cut off. Where they
-// are more than there is room for, none is read.
+// Reads, in parallel, indices whose number is known in advance: count(begin, end) is the number of indices in the
+// stretch [begin, end) of 0 .. size. read(begin, end, place, its) fills `its` as if no index came before; `place` is
+// the position of the first one. It returns the offset that it adds to all later indices, which is applied afterwards.
+// Indices beyond 2^32 are truncated. If there are more indices than room, none is read.
 template <class Count, class Read>
 IndicesRead read_in_parts(ThreadPool& pool, std::size_t size, std::span<std::uint32_t> indices, Count count,
                           Read read) {
   std::array<IndicesRead, most_tasks + 1> parts;
-  const std::size_t step = pool.threads() == 1
-                               ? std::max<std::size_t>(size, 1)  // one part, to which nothing is added
-                               : task_size(size, index_grain(pool));
+  const std::size_t step = pool.threads() == 1 ? std::max<std::size_t>(size, 1)  // one part, to which nothing is added
+                                               : task_size(size, index_grain(pool));
   const std::size_t tasks = (size + step - 1) / step;
   pool.run_stretches(size, step,
-                        [&](std::size_t begin, std::size_t end) { parts[begin / step + 1].count = count(begin, end); });
+                     [&](std::size_t begin, std::size_t end) { parts[begin / step + 1].count = count(begin, end); });
   for (std::size_t t = 0; t < tasks; ++t) parts[t + 1].count += parts[t].count;
   if (parts[tasks].count > indices.size()) return parts[tasks];
   const auto its = [&](std::size_t t) { return indices.subspan(parts[t].count, parts[t + 1].count - parts[t].count); };

@@ -34,7 +34,7 @@ std::size_t read_gaps(std::span<const std::byte> in, std::size_t atoms, std::spa
   return count;
 }
 
-// Where the gap begins that byte `at` belongs to. WireError when it is longer than a gap can be.
+// Where the gap that contains byte `at` begins. WireError if it is longer than a gap can be.
 std::size_t begin_of_gap(std::span<const std::byte> in, std::size_t at) {
   const std::size_t least = at < max_gap_bytes ? 0 : at - max_gap_bytes;
   while (at > 0 && in[at - 1] >= std::byte{0x80}) {
@@ -43,13 +43,13 @@ std::size_t begin_of_gap(std::span<const std::byte> in, std::size_t at) {
   return at;
 }
 
-// Each task reads the gaps that end in its bytes, as if they were the first ones; then what the others have before it
-// is added. WireError, not always that of the first mistake.
+// Each task reads the gaps that end in its bytes as if they were the first ones; then the offset of the earlier tasks
+// is added. The WireError need not be that of the first mistake.
 std::size_t read_gaps(ThreadPool& pool, std::span<const std::byte> in, std::size_t atoms,
                       std::span<std::uint32_t> indices) {
   struct Part {
-    std::size_t begin = 0, place = 0;  // of its bytes and indices
-    std::uint64_t first = 0;           // the smallest index that may be among them
+    std::size_t begin = 0, place = 0;  // of the bytes and indices of the part
+    std::uint64_t first = 0;           // the smallest index that the part may contain
   };
   std::array<Part, most_tasks + 1> parts;
   const std::size_t size = task_size(in.size(), index_grain(pool));
@@ -106,7 +106,7 @@ std::size_t read_delta(ThreadPool& pool, std::span<const std::byte> in, std::siz
   try {
     return read_gaps(pool, in, atoms, indices);
   } catch (const WireError&) {
-    return read_gaps(in, atoms, indices);  // says what is wrong first
+    return read_gaps(in, atoms, indices);  // reports the first mistake
   }
 }
 

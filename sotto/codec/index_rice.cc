@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-// Of indices [begin, end), where begin * shift is a multiple of 8.
+// Writes the remainders of indices [begin, end). begin * shift is a multiple of 8.
 void write_remainders(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end, unsigned shift,
                       std::byte* out) {
   const std::uint32_t mask = (1U << shift) - 1;
@@ -26,8 +26,8 @@ void write_remainders(std::span<const std::uint32_t> indices, std::size_t begin,
   std::memcpy(out, &bits, (held + 7) / 8);
 }
 
-// One bit that is set behind as many that are not as a quotient says. REQUIRES zeros in `out`, but for what other
-// stretches write there: they may share its first and its last byte.
+// Writes each quotient as that many zero bits and then a one. REQUIRES zeros in `out`, except for what other stretches
+// write: they may share its first and last byte.
 void write_quotients(std::span<const std::uint32_t> indices, std::size_t begin, std::size_t end, unsigned shift,
                      std::uint64_t bit, std::span<std::byte> out) {
   const auto set = [&](std::uint64_t at, unsigned bits) {
@@ -53,8 +53,8 @@ void write_quotients(std::span<const std::uint32_t> indices, std::size_t begin, 
   if (bits != 0) set(byte, bits);
 }
 
-// Remainders [place, place + its.size()) belong to the bits that are set in bytes [begin, end) of the quotients.
-// Returns the sum of the remainders; the quotients count from the first of all.
+// Reads the indices of the bits that are set in bytes [begin, end) of the quotients; their remainders are [place, place
+// + its.size()). Returns the sum of the remainders. The quotients are counted from the first of all.
 std::uint64_t read_part(std::span<const std::byte> remainders, std::span<const std::byte> quotients, unsigned shift,
                         std::size_t begin, std::size_t end, std::size_t place, std::span<std::uint32_t> its) {
   const std::uint32_t mask = (1U << shift) - 1;
@@ -65,7 +65,7 @@ std::uint64_t read_part(std::span<const std::byte> remainders, std::span<const s
     std::memcpy(&bits, remainders.data() + byte, std::min(sizeof(bits), remainders.size() - byte));
     return static_cast<std::uint32_t>(bits >> (bit % 8)) & mask;
   };
-  // As above, without a question for each of the bytes that follow.
+  // Remainders below `far` can be read as whole words, without a bounds check.
   const std::size_t far = remainders.size() < sizeof(std::uint64_t) || shift == 0
                               ? 0
                               : ((remainders.size() - sizeof(std::uint64_t)) * 8) / shift;
@@ -106,7 +106,7 @@ void write_rice(ThreadPool& pool, std::span<const std::uint32_t> indices, unsign
   const auto quotients = out.subspan(rice_head + remainder_bytes);
   std::ranges::fill(quotients, std::byte{0});
 
-  // Stretches of whole bytes of remainders.
+  // Each stretch has whole bytes of remainders.
   const std::size_t step = (task_size(indices.size(), index_grain(pool)) + 7) / 8 * 8;
   std::array<std::uint64_t, most_tasks + 1> bits{};
   pool.run_stretches(indices.size(), step, [&](std::size_t begin, std::size_t end) {
@@ -141,7 +141,7 @@ std::size_t read_rice(ThreadPool& pool, std::span<const std::byte> in, std::size
   const auto last = std::to_integer<std::uint8_t>(quotients.back());
   if (last == 0) throw WireError("malformed index list: a last byte without an index");
   const std::uint64_t bits = 8 * quotients.size() - static_cast<unsigned>(std::countl_zero(last));
-  // All quotients together: where they are too large, nothing below overflows any more.
+  // The sum of all quotients: once it is checked, nothing below can overflow.
   const std::uint64_t sum = bits - std::min<std::uint64_t>(bits, count);
   if (sum > (std::uint64_t{atoms} >> shift)) throw WireError(fmt::format("an index beyond {} atoms", atoms));
   const auto read = [&](std::size_t begin, std::size_t end, std::size_t place, std::span<std::uint32_t> its) {

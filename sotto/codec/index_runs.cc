@@ -6,7 +6,7 @@
 namespace sotto {
 namespace {
 
-using kernels::element::longest_run;  // this many are skipped, and what follows is not taken
+using kernels::element::longest_run;  // skips this many atoms, and selects none after them
 using Word = std::uint16_t;
 
 Word word_at(std::span<const std::byte> in, std::size_t i) {

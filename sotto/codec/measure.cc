@@ -28,7 +28,7 @@ double square_distance(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-// Seconds of one codec, and what its messages were.
+// The seconds of one codec, and the size and error of its messages.
 struct Record {
   std::vector<double> encode, decode, copy;
   std::size_t message_bytes = 0;
@@ -40,7 +40,7 @@ struct Record {
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
                                  int repeats) {
   std::vector<float> decoded(input.size());
-  // A bucket could be written to, but no codec changes what it encodes.
+  // A Bucket is writable, but no codec changes the input of encode().
   const Bucket bucket{{const_cast<float*>(input.data()), input.size()}, &layout, 0};
   Bucket out{decoded, &layout, 0};
   const std::array<Range, 1> parts{Range{0, layout.size()}};

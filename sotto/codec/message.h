@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// The 32 bytes in front of every message, little-endian (docs/wire). `crc` is the CRC-32 of the 28 bytes before it
+// The 32 bytes at the front of every message, little-endian (docs/wire). `crc` is the CRC-32 of the 28 bytes before it
 // and of the body, so a flipped bit anywhere is found.
 struct Header {
   static constexpr std::uint16_t magic_value = 0x6F73;  // "so"
@@ -30,7 +30,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-// What a receiver knows about the message that it waits for.
+// What a receiver knows about the message that it expects.
 struct Expected {
   std::uint16_t generation = 0;
   std::uint16_t origin = 0;
@@ -39,17 +39,17 @@ struct Expected {
   std::uint16_t part = 0;
 };
 
-// A message that was looked through: right magic and version, complete, checksum right. Borrowed bytes.
+// A checked message: magic and version are right, it is complete, its checksum is right. The bytes are borrowed.
 class MessageView {
  public:
   // `bytes` may be longer than the message (a receive buffer); the header says where it ends. Throws WireError.
   static MessageView parse(std::span<const std::byte> bytes);
 
-  // How long the message at the front of a receive buffer says that it is, before it was looked through: the size of
-  // the buffer when it is no message, or says that it is longer. For counting bytes (Recv::length).
+  // The length that the message at the front of a receive buffer claims, before it is checked. If the buffer holds no
+  // message, or the claim is longer than the buffer: the size of the buffer. Used to count bytes (Recv::length).
   static std::size_t announced_size(std::span<const std::byte> buffer);
 
-  // WireError unless generation, origin, step, bucket and part are those expected.
+  // WireError unless generation, origin, step, bucket and part are as expected.
   void expect(const Expected& expected) const;
 
   const Header& header() const { return header_; }
@@ -77,7 +77,7 @@ class Message {
   void finish(Header header, std::size_t body_bytes, const SummedBytes& summed = {});
 
   std::span<const std::byte> bytes() const { return {buffer_.data(), size_}; }
-  MessageView view() const;  // of one's own message: not checked again
+  MessageView view() const;  // of one's own message; it is not checked again
 
  private:
   std::vector<std::byte> buffer_;

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// A message of a chain, opened. Also reads linear forms, and the means of several messages.
+// An open message of a chain. It also reads linear forms and the means of several messages.
 class OpenedChain final : public Opened, private ChainMessage {
  public:
   using ChainMessage::ChainMessage;
@@ -17,7 +17,7 @@ class OpenedChain final : public Opened, private ChainMessage {
   void clear_chosen(Bucket& out) override;
 
   using ChainMessage::linear_count;
-  // Of a linear form of this step; no message need be open.
+  // For a linear form of this step; no message need be open.
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out);
   void clear_chosen(const Key& key, Bucket& out);
   // Codec::add_mean_of_holders(); no message need be open here.
@@ -38,8 +38,8 @@ class OpenedChain final : public Opened, private ChainMessage {
   void take_means(const Layout& layout, std::size_t messages);
 
   Sections sections_;               // of the message that is open
-  Scratch<float> sums_;             // of the rows of all atoms, over messages
-  Scratch<std::uint32_t> holders_;  // of each atom
+  Scratch<float> sums_;             // of the rows of all atoms, over the messages
+  Scratch<std::uint32_t> holders_;  // number of messages that hold each atom
 };
 
 }  // namespace sotto

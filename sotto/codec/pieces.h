@@ -8,12 +8,12 @@
 
 namespace sotto {
 
-// What one segment has in a part of a bucket. Stages treat every piece on its own; the padding between pieces is never
-// sent.
+// The part of one segment that lies in a part of a bucket. Stages treat every piece on its own; the padding between
+// pieces is never sent.
 struct Piece {
   std::size_t segment = 0;  // its number in the layout
   Range range;              // elements of the bucket
-  std::size_t first = 0;    // number of the first of them within the segment
+  std::size_t first = 0;    // number of the piece's first element within the segment
 };
 
 // The pieces of `part`, in ascending order, none empty. REQUIRES part within the layout (std::logic_error).

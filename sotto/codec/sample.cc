@@ -15,9 +15,9 @@
 namespace sotto {
 namespace {
 
-constexpr float spread = 0.01F;  // of gradients, roughly
+constexpr float spread = 0.01F;  // a rough standard deviation of gradients
 
-// Two standard normal numbers from two random ones (Box-Muller).
+// Two standard normal numbers from two uniform ones (Box-Muller).
 struct Pair {
   float a, b;
 };

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// Made inputs for measurements and tests: fast, and the same for a seed on every machine up to the last bits of the
-// mathematical library.
+// Synthetic inputs for measurements and tests. They are fast, and equal for equal seeds on every machine, up to the
+// last bits of the mathematical library.
 struct SampleEntry {
   std::string_view name;
   std::string_view summary;

@@ -6,12 +6,12 @@
 
 namespace sotto {
 
-// Memory that is reused from call to call: it grows to the largest size asked for and is not initialised, so a generous
-// bound costs address space only, until it is written to.
+// Memory that is reused from call to call. It grows to the largest requested size and is not initialised, so a generous
+// bound costs only address space until it is written to.
 template <class T>
 class Scratch {
  public:
-  // Room for `count` elements; what was in it is lost when it grows.
+  // Returns room for `count` elements; growing discards the content.
   std::span<T> room(std::size_t count) {
     if (count > size_) {
       data_ = std::make_unique_for_overwrite<T[]>(count);

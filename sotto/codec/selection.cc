@@ -29,7 +29,7 @@ std::size_t Selection::limits(std::span<const GroupSize> groups, std::span<std::
   return total;
 }
 
-// How many atoms each group has that the stage is given.
+// Lists the number of atoms of each group that the stage gets.
 void Selection::list_numbers(std::span<const GroupSize> groups) {
   numbers_.clear();
   for (const GroupSize& group : groups) {
@@ -87,7 +87,7 @@ std::size_t Selection::select(std::span<const Group> groups, const Streams& stre
       next = its_end;
     }
   }
-  // From the last group on, each moves to where it belongs, which is never before where it stands.
+  // Moves the entries to their final places, from the last group on: none moves to an earlier place.
   const std::size_t total = selected + static_cast<std::size_t>(end - begin);
   std::uint32_t* from = indices.data() + selected;
   std::uint32_t* to = indices.data() + total;

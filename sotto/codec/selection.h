@@ -9,30 +9,30 @@
 
 namespace sotto {
 
-// A group as far as it is known before there are values.
+// The properties of a group that are known before there are values.
 struct GroupSize {
   std::size_t atoms = 0;
   bool dense = false;
-  std::size_t chunk = 0;  // as that of Atoms
+  std::size_t chunk = 0;  // see Atoms::chunk
 };
 
-// A selection stage as a chain uses it: what is dense goes past it, whole (but for its zeros, where single
-// atoms are listed), and beside what it selects. Dense are the groups of segments of one dimension that have at most
-// Select::dense() values (of the whole segment, however a part cuts it).
+// A selection stage as a chain uses it: dense groups bypass the stage and are sent whole, in addition to what the stage
+// selects. (Where single atoms are listed, the zeros of dense groups are left out.) A group is dense if its segment has
+// one dimension and at most Select::dense() values; the size of the whole segment counts, however a part cuts it.
 class Selection {
  public:
   Selection() = default;
-  Selection(std::unique_ptr<Select> stage) : stage_(std::move(stage)) {}  // null: all atoms go
+  Selection(std::unique_ptr<Select> stage) : stage_(std::move(stage)) {}  // null: all atoms are sent
 
   explicit operator bool() const { return stage_ != nullptr; }
   Select* get() const { return stage_.get(); }
   Select* operator->() const { return stage_.get(); }
   Select& operator*() const { return *stage_; }
   bool is_dense(const Segment& segment) const;
-  // Whether what it selects may be called chosen: it leaves something behind.
+  // Whether selected atoms count as chosen, that is, whether the stage leaves any out.
   bool chooses() const { return stage_ != nullptr && !stage_->sends_all(); }
 
-  // As those of Select, for groups of which some are dense.
+  // As the functions of Select, for groups of which some are dense.
   std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each);
   void reserve(std::size_t atoms, std::size_t groups);
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
@@ -41,7 +41,7 @@ class Selection {
 
  private:
   bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= stage_->dense(); }
-  // Groups that the stage is given in place of one of so many atoms.
+  // Number of groups that the stage gets in place of one group of `atoms` atoms.
   std::size_t chunks(std::size_t atoms, std::size_t chunk) const {
     return stage_->by_chunk() && chunk > 0 ? (atoms + chunk - 1) / chunk : 1;
   }
@@ -51,10 +51,10 @@ class Selection {
   std::size_t write_dense(const Group& group, std::uint32_t* out) const;
 
   std::unique_ptr<Select> stage_;
-  std::vector<Group> others_;         // groups that are not dense, or their chunks,
-  std::vector<std::size_t> numbers_;  // and how many atoms they have or send
+  std::vector<Group> others_;         // groups that are not dense, or their chunks
+  std::vector<std::size_t> numbers_;  // how many atoms each of `others_` has or sends
   std::vector<std::size_t> each_;
-  Scratch<std::uint32_t> dense_;  // atoms of those that are
+  Scratch<std::uint32_t> dense_;  // the atoms of dense groups
 };
 
 }  // namespace sotto

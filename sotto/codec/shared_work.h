@@ -13,19 +13,19 @@ namespace sotto {
 
 // Work on many elements whose result does not depend on how many threads share it. Nothing here allocates.
 
-// Elements of a task that waits for memory at each of them.
+// Elements per task if a task waits for memory at each element.
 inline std::size_t scattered_grain(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 16, 1); }
 
-// At most so many tasks at a time; what they say of their stretches is kept on the stack.
+// The most tasks at a time; their results are kept on the stack.
 inline constexpr std::size_t most_tasks = 256;
 
-// Elements of a task, so that there are not too many.
+// Elements per task, so that there are at most `most_tasks` tasks.
 inline std::size_t task_size(std::size_t count, std::size_t grain) {
   return std::max(grain, (count + most_tasks - 1) / most_tasks);
 }
 
-// join(begin, task(begin, end)) for stretches of `size` that make up 0 .. count: tasks on all threads, joined by the
-// caller in their order.
+// Calls join(task(begin, end)) for stretches of `size` elements that cover 0 .. count: tasks run on all threads, and
+// the caller joins their results in order.
 template <class Result, class Task, class Join>
 void join_in_order(ThreadPool& pool, std::size_t count, std::size_t size, Task task, Join join) {
   std::array<Result, most_tasks> results;
@@ -38,20 +38,19 @@ void join_in_order(ThreadPool& pool, std::size_t count, std::size_t size, Task t
   }
 }
 
-// Sum and largest magnitude of 0 .. count: of(begin, end) is that of a chunk as kernels/reduce.h has them, and they are
-// joined as it says.
+// Sum and largest magnitude of 0 .. count: of(begin, end) computes them for one chunk, and they are joined, as
+// kernels/reduce.h says.
 template <class Of>
 kernels::Spread spread_of_chunks(ThreadPool& pool, std::size_t count, Of of) {
   kernels::Spread total;
-  join_in_order<kernels::Spread>(pool, count, kernels::sum_chunk, of,
-                                 [&](std::size_t, const kernels::Spread& chunk) {
-                                   total.sum += chunk.sum;
-                                   total.max_abs_bits = std::max(total.max_abs_bits, chunk.max_abs_bits);
-                                 });
+  join_in_order<kernels::Spread>(pool, count, kernels::sum_chunk, of, [&](std::size_t, const kernels::Spread& chunk) {
+    total.sum += chunk.sum;
+    total.max_abs_bits = std::max(total.max_abs_bits, chunk.max_abs_bits);
+  });
   return total;
 }
 
-// kernels::max_abs_bits().
+// kernels::max_abs_bits() on several threads.
 inline std::uint32_t largest_magnitude(ThreadPool& pool, std::span<const float> values) {
   return spread_of_chunks(pool, values.size(),
                           [&](std::size_t begin, std::size_t end) {
@@ -60,9 +59,9 @@ inline std::uint32_t largest_magnitude(ThreadPool& pool, std::span<const float> 
       .max_abs_bits;
 }
 
-// A list of what is taken of 0 .. count, in order. write(begin, end) writes what is taken of a stretch from place
-// `begin` on, at most `end - begin` entries, and returns how many; move(from, to, n) then moves them down to where they
-// belong. Returns how many there are in all, from place 0 on.
+// Lists the selected entries of 0 .. count in order. write(begin, end) writes the entries selected from a stretch to
+// place `begin` and later, at most `end - begin` of them, and returns their number. move(from, to, n) then moves them
+// down to their final place. Returns the total number of entries; they start at place 0.
 template <class Write, class Move>
 std::size_t list_in_order(ThreadPool& pool, std::size_t count, Write write, Move move) {
   if (pool.threads() == 1) return write(0, count);
@@ -75,7 +74,8 @@ std::size_t list_in_order(ThreadPool& pool, std::size_t count, Write write, Move
   return total;
 }
 
-// fill(begin, end, place) for stretches of 0 .. count, where `place` is the sum of size(begin, end) of those before.
+// Calls fill(begin, end, place) for stretches of 0 .. count; `place` is the sum of size(begin, end) of all earlier
+// stretches.
 template <class Size, class Fill>
 void fill_in_order(ThreadPool& pool, std::size_t count, std::size_t grain, Size size, Fill fill) {
   if (pool.threads() == 1) return fill(std::size_t{0}, count, std::size_t{0});
@@ -86,8 +86,7 @@ void fill_in_order(ThreadPool& pool, std::size_t count, std::size_t grain, Size 
     places[begin / step] = total;
     total += n;
   });
-  pool.run_stretches(count, step,
-                        [&](std::size_t begin, std::size_t end) { fill(begin, end, places[begin / step]); });
+  pool.run_stretches(count, step, [&](std::size_t begin, std::size_t end) { fill(begin, end, places[begin / step]); });
 }
 
 }  // namespace sotto

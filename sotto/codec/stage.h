@@ -18,15 +18,16 @@
 
 namespace sotto {
 
-// The four kinds of stage, in the order in which they stand in a sentence. A stage sees one piece of a message at a
-// time (pieces.h), knows nothing of headers, and keeps no state between messages but buffers and what spares it work
-// (svd: its warm start; clusters: those that it found).
+// The four kinds of stage, in the order in which a sentence lists them. A stage sees one piece of a message at a time
+// (pieces.h) and knows nothing of headers. Between messages it keeps only buffers and what saves work (svd keeps its
+// warm start, clusters its clusters).
 enum class StageKind : std::uint8_t { transform, select, quantise, code };
 
 class Stage {
  public:
   virtual ~Stage() = default;
-  // Threads to share work out to; its caller's alone before. What comes out is the same to the last bit.
+  // Sets the threads that share the work; before this call the calling thread works alone. The result is the same to
+  // the last bit.
   void use(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
 
  protected:
@@ -36,115 +37,116 @@ class Stage {
   std::shared_ptr<ThreadPool> pool_ = std::make_shared<ThreadPool>(1);
 };
 
-// Random numbers of one message: a stream for each purpose and segment, so that they depend on (seed, rank, step,
-// bucket, segment, element) alone, however the bucket is cut into parts.
+// The random numbers of one message. Each purpose and segment has its own stream, so they depend only on (seed, rank,
+// step, bucket, segment, element), not on how the bucket is cut into parts.
 struct Streams {
   Key key;
   std::uint16_t bucket = 0;
-  Purpose selection = Purpose::select;  // of the selection at work: there may be two
+  Purpose selection = Purpose::select;  // of the current selection: a sentence may have two
   ElementStream stream(Purpose purpose, std::size_t segment) const {
     return element_stream(key.seed, purpose, key.rank, key.step, bucket, static_cast<std::uint32_t>(segment));
   }
 };
 
-// How a piece falls into atoms: `count` rows of `width` floats. Without a transform, every element is an atom of
+// How a piece is divided into atoms: `count` rows of `width` floats. Without a transform, every element is an atom of
 // width 1.
 struct Atoms {
   std::size_t count = 0;
   std::size_t width = 1;
-  // A row is one vector (0), or two factors of a product: the first `split` floats and the others. Factors are
-  // quantised one by one, and what scales a row scales its first factor.
+  // split = 0: a row is one vector. Otherwise a row is a product of two factors: the first `split` floats and the
+  // others. The factors are quantised separately, and the scale of a row is applied to its first factor.
   std::size_t split = 0;
-  std::size_t first = 0;  // number of the first atom within the segment; random numbers belong to such numbers
-  std::size_t chunk = 0;  // so many atoms that follow each other were made of a chunk; 0: there are no chunks
+  std::size_t first = 0;  // number of the first atom within the segment; random numbers are indexed by these numbers
+  std::size_t chunk = 0;  // a chunk yields this many consecutive atoms; 0: there are no chunks
   std::size_t values() const { return count * width; }
 };
 
-// Vector -> atoms {energy, row}, and back: a spectral decomposition (row = u, sigma v; energy = sigma), a block
-// transform (row = energy = coefficient), a sketch.
+// Maps a vector to atoms {energy, row} and back. Examples: a spectral decomposition (row = u, sigma v; energy = sigma),
+// a block transform (row = energy = coefficient), a sketch.
 class Transform : public Stage {
  public:
   virtual Atoms atoms(const Layout& layout, const Piece& piece) const = 0;  // the same on every rank
-  // energies: atoms.count numbers, by whose magnitude atoms are selected. rows: atoms.values(), row by row; the very
-  // same floats as `energies` when the width is 1; empty where factors() is true. Where values are not finite, nor is
-  // some energy.
+  // `energies` has atoms.count numbers; atoms are selected by their magnitude. `rows` has atoms.values() floats, row by
+  // row. With width 1 both spans are the same memory; `rows` is empty if factors() is true. If a value is not finite,
+  // some energy is not finite either.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
-  // out += scale * what these rows stand for. `selected` are the ascending numbers of their atoms within the piece; the
-  // others are zero.
+  // out += scale * (the inverse transform of `rows`). `selected` holds the ascending numbers, within the piece, of the
+  // atoms that these rows belong to; the other atoms are zero.
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) = 0;
-  virtual Contract contract(const Layout& layout) const = 0;  // as if all atoms were sent as they are
-  virtual bool factors() const { return false; }              // rows are two factors: Atoms::split is not 0
+  virtual Contract contract(const Layout& layout) const = 0;  // if all atoms are sent unchanged
+  virtual bool factors() const { return false; }              // rows are products of two factors: Atoms::split is not 0
   virtual bool has_chunks() const { return false; }           // Atoms::chunk is not 0
-  // Where factors() is true, for a piece that forward() was called for, after all pieces: the rows of these atoms,
-  // whose ascending numbers within the piece `selected` are, one after the other. Few are sent as a rule: so few are
-  // made.
+  // Only if factors() is true; called after forward() has been called for all pieces. Writes the rows of the atoms in
+  // `selected` (ascending numbers within the piece), one after the other. Usually few atoms are selected, so only their
+  // rows are computed.
   virtual void write_factors(const Layout&, const Piece&, const Streams&, std::span<const float> /*values*/,
                              std::span<const std::uint32_t> /*selected*/, std::span<float> /*rows*/) {}
-  // Whether a sum of rows of several ranks stands for the sum of their values: the map is the same on every rank.
+  // Whether a sum of the rows of several ranks represents the sum of their values: the map is the same on every rank.
   virtual bool linear() const { return false; }
-  // Whether add_inverse() makes of such a sum the sum of what it makes of each: a sketch's largest elements are not.
+  // Whether add_inverse() of such a sum equals the sum of the single add_inverse() results. A linear transform need not
+  // be additive: a sketch recovers only the largest elements.
   virtual bool additive() const { return linear(); }
   virtual void visit_state(StateVisitor&) {}  // warm starts
 };
 
-// What a selection sees of one piece, or of one factor of an atom. Atoms (or blocks of them) are numbered through a
-// message, `first` is this group's first; and atoms through the segment, where its first has `number`.
+// What a selection sees of one piece, or of one factor of an atom. `first` numbers the group's first atom (or block of
+// atoms) within the message, `number` within the segment.
 struct Group {
   std::span<const float> energies;
   std::size_t segment = 0;
-  std::size_t dimensions = 1;  // of the segment's tensor, which has `values`
+  std::size_t dimensions = 1;  // of the segment's tensor, which has `values` elements
   std::size_t values = 0;
   std::uint32_t first = 0;
   std::uint32_t number = 0;
-  std::size_t atoms = 0;  // as many as energies, which a reader of a message has not
-  std::size_t chunk = 0;  // as that of Atoms
+  std::size_t atoms = 0;  // as many as energies; a reader of a message has no energies
+  std::size_t chunk = 0;  // see Atoms::chunk
 };
 
-// Which atoms go, and by what their rows are scaled.
+// Chooses the atoms to send and the scales of their rows.
 class Select : public Stage {
  public:
-  // each[g]: the most that group g (of atoms[g] atoms) can send; returns the most of all groups together.
+  // each[g]: the most that group g (of atoms[g] atoms) can send. Returns the most that all groups together can send.
   virtual std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const = 0;
-  // Room for so many groups of so many atoms together, at most: select() then allocates nothing.
+  // Allocates for at most `atoms` atoms in `groups` groups in all, so that select() allocates nothing.
   virtual void reserve(std::size_t /*atoms*/, std::size_t /*groups*/) {}
-  // Writes the ascending numbers of what is selected, and how many of each group; returns how many in all. Atoms that
-  // are not finite count as the largest, so that they reach the quantiser, which finds them.
+  // Writes the ascending numbers of the selected atoms and the count for each group; returns the total. Atoms that are
+  // not finite count as the largest, so that they reach the quantiser, which reports them.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
-  // Segments of one dimension with at most so many values, such as biases, go whole in every step: they
-  // are not among the groups above.
+  // Segments of one dimension with at most this many values, such as biases, are sent whole in every step; they are not
+  // among the groups above.
   virtual std::size_t dense() const { return 0; }
-  // Every atom goes in every step, as with a ratio of 1: then none of them was chosen.
+  // Every atom is sent in every step, as with a ratio of 1, so none counts as chosen.
   virtual bool sends_all() const { return false; }
-  virtual bool pools() const { return false; }     // all groups of a message share what is selected
-  virtual bool by_chunk() const { return false; }  // it is given the chunks of a transform as groups; block() is 1
-  virtual bool scales() const { return false; }    // otherwise `scales` is empty, and rows go as they are
-  // Looks at no energies: the chain sees to it that they are finite.
+  virtual bool pools() const { return false; }     // all groups of a message share one budget
+  virtual bool by_chunk() const { return false; }  // the chunks of a transform are its groups; block() is 1
+  virtual bool scales() const { return false; }    // otherwise `scales` is empty, and rows are not scaled
+  // Does not look at energies, so the chain checks that they are finite.
   virtual bool blind() const { return false; }
-  // Blind, with the same streams on every rank: who knows the seed knows what is selected. So a message has the seed in
-  // place of indices, and those of several ranks can be summed.
+  // The selection is blind and draws the same random numbers on every rank, so the seed determines it. A message then
+  // holds the seed in place of indices, and the messages of several ranks can be summed.
   virtual bool known() const { return false; }
-  // Atoms that are selected together: those of a group fall into blocks of so many, the last of which may be shorter.
-  // All that a selection numbers, counts and scales are blocks.
+  // Number of atoms that are selected together. A group is divided into blocks of this size; its last block may be
+  // shorter. The selection numbers, counts and scales blocks.
   virtual std::size_t block() const { return 1; }
-  // Of x -> what is selected of x, for groups of these sizes.
+  // The contract of x -> (the selected part of x), for groups of these sizes.
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
 };
 
-// Floats of one piece, and which random number belongs to each: its number within the segment (with rows: atom * width
-// + column). `agreed` are the numbers of its segment that all ranks agreed on (Quantise::agreed_count).
+// Floats of one piece, and the number of the random draw for each: its number within the segment (for rows: atom *
+// width + column). `agreed` holds the numbers that all ranks agreed on for this segment (Quantise::agreed_count).
 struct Values {
   std::span<const float> data;
   kernels::Draws draws;
   std::span<const float> agreed;
   std::uint32_t step = 0;
-  // The same from step to step, for what is remembered of a segment; none of a factor of a row, of which there are
-  // many.
+  // The same key in every step, for what a stage remembers of a segment. Empty for factors of rows: there are too many
+  // of them.
   std::optional<std::uint64_t> place = std::nullopt;
 
-  // A stretch of them alone, of which all else that is known stays.
+  // A contiguous part of the data and draws; all other members stay the same.
   Values part(std::size_t begin, std::size_t count) const {
     Values some = *this;
     some.data = data.subspan(begin, count);
@@ -153,13 +155,13 @@ struct Values {
   }
 };
 
-// The form in which the values of several ranks can be summed one by one.
+// A representation in which the values of several ranks can be summed element by element.
 class LinearForm {
  public:
   virtual ~LinearForm() = default;
   virtual DType type() const = 0;
-  // values * scale, as type(). False when a value or product is not finite or too large for the type; `out` is then
-  // void.
+  // Writes values * scale as type(). Returns false if a value or product is not finite or too large for the type; `out`
+  // is then unspecified.
   virtual bool write(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
   // out += scale * value.
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
@@ -167,81 +169,84 @@ class LinearForm {
 
 class Bins;
 
-// Symbols of one width, packed into whole bytes as kernels/bits.h says.
+// Symbols of one width, packed into whole bytes (see kernels/bits.h).
 struct SymbolRun {
   unsigned width = 8;  // bits a symbol, 1 .. 32
   std::size_t count = 0;
-  unsigned kind = 0;     // 0 or 1: of a unit that has two kinds of symbols, which are not alike
-  std::size_t unit = 0;  // that it belongs to
+  unsigned kind = 0;     // 0 or 1: a unit may have two kinds of symbols with different statistics
+  std::size_t unit = 0;  // number of the unit that contains the run
   std::size_t bytes() const { return (count * width + 7) / 8; }
 };
-// The most that there can be of them, and of symbols of one width and kind in all.
+// The most runs, and the most symbols of one width and kind in all runs together.
 struct RunLimits {
   std::size_t runs = 0, symbols = 0;
 };
 
-// Floats -> side information and symbols, both as bytes at any address. Where the contract's grain is an element or a
-// block, stretches of whole blocks are quantised by several threads at once, as if each were alone; what of a message
-// was checked is decoded so in any case, where all blocks or the one of the whole piece are given along. A stage of
-// which whole() is true is given units as they are instead, one after the other, and shares out the work itself.
+// Maps floats to side information and symbols, both as bytes without alignment. If the contract's grain is an element
+// or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
+// called for such stretches whatever the grain is; its `side` then has the stretch's blocks, or the one block of the
+// whole piece. If whole() is true, the stage gets whole units one after the other and divides the work itself.
 class Quantise : public Stage {
  public:
-  // Bits a symbol, 1 .. 32, packed as they are; 0: packed in another way, and check() looks at the end of the last
+  // Bits per symbol, 1 .. 32, packed without gaps. 0: packed in another way, and check() inspects the end of the last
   // byte.
   virtual unsigned width() const = 0;
   virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
-  // Growing with `values`, as many bytes for a + b as for both when a is a multiple of group(), and at most one less in
-  // any case. Where whole() is true: the most bytes that there can be, of which the rest need not hold.
+  // Grows with `values`. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of group(), and is
+  // at most one byte less otherwise. If whole() is true: an upper bound, and these rules need not hold.
   virtual std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
-  // Bits a symbol of a unit of so many values, where that depends on them.
+  // Bits per symbol in a unit of `values` values, if the width depends on that number.
   virtual unsigned width_of(std::size_t /*values*/) const { return width(); }
-  // How the symbols of a unit, which are `packed` bytes, fall into runs that follow each other, for a code: appends
-  // these. Asked, as packed_size(), before check(), but after that. Bytes, where they are not of one width.
+  // Appends the runs of symbols of a unit to `runs`, for a code; the symbols have `packed` bytes. Called after
+  // packed_size() and before check(). Symbols of mixed widths are listed as bytes.
   virtual void list_runs(std::span<const std::byte> /*side*/, std::size_t values, std::size_t packed,
                          std::vector<SymbolRun>& runs) const {
     const SymbolRun run{.width = width_of(values), .count = values};
     runs.push_back(run.width > 0 && run.bytes() == packed ? run : SymbolRun{.width = 8, .count = packed});
   }
   virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
-  virtual std::size_t group() const { return 8; }  // so many symbols are whole bytes
+  virtual std::size_t group() const { return 8; }  // this many symbols fill whole bytes
   virtual bool whole() const { return false; }
-  // Where whole() is true: the bytes of the symbols, which encode() wrote to the front of `packed`, by the side
-  // information. Asked before check(); WireError when encode() cannot have written that.
+  // If whole() is true: the number of symbol bytes that encode() wrote to the front of `packed`, read from the side
+  // information. Called before check(). WireError if encode() cannot have written that side information.
   virtual std::size_t packed_size(std::span<const std::byte> /*side*/, std::size_t values) const {
     return packed_bytes(values);
   }
 
-  // So many numbers of each segment all ranks agree on (their maximum) before any of them encodes. A stage that asks
-  // for some stands alone in front of a code: other stages would change what it proposed them for.
+  // How many numbers per segment all ranks agree on (their maximum) before any of them encodes. A stage that needs such
+  // numbers allows no other stage in the sentence but a code: other stages would change the values that it proposed
+  // numbers for.
   virtual std::size_t agreed_count() const { return 0; }
-  // This rank's numbers, of a whole segment. Finite, whatever the values are: encode() is what finds those that are
-  // not.
+  // Writes this rank's numbers for a whole segment. They are finite whatever the values are: encode() is what reports
+  // values that are not finite.
   virtual void propose(std::span<const float> /*values*/, std::span<float> /*numbers: overwritten*/) {}
 
-  // Room for units of at most so many values, and for what is remembered of a place: encode() then allocates nothing.
+  // Allocates for units of at most `values` values and for what is remembered of `place`; encode() then allocates
+  // nothing.
   virtual void reserve(std::optional<std::uint64_t> /*place*/, std::size_t /*values*/) {}
-  // False when a value is not finite; the output is then void. REQUIRES side and packed of the sizes above.
+  // Returns false if a value is not finite; the output is then unspecified. REQUIRES side and packed of the sizes
+  // above.
   virtual bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) = 0;
-  // WireError when encode() cannot have written these bytes of so many values.
+  // WireError if encode() cannot have written these bytes for `values` values.
   virtual void check(std::span<const std::byte> /*side*/, std::span<const std::byte> /*packed*/,
                      std::size_t /*values*/) const {}
   // out[i] += scale * value i. REQUIRES bytes that passed check().
   virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const = 0;
-  virtual void visit_state(StateVisitor&) {}  // what is remembered of places
+  virtual void visit_state(StateVisitor&) {}  // what is remembered of each place
 
   // For pieces of at most `largest` values.
   virtual Contract contract(std::size_t largest) const = 0;
-  // Not null for a cast, whose values can be summed as they are, where what stands before it is the same on every rank.
+  // Not null for a cast: its values can be summed directly if the stages before it are the same on every rank.
   virtual const LinearForm* linear() const { return nullptr; }
   // Not null where the symbols are bins (quantise/bins.h).
   virtual Bins* bins() { return nullptr; }
-  // Whether it sketches bins, which the quantiser in front of it finds; that one is then given to it.
+  // Whether the stage sketches bins that the quantiser before it computes; use_bins() then passes that quantiser in.
   virtual bool wants_bins() const { return false; }
   virtual void use_bins(std::unique_ptr<Quantise> /*quantise*/) {}
 };
 
-// What a code makes smaller: runs that follow each other and are all of `bytes`; units ascend.
+// The input of a code: consecutive runs that together fill `bytes`; the runs' units ascend.
 template <class Byte>
 struct SymbolRuns {
   std::span<Byte> bytes;
@@ -251,15 +256,15 @@ struct SymbolRuns {
 // Bytes of a body -> fewer bytes.
 class Code : public Stage {
  public:
-  // It is given the symbols alone, the runs of each unit, and all else of a body goes as it is; otherwise the whole
-  // body, a single run of bytes.
+  // True: the code gets only the symbols, as the runs of each unit, and the rest of the body stays unchanged. False: it
+  // gets the whole body as a single run of bytes.
   virtual bool of_symbols() const { return false; }
-  // Room for so many symbols, at most: neither of the two below then allocates anything.
+  // Allocates for at most `symbols` symbols, so that encode() and decode() allocate nothing.
   virtual void reserve(std::size_t /*symbols*/) {}
-  // Size of the coded form in `out`; nothing when it does not fit there, and the body is then sent as it is.
+  // Returns the size of the coded form in `out`, or nothing if it does not fit; the body is then sent uncoded.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;
-  // Fills out.bytes. What the runs are the message says, and is checked; WireError when the coded bytes are not those
-  // of such runs. Bits behind the last symbol of a run may become anything: the chain checks that they are zero.
+  // Fills out.bytes. The runs come from the message and have been checked. WireError if the coded bytes do not decode
+  // to such runs. The bits after the last symbol of a run may have any value: the chain checks that they are zero.
   virtual void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) = 0;
 };
 

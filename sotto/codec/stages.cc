@@ -47,7 +47,7 @@
 namespace sotto {
 namespace {
 
-// The abstract class of a stage, which is its kind.
+// The abstract class of a stage, one for each kind.
 template <class S>
 using KindOf =
     std::conditional_t<std::is_base_of_v<Transform, S>, Transform,
@@ -154,12 +154,12 @@ constexpr std::array entries{
 
 constexpr Table<StageEntry> table("codec stage", entries);
 
-// Puts the stages of a sentence together, one after the other, and refuses what does not follow what is there.
+// Assembles the stages of a sentence in order, and refuses a stage that cannot follow the earlier ones.
 class Assembly {
  public:
   void add(const StageSpec& spec) {
     const StageKind kind = spec.entry->kind;
-    // Rows that are products of two factors have floats of their own to select from.
+    // If rows are products of two factors, a second selection can choose among their floats.
     const bool within = kind == StageKind::select && made_.select && !made_.within && made_.transform != nullptr &&
                         made_.transform->factors();
     AnyStage stage = spec.entry->make(spec.options);

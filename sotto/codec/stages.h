@@ -22,22 +22,22 @@ struct StageEntry {
   StageKind kind;
   std::string_view summary;
   std::string_view paper;  // where it comes from
-  std::string_view bytes;  // what it puts on the wire, a formula
+  std::string_view bytes;  // the bytes it puts on the wire, as a formula
   AnyOptions (*options)();
   AnyStage (*make)(const AnyOptions& options);
-  std::string_view example;  // a call of it, where its name alone is not one
+  std::string_view example;  // an example call, if the name alone is not one
 };
 
-// All stages there are, in the order of their kinds.
+// All stages, in the order of their kinds.
 const Table<StageEntry>& stage_table();
 std::string_view name_of(StageKind kind);
 
-// The stages that the calls from number `first` on name, with a quantiser among them: `f32` where the user names none.
-// ConfigError with a caret when a stage is unknown, out of order or there twice.
+// Reads the stages that the calls name, from call number `first` on. If none of them is a quantiser, `f32` is added.
+// ConfigError with a caret if a stage is unknown, out of order or repeated.
 StageSpecs read_stages(const Sentence& sentence, std::size_t first = 0);
-StageSpecs read_stages(std::string_view text);  // of `codec`
+StageSpecs read_stages(std::string_view text);  // the sentence of the option `codec`
 
-// Canonical, every option named: "topk(ratio=0.01, scope=segment) | f32".
+// Canonical text, with every option named: "topk(ratio=0.01, scope=segment) | f32".
 std::string text_of(const StageSpecs& stages);
 
 }  // namespace sotto
