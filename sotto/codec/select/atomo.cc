@@ -39,7 +39,7 @@ Atomo::Atomo(const AtomoOptions& options) : options_(options), is_share_(options
 }
 
 std::size_t Atomo::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  std::ranges::copy(atoms, each.begin());  // chance may take all of them
+  std::ranges::copy(atoms, each.begin());  // all of them may be drawn
   return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
 }
 
@@ -50,7 +50,7 @@ double Atomo::factor(std::span<const Group> groups) {
   for (const Group& group : groups) atoms += group.energies.size();
   if (atoms == 0) return 0;
   const double s = budget(atoms);
-  double whole = 0;  // what the energies are measured by
+  double whole = 0;  // the norm that divides the energies
   if (options_.p == "waterfill") {
     whole = level_.find(pool(), groups, s);
   } else {
@@ -92,8 +92,8 @@ std::size_t Atomo::select(std::span<const Group> groups, const Streams& streams,
 std::size_t Atomo::draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,
                         float* scales) const {
   if (std::isinf(factor) || std::isnan(factor)) {
-    // Of energies that are not finite only those: the quantiser finds them. When `factor` is 1/0, all are zero, or s
-    // is at least the number of those that are not.
+    // If an energy is not finite, only such energies are sent, for the quantiser to report. If `factor` is 1/0, all
+    // energies are zero, or s is at least the number of non-zero ones.
     const bool bad = largest_magnitude(pool(), group.energies) >= kernels::infinity_bits;
     const std::size_t count = collect(pool(), group, bad ? kernels::infinity_bits : 1, indices);
     std::fill_n(scales, count, 1.0F);
@@ -117,13 +117,13 @@ std::size_t Atomo::draw(const Group& group, double factor, const Streams& stream
   return list_in_order(pool(), group.energies.size(), write, move);
 }
 
-// Variance over the square of the norm, for the worst energies of so many atoms.
+// The variance over the square of the norm, for the worst energies of `atoms` atoms.
 double Atomo::omega(std::size_t atoms) const {
   const auto n = static_cast<double>(atoms);
   if (options_.p == "l2") return std::sqrt(n) - 1;         // |e|_1 |e|_2 - |e|_2^2
   if (options_.p == "max") return (std::sqrt(n) - 1) / 2;  // |e|_1 |e|_max - |e|_2^2
   const double s = std::min(budget(atoms), n);
-  // The least variance is at most that of equal probabilities. Truncation: at most |e|_1^2 / s.
+  // The least variance is at most that of equal probabilities. With truncation the variance is at most |e|_1^2 / s.
   return options_.p == "truncate" ? n / s : n / s - 1;
 }
 
@@ -135,7 +135,7 @@ Contract Atomo::contract(std::span<const std::size_t> atoms) const {
   } else {
     for (const std::size_t n : atoms) worst = std::max(worst, n > 0 ? omega(n) : 0);
   }
-  // A number of atoms is of a segment: pieces of it would each have their own.
+  // A budget that is a number of atoms applies to a whole segment: cut pieces would each get the full budget.
   const bool whole = options_.scope == "segment" && needs_budget(options_.p) && !is_share_;
   return {.kind = Contract::Kind::unbiased,
           .omega = worst,

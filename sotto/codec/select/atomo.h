@@ -24,14 +24,14 @@ struct AtomoOptions : DenseOption {
              {"segment", "bucket"});
     visit_dense(v);
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes a conflict between options; empty if there is none.
   std::string problem() const;
 };
 
-// ATOMO: each atom is sent with probability p and then divided by it, which is unbiased (Wang et al., "ATOMO:
-// Communication-efficient Learning via Atomic Sparsification", NeurIPS 2018). Entry-wise, over the coefficients of a
-// transform, or over singular vectors, whatever the atoms are. E|C(x)-x|^2 = sum e^2 (1/p - 1) for orthogonal atoms.
-// When no atom is drawn nothing is sent.
+// ATOMO: an atom is sent with probability p and then divided by p, which is unbiased (Wang et al., "ATOMO:
+// Communication-efficient Learning via Atomic Sparsification", NeurIPS 2018). The atoms may be entries, coefficients of
+// a transform or singular vectors. E|C(x)-x|^2 = sum e^2 (1/p - 1) for orthogonal atoms. If no atom is drawn, nothing
+// is sent.
 class Atomo final : public Select {
  public:
   using Options = AtomoOptions;
@@ -47,8 +47,8 @@ class Atomo final : public Select {
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  double budget(std::size_t atoms) const;  // s of so many atoms
-  // p = min(1, factor * |e|) for atoms of these groups; not finite when an energy is not.
+  double budget(std::size_t atoms) const;  // s, the expected number of atoms sent
+  // p = min(1, factor * |e|) for atoms of these groups. The factor is not finite if an energy is not.
   double factor(std::span<const Group> groups);
   double omega(std::size_t atoms) const;
   std::size_t draw(const Group& group, double factor, const Streams& streams, std::uint32_t* indices,

@@ -40,7 +40,7 @@ std::size_t Block::select(std::span<const Group> groups, const Streams& streams,
   return total;
 }
 
-// Norms are divided by the square root of `size`: that of the largest floats is a float then.
+// Norms are divided by the square root of `size`, so that even a block of the largest floats has a finite norm.
 void Block::find_norms(const Group& group, std::span<float> norms) {
   const std::size_t size = share_.block;
   pool().run_stretches(

@@ -28,16 +28,16 @@ struct BlockOptions : DenseOption {
              {"segment", "bucket"});
     visit_dense(v);
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes a conflict between options; empty if there is none.
   std::string problem() const {
     if (const std::string wrong = DenseOption::problem(); !wrong.empty()) return wrong;
     return unbiased && pick == "top" ? "the largest blocks are never unbiased; pick=random and pick=shared can be" : "";
   }
 };
 
-// Whole blocks of consecutive elements, whose indices number blocks: those of largest l2 norm, of equal ones the first,
-// zeros excepted; or as many at random, as randomk chooses elements. One random block of a segment is what "Sparsified
-// SGD with Memory" (Stich, Cordonnier, Jaggi, NeurIPS 2018) sends at least.
+// Selects whole blocks of consecutive elements; the indices number blocks. pick=top takes the blocks of largest l2
+// norm, without zeros; ties go to the first block. Otherwise blocks are drawn as randomk draws elements. One random
+// block per segment is the smallest choice in "Sparsified SGD with Memory" (Stich, Cordonnier, Jaggi, NeurIPS 2018).
 class Block final : public Select {
  public:
   using Options = BlockOptions;
@@ -58,7 +58,7 @@ class Block final : public Select {
   bool blind() const override { return options_.pick != "top"; }
   bool known() const override { return options_.pick == "shared"; }
   std::size_t block() const override { return share_.block; }
-  // The largest ones leave no more behind than those at random.
+  // The largest blocks leave no more error than random ones.
   Contract contract(std::span<const std::size_t> atoms) const override {
     Contract contract = share_.contract(atoms);
     contract.chance = known()                     ? Contract::Chance::shared

@@ -82,7 +82,7 @@ std::size_t Candidates::write_largest(ThreadPool& pool, std::size_t k, std::span
     });
     next += counts[g];
   }
-  // Behind `last`, what equals the k-th does not go.
+  // From entry `last` on, atoms that equal the k-th largest are not kept.
   const Ranked kth = rank_largest(pool, magnitudes, k);
   std::size_t last = found_;
   if (ties == Ties::first && kth.larger + kth.equal > k) {
@@ -113,7 +113,7 @@ std::size_t Candidates::write_largest(ThreadPool& pool, std::size_t k, std::span
   return kept;
 }
 
-// Of few atoms: keys of magnitude and place, the largest of which come first.
+// For few atoms: sorts keys of magnitude and position.
 std::size_t Candidates::sort_largest(std::size_t k, const Group& group, std::span<std::uint32_t> indices,
                                      std::size_t& count) {
   std::array<std::uint64_t, few> keys;
@@ -142,8 +142,9 @@ std::size_t Candidates::select_largest(ThreadPool& pool, std::size_t k, std::spa
     return 0;
   }
   if (groups.size() == 1 && atoms <= few && ties == Ties::first) return sort_largest(k, groups[0], indices, counts[0]);
-  // A sample in which about 64 of the k are, as long as it is a small one, says what magnitude only few more than k
-  // reach: that of a rank four standard deviations further down. Should fewer reach it, all are looked at.
+  // A sample with about 64 of the k largest (at most one atom in 8 is sampled) gives a threshold that a little more
+  // than k atoms reach: the rank in the sample is four standard deviations below the expected one. If fewer than k
+  // reach it, all atoms are collected.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);
   const auto sample = this->sample(pool, groups, static_cast<std::size_t>(one_in));
   const double expected = static_cast<double>(sample.size()) * static_cast<double>(k) / static_cast<double>(atoms);

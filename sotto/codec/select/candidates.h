@@ -9,34 +9,34 @@
 
 namespace sotto {
 
-// ceil(ratio * n), at most n. A product that should be whole, as 0.07 * 100, may come out a little above it: that
-// little is taken off.
+// ceil(ratio * n), at most n. A product that should be whole, such as 0.07 * 100, may come out slightly too large; this
+// is corrected.
 std::size_t share_of(double ratio, std::size_t n);
 
 // kernels::collect_magnitudes() on several threads.
 std::size_t collect(ThreadPool& pool, const Group& group, std::uint32_t least, std::uint32_t* out);
 
-// The atoms of some groups that may be among the largest ones: those that reach a magnitude, found in one pass.
+// The atoms of some groups that may be among the largest: one pass collects all atoms that reach a given magnitude.
 // Magnitudes are float bits without the sign (kernels/select.h); zeros are never candidates.
 class Candidates {
  public:
-  // Magnitudes of one atom in each `stride` of a group: number j of the sample of a group is its atom j * stride +
-  // floor(ElementStream::mix(j) * stride / 2^32); atoms behind the last whole stride are left out.
+  // Magnitudes of one atom in every `stride` atoms of a group: sample j of a group is its atom j * stride +
+  // floor(ElementStream::mix(j) * stride / 2^32). The atoms after the last whole stride are left out.
   std::span<const std::uint32_t> sample(ThreadPool& pool, std::span<const Group> groups, std::size_t stride);
-  // The rank-th largest of a sample; 1 when that is a zero or there is none.
+  // The rank-th largest magnitude of a sample; 1 if that is zero or does not exist.
   static std::uint32_t ranked(ThreadPool& pool, std::span<const std::uint32_t> sample, std::size_t rank);
 
-  // Collects all atoms of at least this magnitude, and how many of each group; returns how many in all.
+  // Collects all atoms of magnitude `least` or more and counts them for each group; returns the total.
   std::size_t collect(ThreadPool& pool, std::span<const Group> groups, std::uint32_t least,
                       std::span<std::size_t> counts);
-  // Which of those that equal the k-th largest are among the k largest.
+  // Which of the atoms that equal the k-th largest count among the k largest.
   enum class Ties : std::uint8_t { first, all };
-  // Writes the ascending numbers of what was collected, all of them or the k largest; returns how many.
+  // Writes the ascending numbers of all collected atoms, or of the k largest of them; returns their count.
   std::size_t write(std::span<std::uint32_t> indices) const;
   std::size_t write_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                             std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 
-  // The k largest of these groups together, exactly, in the same form.
+  // Selects exactly the k largest atoms of these groups together; the results have the same form.
   std::size_t select_largest(ThreadPool& pool, std::size_t k, std::span<const Group> groups,
                              std::span<std::uint32_t> indices, std::span<std::size_t> counts, Ties ties = Ties::first);
 

@@ -8,9 +8,9 @@
 
 namespace sotto {
 
-// One number has one text, since messages of sentences that differ are of different codecs.
+// Each number has only one valid text: codecs whose sentences differ do not understand each other's messages.
 std::string DenseOption::problem() const {
-  constexpr double most = 4294967295.0;  // elements of a message
+  constexpr double most = 4294967295.0;  // the most elements of a message
   if (dense == "all") return "";
   try {
     if (fmt::to_string(parse_int("dense", dense, Bounds{0, most})) == dense) return "";

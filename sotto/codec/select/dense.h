@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// The option that all selections have, whose meaning selection.h gives it.
+// The option `dense` of all selections; selection.h explains it.
 struct DenseOption {
   std::string dense = "1024";
   void visit_dense(OptionVisitor& v) {
@@ -15,7 +15,7 @@ struct DenseOption {
              "one-dimensional segments of at most so many values, such as biases, are sent whole, beside what is "
              "selected; all: however long they are");
   }
-  std::string problem() const;     // what is wrong with it; empty when nothing is
+  std::string problem() const;     // what is wrong with the option; empty if nothing
   std::size_t most_dense() const;  // REQUIRES no problem()
 };
 

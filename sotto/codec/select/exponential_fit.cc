@@ -12,15 +12,14 @@ namespace sotto {
 namespace {
 
 constexpr double most_at_once = 4;
-constexpr int most_stages = 16;  // 4^16 is the number of atoms there can be
+constexpr int most_stages = 16;  // 4^16 is the largest possible number of atoms
 
 kernels::Spread spread_of(ThreadPool& pool, std::span<const Group> groups) {
   kernels::Spread all;
   for (const Group& group : groups) {
-    const kernels::Spread its =
-        spread_of_chunks(pool, group.energies.size(), [&](std::size_t begin, std::size_t end) {
-          return kernels::spread_abs(group.energies.subspan(begin, end - begin));
-        });
+    const kernels::Spread its = spread_of_chunks(pool, group.energies.size(), [&](std::size_t begin, std::size_t end) {
+      return kernels::spread_abs(group.energies.subspan(begin, end - begin));
+    });
     all.sum += its.sum;
     all.max_abs_bits = std::max(all.max_abs_bits, its.max_abs_bits);
   }
@@ -52,7 +51,7 @@ std::uint32_t fit_exponential(ThreadPool& pool, std::span<const Group> groups, d
   for (const Group& group : groups) atoms += group.energies.size();
   const kernels::Spread spread = spread_of(pool, groups);
   const std::uint32_t most = std::max(spread.max_abs_bits, 1U);
-  if (most >= kernels::infinity_bits) return kernels::infinity_bits;  // the quantiser finds what is not finite
+  if (most >= kernels::infinity_bits) return kernels::infinity_bits;  // the quantiser reports these
   const auto wanted = static_cast<double>(share_of(ratio, atoms));
   kernels::Reaching those{spread.sum, atoms};
   std::uint32_t least = 0;
@@ -64,7 +63,7 @@ std::uint32_t fit_exponential(ThreadPool& pool, std::span<const Group> groups, d
     const double level = from + (those.sum / count - from) * std::log(one_in);
     const auto rounded = std::bit_cast<std::uint32_t>(
         static_cast<float>(std::min(level, static_cast<double>(std::bit_cast<float>(most)))));
-    if (rounded <= least) break;  // those that are left are equal
+    if (rounded <= least) break;  // the remaining atoms are equal
     least = rounded;
     if (one_in < most_at_once) break;
   }

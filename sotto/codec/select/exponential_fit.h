@@ -7,11 +7,11 @@
 
 namespace sotto {
 
-// The bits of a magnitude that about the share `ratio` of all atoms of these groups together reaches, if their
-// magnitudes have an exponential tail; at most that of the largest one, and at least 1. Stages as in SIDCo (Abdelmoniem
-// et al., MLSys 2021): the mean excess m of those that reach the last magnitude says that one in r of them reaches m ln
-// r more; r is at most 4. A stage goes on from how many really reach it, so that only the guess of the last one is left
-// in the result. Each is a pass over all atoms: four where a hundredth is aimed at.
+// Estimates the magnitude, as bits, that about a share `ratio` of all atoms of these groups reaches, if the magnitudes
+// have an exponential tail. The result is at least 1 and at most the largest magnitude. It works in stages, as SIDCo
+// (Abdelmoniem et al., MLSys 2021): if the atoms above the current threshold exceed it by m on average, one in r of
+// them exceeds it by m ln r; r is at most 4. Each stage counts the atoms above the last threshold, so only the last
+// stage's error remains. Each stage is a pass over all atoms; a ratio of 0.01 takes four.
 std::uint32_t fit_exponential(ThreadPool& pool, std::span<const Group> groups, double ratio);
 
 }  // namespace sotto

@@ -18,13 +18,13 @@ std::size_t take_random_share(ThreadPool& pool, double ratio, std::size_t n, con
                               std::uint32_t number, std::uint32_t first, std::uint32_t* out) {
   const std::size_t k = share_of(ratio, n);
   const std::uint64_t place = scaled(n, stream.at(number));
-  // On the circle laid out from `place` on: below 2n, ascending.
+  // The number drawn from stretch s, counted on beyond n where the circle wraps around: below 2n, ascending in s.
   const auto taken = [&](std::size_t s) {
     const std::uint64_t begin = s * n / k;
     const std::uint64_t end = (s + 1) * n / k;
     return place + begin + scaled(end - begin, stream.quick(number + static_cast<std::uint32_t>(s)));
   };
-  std::size_t turn = 0;  // the first stretch of which one behind the seam is taken
+  std::size_t turn = 0;  // the first stretch whose number wraps around
   for (std::size_t above = k; turn < above;) {
     const std::size_t middle = turn + (above - turn) / 2;
     if (taken(middle) < n) {
@@ -63,7 +63,7 @@ std::size_t RandomShare::select(ThreadPool& pool, std::span<const Group> groups,
     const auto some = groups.subspan(g, together);
     std::size_t n = 0;
     for (const Group& group : some) n += blocks(group.atoms);
-    // Numbers of those that are selected, as if the groups were one; the random numbers are those of the first.
+    // Draws as if the groups were one, with the random numbers of the first group.
     const ElementStream stream = streams.stream(streams.selection, some[0].segment);
     const std::size_t k = take_random_share(pool, ratio, n, stream, some[0].number, 0, indices.data() + total);
     if (unbiased && k > 0) std::fill_n(&scales[total], k, static_cast<float>(n) / static_cast<float>(k));
@@ -76,9 +76,9 @@ std::size_t RandomShare::select(ThreadPool& pool, std::span<const Group> groups,
       before += blocks(some[i].atoms);
       next = std::lower_bound(begin, end, before);
       pool.run_stretches(static_cast<std::size_t>(next - begin), scattered_grain(pool),
-                            [&](std::size_t from, std::size_t to) {
-                              for (std::size_t j = from; j < to; ++j) begin[static_cast<std::ptrdiff_t>(j)] += offset;
-                            });
+                         [&](std::size_t from, std::size_t to) {
+                           for (std::size_t j = from; j < to; ++j) begin[static_cast<std::ptrdiff_t>(j)] += offset;
+                         });
       counts[g + i] = static_cast<std::size_t>(next - begin);
     }
     total += k;
@@ -87,7 +87,7 @@ std::size_t RandomShare::select(ThreadPool& pool, std::span<const Group> groups,
 }
 
 Contract RandomShare::contract(std::span<const std::size_t> atoms) const {
-  double share = 1;  // the smallest one
+  double share = 1;  // the smallest share of a group
   const auto of = [&](std::size_t n) {
     if (n > 0) share = std::min(share, static_cast<double>(share_of(ratio, n)) / static_cast<double>(n));
   };

@@ -21,10 +21,10 @@ struct RandomKOptions : DenseOption {
   }
 };
 
-// k = ceil(ratio n) elements at random, each with probability k/n (Stich, Cordonnier, Jaggi, "Sparsified SGD with
-// Memory", NeurIPS 2018; Wangni et al., NeurIPS 2018). As they are: E|C(x)-x|^2 = (1 - k/n) |x|^2, for error feedback,
-// which brings the others later. Times n/k: unbiased, E|C(x)-x|^2 = (n/k - 1) |x|^2; behind a memory that would be no
-// contraction, and what it holds back would grow without a bound.
+// Sends k = ceil(ratio n) random elements, each with probability k/n (Stich, Cordonnier, Jaggi, "Sparsified SGD with
+// Memory", NeurIPS 2018; Wangni et al., NeurIPS 2018). Unscaled: E|C(x)-x|^2 = (1 - k/n) |x|^2, for error feedback,
+// which sends the other elements later. Scaled by n/k: unbiased, E|C(x)-x|^2 = (n/k - 1) |x|^2; with error feedback
+// this would not be a contraction, and the residual would grow without bound.
 class RandomK final : public Select {
  public:
   using Options = RandomKOptions;

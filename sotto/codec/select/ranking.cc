@@ -11,7 +11,7 @@ constexpr unsigned digit_bits = 11;
 constexpr std::size_t most_tasks = 16;
 using Counts = std::array<std::uint32_t, 1U << digit_bits>;
 
-// How many of the numbers that begin as `prefix` does, above bit `top`, have which digit at [shift, top).
+// Counts the digits at bits [shift, top) of those numbers whose bits above equal `prefix`.
 void count_digits(std::span<const std::uint32_t> numbers, std::uint32_t prefix, unsigned top, unsigned shift,
                   Counts& counts) {
   counts.fill(0);
@@ -27,7 +27,7 @@ Ranked rank_largest(ThreadPool& pool, std::span<const std::uint32_t> numbers, st
   const std::size_t tasks = std::clamp<std::size_t>(numbers.size() / pool.grain(), 1,
                                                     std::min(static_cast<std::size_t>(pool.threads()), most_tasks));
   const std::size_t size = (numbers.size() + tasks - 1) / tasks;
-  std::array<Counts, most_tasks> counts;  // by task
+  std::array<Counts, most_tasks> counts;  // for each task
   Ranked ranked;
   for (unsigned top = number_bits; top > 0;) {
     const unsigned shift = top - std::min(top, top == number_bits ? digit_bits : digit_bits - 1);

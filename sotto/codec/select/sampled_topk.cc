@@ -13,7 +13,7 @@ constexpr double too_few = 0.8;
 constexpr float lower = 0.8F;
 constexpr int corrections = 10;
 
-// Enough to rank by.
+// At least two expected samples above the threshold.
 std::size_t sample_size(std::size_t atoms, const SampledTopKOptions& options) {
   const double enough = std::min(std::ceil(2 / options.ratio), static_cast<double>(atoms) + 1);
   return std::max(share_of(options.sample, atoms), static_cast<std::size_t>(enough));
@@ -50,7 +50,7 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
   std::size_t atoms = 0;
   for (const Group& group : groups) atoms += group.energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
-  std::uint32_t least = 1;  // where k is all of them
+  std::uint32_t least = 1;  // if k is n
   if (k < atoms) {
     const std::size_t stride = std::max<std::size_t>(atoms / sample_size(atoms, options_), 1);
     const auto sample = candidates_.sample(pool(), groups, stride);
@@ -66,7 +66,7 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
 }
 
 Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
-  // What is sent are the largest ones: all, or at least one, the sampled one whose magnitude is the threshold.
+  // Only the largest elements are sent: all of them, or at least the one sample whose magnitude is the threshold.
   double delta = 1;
   const auto keep = [&](std::size_t n) {
     if (share_of(options_.ratio, n) < n) delta = std::min(delta, 1 / static_cast<double>(n));

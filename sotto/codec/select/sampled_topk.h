@@ -22,10 +22,10 @@ struct SampledTopKOptions : DenseOption {
   }
 };
 
-// The elements that reach a threshold which a sample of the segment, or bucket, suggests (Deep Gradient Compression,
-// Lin et al., ICLR 2018, whose corrections are these): about k = ceil(ratio * n) of them, faster than exactly k. When
-// more than 1.3 k reach it, the k largest of them are sent; when fewer than 0.8 k, it is lowered to 0.8 of itself, ten
-// times at most. Where k is n, all are sent.
+// Sends the elements that reach a threshold estimated from a sample of the segment, or bucket (Deep Gradient
+// Compression, Lin et al., ICLR 2018; the corrections are theirs): about k = ceil(ratio * n) elements, faster than
+// exactly k. If more than 1.3 k reach it, the k largest of them are sent. If fewer than 0.8 k reach it, the threshold
+// is multiplied by 0.8, at most ten times. If k is n, all elements are sent.
 class SampledTopK final : public Select {
  public:
   using Options = SampledTopKOptions;

@@ -32,7 +32,7 @@ std::size_t Threshold::limits(std::span<const std::size_t> atoms, std::span<std:
   return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
 }
 
-// A product that should be whole may come out a little below it, as 0.29 * 100.
+// A product that should be whole, such as 0.29 * 100, may come out slightly too small.
 std::size_t Threshold::kept(std::size_t atoms) const {
   const double dropped = std::floor(static_cast<double>(atoms) * options_.value * (1 + 1e-12));
   return atoms - std::min(static_cast<std::size_t>(dropped), atoms);
@@ -67,7 +67,7 @@ std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std:
 }
 
 std::uint32_t Threshold::least_of(std::span<const Group> groups) const {
-  if (drops()) return kernels::infinity_bits;  // everything but what is not finite, which the quantiser finds
+  if (drops()) return kernels::infinity_bits;  // keeps only values that are not finite
   if (options_.kind == "adaptive") return fit_exponential(pool(), groups, options_.value);
   auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
   if (options_.kind == "relative") {
@@ -85,7 +85,7 @@ Contract Threshold::contract(std::span<const std::size_t> atoms) const {
   if (options_.kind == "absolute") return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
   double delta = 1;
   const auto keep = [&](std::size_t n) {
-    // The largest element is always sent, and nothing that is dropped is larger than what is sent.
+    // The largest element is always sent; with `drop`, no dropped element is larger than a sent one.
     const auto sent = static_cast<double>(drops() ? kept(n) : 1);
     if (n > 0) delta = std::min(delta, sent / static_cast<double>(n));
   };

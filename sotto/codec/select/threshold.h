@@ -21,17 +21,17 @@ struct ThresholdOptions : DenseOption {
              {"segment", "bucket"});
     visit_dense(v);
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes a conflict between options; empty if there is none.
   std::string problem() const;
 };
 
-// The elements that reach a threshold, zeros excepted: their number varies, and may be none.
-// absolute: Strom, Interspeech 2015. relative: of the largest magnitude, not of the root mean square, since then the
-// largest element always goes, whatever the values are: a contraction. adaptive: the estimate of SIDCo (Abdelmoniem et
-// al., "An Efficient Statistical-based Gradient Compression Technique for Distributed Training Systems", MLSys 2021):
-// excesses over a threshold are taken for exponentially distributed, in stages; the largest element always goes. Of the
-// adaptive ones it is the one that remembers nothing: a message depends on its values alone, so that parts, resumes and
-// threads change nothing. drop: the masking mode, exact, with all that are as large as the smallest that goes.
+// Sends the elements that reach a threshold, except zeros; their number varies and may be 0. absolute: Strom,
+// Interspeech 2015. relative: a share of the largest magnitude, not of the root mean square, so that the largest
+// element is always sent and the stage is a contraction. adaptive: the estimate of SIDCo (Abdelmoniem et al., "An
+// Efficient Statistical-based Gradient Compression Technique for Distributed Training Systems", MLSys 2021), which fits
+// an exponential distribution to the excesses over a threshold, in stages; the largest element is always sent. Unlike
+// other adaptive thresholds it keeps no state: a message depends on its values alone, so parts, resumes and threads
+// change nothing. drop: drops an exact share of the elements, but keeps all that equal the smallest kept one.
 class Threshold final : public Select {
  public:
   using Options = ThresholdOptions;
@@ -50,8 +50,8 @@ class Threshold final : public Select {
 
  private:
   bool drops() const { return options_.kind == "drop"; }
-  std::size_t kept(std::size_t atoms) const;  // of so many atoms, when a share of them is dropped
-  // Of these groups together.
+  std::size_t kept(std::size_t atoms) const;  // of `atoms` atoms, if a share of them is dropped
+  // The threshold for these groups together.
   std::uint32_t least_of(std::span<const Group> groups) const;
   std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts);

@@ -35,7 +35,7 @@ std::size_t TopK::select(std::span<const Group> groups, const Streams&, std::spa
 }
 
 Contract TopK::contract(std::span<const std::size_t> atoms) const {
-  // What is dropped is at most 1 - k/n of the square of the norm, in each group that is selected from.
+  // In each group the dropped elements have at most 1 - k/n of the square of the norm.
   double delta = 1;
   const auto keep = [&](std::size_t n) {
     if (n > 0) delta = std::min(delta, static_cast<double>(wanted(n)) / static_cast<double>(n));

@@ -27,8 +27,8 @@ struct TopKOptions : DenseOption {
   }
 };
 
-// The k = ceil(ratio * n) elements of largest magnitude, or min(n, count), of equal ones those that stand first; zeros
-// are never sent, so there may be fewer. One pass over the elements, as a rule, without sorting them.
+// Sends the k = ceil(ratio * n), or min(n, count), elements of largest magnitude; ties go to the first. Zeros are never
+// sent, so there may be fewer. Usually takes one pass over the elements, without sorting.
 class TopK final : public Select {
  public:
   using Options = TopKOptions;

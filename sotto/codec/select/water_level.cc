@@ -14,15 +14,15 @@
 namespace sotto {
 namespace {
 
-// Of a chunk: how many magnitudes reach a bound, and the sum of the others.
+// The split of a chunk: how many magnitudes reach a bound, and the sum of the others.
 struct Split {
   std::size_t reach = 0;
   double below = 0;
 };
 
-// Writes the magnitudes that reach it.
+// Writes the magnitudes that reach `least`.
 Split split_chunk(std::span<const float> energies, std::uint32_t least, std::span<float> out) {
-  std::array<std::uint32_t, 4096> indices;  // of atoms that are looked at twice while they are in the cache
+  std::array<std::uint32_t, 4096> indices;  // atoms that are read twice while in the cache
   Split split;
   for (std::size_t begin = 0; begin < energies.size(); begin += indices.size()) {
     const auto part = energies.subspan(begin, std::min(indices.size(), energies.size() - begin));
@@ -52,8 +52,8 @@ double WaterLevel::find(ThreadPool& pool, std::span<const Group> groups, double 
   double level = sum / s;
   if (static_cast<double>(std::bit_cast<float>(most)) <= level) return level;
 
-  // Atoms that reach the level are certain; without them it falls, and others may reach it. Those that come near it are
-  // few, as a rule: look at them alone, and at more of them when the level falls below what was looked at.
+  // Atoms that reach the level are certain. Without them the level falls, and more atoms may reach it. Usually few
+  // atoms are near the level, so only these are searched; if the level falls below them, more atoms are searched.
   const auto candidates = candidates_.room(atoms);
   for (int attempt = 0;; ++attempt) {
     const double least = attempt < 3 ? level / 4 : 0;
@@ -79,10 +79,11 @@ double WaterLevel::find(ThreadPool& pool, std::span<const Group> groups, double 
   }
 }
 
-// In descending order e_1 >= e_2 >= ..., e_i is certain just when e_i (s - i + 1) > e_i + e_(i+1) + ..., and when it is
-// not, nor is any after it. So halving finds the border; sums are of positive numbers only, and lose nothing.
+// In descending order e_1 >= e_2 >= ..., e_i is certain exactly if e_i (s - i + 1) > e_i + e_(i+1) + ..., and if e_i is
+// not certain, no later one is. So a binary search finds the border. All sums are of positive numbers, so no precision
+// is lost.
 double WaterLevel::among(std::span<float> candidates, double rest, double s) {
-  double certain = 0;  // how many
+  double certain = 0;  // number of certain atoms
   while (!candidates.empty()) {
     const auto middle = candidates.begin() + static_cast<std::ptrdiff_t>(candidates.size() / 2);
     std::ranges::nth_element(candidates, middle, std::greater<>());
