@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t head = sizeof(std::uint32_t);  // of the side information: the bits; the norms follow
+constexpr std::size_t head = sizeof(std::uint32_t);  // the bits; the norms follow
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::size_t Adaptive::packed_size(std::span<const std::byte> side, std::size_t v
   return kernels::packed_bytes(values, bits + 1);
 }
 
-// norms: the sum of norm^2 over all values; squares: that of value^2.
+// `norms` is the sum of norm^2 over all values, `squares` the sum of value^2.
 std::uint32_t Adaptive::bits_for(double norms, double squares) const {
   const double budget = options_.error * options_.error * squares;
   std::uint32_t bits = 1;
@@ -78,7 +78,7 @@ void Adaptive::add_decoded(std::span<const std::byte> side, std::span<const std:
 }
 
 Contract Adaptive::contract(std::size_t largest) const {
-  // As for qsgd; the budget is kept, unless the most bits are too few for it.
+  // As for qsgd. The budget is kept unless the maximum number of bits is too small for it.
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
   const auto omega = [n](double top) { return std::min(n / (4 * top * top), std::sqrt(n) / top); };
   const double most = (1U << options_.bits) - 1;

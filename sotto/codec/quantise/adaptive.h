@@ -17,15 +17,14 @@ struct AdaptiveOptions {
   }
 };
 
-// Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the least one whose bound on
-// the variance, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or the most that
-// there may be. So segments with a few large values get more bits than even ones, and a budget is kept in every step.
-// Bits by an error constraint are what L-GreCo chooses for each layer (Alimohammadi et al., "L-GreCo:
-// Layerwise-adaptive Gradient Compression for Efficient Data-parallel Deep Learning", MLSys 2024), and DQ-SGD for each
-// step (Yan, Huang, Lan, Song, "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning",
-// 2021); here they follow from the segment at hand alone, without a table of past errors. ("Adaptive Gradient
-// Quantization for Data-Parallel SGD", Faghri et al., NeurIPS 2020, is another matter: there the levels move, and their
-// number stays.)
+// Stochastic rounding to 2^b - 1 levels as in qsgd, where b is chosen for each segment: the smallest b whose variance
+// bound, sum(norm^2 n) / (2 (2^b - 1))^2 over buckets of n values, is within the error budget, or else the maximum. So
+// segments with a few large values get more bits than even ones, and the budget holds in every step. L-GreCo also
+// chooses bits by an error constraint, for each layer (Alimohammadi et al., "L-GreCo: Layerwise-adaptive Gradient
+// Compression for Efficient Data-parallel Deep Learning", MLSys 2024), and DQ-SGD for each step (Yan, Huang, Lan, Song,
+// "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning", 2021); here the bits depend
+// only on the current segment, without a table of past errors. ("Adaptive Gradient Quantization for Data-Parallel SGD",
+// Faghri et al., NeurIPS 2020, is different: it moves the levels and keeps their number.)
 class Adaptive final : public Quantise {
  public:
   using Options = AdaptiveOptions;
@@ -52,7 +51,7 @@ class Adaptive final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  LevelBlocks levels(std::span<const std::byte> side) const;  // of a unit with this side information
+  LevelBlocks levels(std::span<const std::byte> side) const;  // from the side information of a unit
   std::uint32_t bits_for(double norms, double squares) const;
 
   AdaptiveOptions options_;

@@ -10,7 +10,8 @@ void BF16::check(std::span<const std::byte>, std::span<const std::byte> packed, 
 }
 
 Contract BF16::contract(std::size_t) const {
-  // Rounding changes a value by at most 2^-9 of it, saturation by at most 2^-8. (Below 2^-126, by at most 2^-134.)
+  // Rounding changes a value by at most 2^-9 of its magnitude, saturation by at most 2^-8. (Below 2^-126: at most
+  // 2^-134.)
   return {.kind = Contract::Kind::contraction, .delta = 1 - 0x1p-16, .linear = true, .input = Contract::Input::model};
 }
 

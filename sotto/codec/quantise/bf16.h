@@ -4,7 +4,7 @@
 
 namespace sotto {
 
-// bfloat16: the upper half of a float, rounded to nearest even; saturated at 3.39e38 rather than infinite.
+// bfloat16: the upper half of a float, rounded to nearest even. It saturates at 3.39e38 instead of becoming infinite.
 class BF16 final : public Cast {
  public:
   using Options = NoOptions;

@@ -18,7 +18,7 @@ BinValues::BinValues(std::span<const std::byte> side) {
 }
 
 void check_bins(std::span<const std::byte> side) {
-  std::uint32_t last = 0;  // key of the bin before
+  std::uint32_t last = 0;  // key of the previous bin
   bool ended = false;
   for (std::size_t i = 0; i * sizeof(float) < side.size(); ++i) {
     const auto value = kernels::load<float>(side.data(), i);

@@ -17,7 +17,7 @@ void Cast::add_decoded(std::span<const std::byte> /*side*/, std::span<const std:
 }
 
 bool Cast::write(std::span<const float> values, float scale, std::span<std::byte> out) const {
-  constexpr std::size_t block = 4096;  // looked through and converted while it is in the cache
+  constexpr std::size_t block = 4096;  // checked and converted while in the cache
   const std::size_t bytes = size_of(type());
   for (std::size_t begin = 0; begin < values.size(); begin += block) {
     const auto part = values.subspan(begin, std::min(block, values.size() - begin));

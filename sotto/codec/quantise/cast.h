@@ -4,7 +4,7 @@
 
 namespace sotto {
 
-// A cast whose values stand in messages as they do in sums: no side information.
+// A cast: its values have the same form in messages as in sums, and no side information.
 class Cast : public Quantise, private LinearForm {
  public:
   unsigned width() const final { return static_cast<unsigned>(8 * size_of(type())); }
@@ -15,7 +15,7 @@ class Cast : public Quantise, private LinearForm {
 
  private:
   bool write(std::span<const float> values, float scale, std::span<std::byte> out) const final;
-  // Of values whose products with `scale` are finite.
+  // Converts values * scale. REQUIRES finite products.
   virtual void convert(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
 };
 

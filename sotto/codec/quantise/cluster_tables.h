@@ -12,7 +12,7 @@
 
 namespace sotto {
 
-// Which buckets are those of each cluster.
+// The buckets that belong to each cluster.
 inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::uint16_t> sizes) {
   std::array<kernels::Table, most_clusters> tables{};
   std::uint32_t first = 0;
@@ -23,15 +23,15 @@ inline std::array<kernels::Table, most_clusters> tables_of(std::span<const std::
   return tables;
 }
 
-// Packed cluster numbers, looked at in blocks that stay in the cache while they are.
+// Packed cluster numbers, processed in blocks that fit in the cache.
 struct ClusterSymbols {
   static constexpr std::size_t block = 2048;
   unsigned width = 1;
 
-  // Values of a task: whole bytes of symbols.
+  // Values per task; their symbols fill whole bytes.
   static std::size_t task(const ThreadPool& pool) { return std::max<std::size_t>(pool.grain() / 8, 1) * 8; }
 
-  // write(from, symbols) fills in those of values from `from` on. REQUIRES begin a multiple of 8.
+  // Calls write(from, symbols) to fill in the symbols of the values from `from` on. REQUIRES begin a multiple of 8.
   template <class Write>
   void pack(std::size_t begin, std::size_t end, std::span<std::byte> packed, Write write) const {
     std::array<std::uint16_t, block> room;
@@ -42,7 +42,7 @@ struct ClusterSymbols {
                          packed.subspan(begin / 8 * width, kernels::packed_bytes(symbols.size(), width)));
     }
   }
-  // read(from, symbols) is given those of values from `from` on. REQUIRES begin a multiple of 8.
+  // Calls read(from, symbols) with the symbols of the values from `from` on. REQUIRES begin a multiple of 8.
   template <class Read>
   void unpack(std::size_t begin, std::size_t end, std::span<const std::byte> packed, Read read) const {
     std::array<std::uint16_t, block> room;

@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-// Numbers of the draws of centres; those of the sample are below.
+// Numbers of the random draws of the centres; the draws of the sample have smaller numbers.
 constexpr std::uint32_t draws_positive = 1U << 31;
 constexpr std::uint32_t draws_others = draws_positive + (1U << 16);
 
@@ -51,7 +51,7 @@ Boundaries::Boundaries(std::span<const float> centres) : count(std::bit_ceil(cen
   for (std::size_t k = 0; k + 1 < centres.size(); ++k) {
     room[k] = static_cast<float>((static_cast<double>(centres[k]) + static_cast<double>(centres[k + 1])) / 2);
   }
-  room[centres.size() / 2 - 1] = 0;  // between the sides
+  room[centres.size() / 2 - 1] = 0;  // between negative and positive clusters
 }
 
 void ClusterTraining::reserve(std::size_t values, Clusters& out) {
@@ -74,13 +74,13 @@ bool ClusterTraining::train(std::span<const float> values, const ElementStream& 
   const auto others = std::span(out.centres).first(c);
   find_side(sides.others, stream, draws_others, others);
   std::ranges::reverse(others);
-  for (float& centre : others) centre = 0.0F - centre;  // 0 stays positive
+  for (float& centre : others) centre = 0.0F - centre;  // so that a zero becomes +0
   find_side(sides.positive, stream, draws_positive, std::span(out.centres).subspan(c));
   if (options_.decode == "hash") share_buckets(sides, out);
   return true;
 }
 
-// One value of each of as many stretches as make up the values.
+// Draws one value from each of equal stretches that cover the values.
 ClusterTraining::Sides ClusterTraining::sample(std::span<const float> values, const ElementStream& stream) {
   const std::size_t count = std::min(values.size(), static_cast<std::size_t>(options_.sample));
   const auto room = sample_.room(count);
@@ -118,7 +118,7 @@ void ClusterTraining::share_buckets(const Sides& sides, Clusters& out) {
   std::array<double, most_clusters> densities{};
   std::array<double, most_clusters> entropies{};
   const auto bins = bins_.room(static_cast<std::size_t>(options_.bins));
-  // From the smallest magnitudes on; cluster k is that of the values above boundary k - 1, up to boundary k.
+  // Goes from the smallest magnitudes on; cluster k has the values above boundary k - 1, up to boundary k.
   const auto visit = [&](std::span<const float> side, bool positive) {
     auto begin = side.begin();
     double sum = 0;

@@ -30,14 +30,14 @@ struct ClustersOptions {
   std::string problem() const;
 };
 
-// Of one unit: c clusters of values that are not positive and c of positive ones, in ascending order.
+// The clusters of one unit: c for values that are not positive and c for positive values, in ascending order.
 struct Clusters {
   std::vector<float> centres;
-  std::vector<std::uint16_t> sizes;  // buckets of each; none when decoded to centres
+  std::vector<std::uint16_t> sizes;  // number of buckets of each cluster; empty if values are decoded to centres
 };
 
-// Between neighbours: what is above boundary k belongs to cluster k + 1 or a later one. Behind them infinities, so that
-// there are one fewer than a power of two.
+// Boundaries between neighbouring clusters: a value above boundary k belongs to cluster k + 1 or a later one. Padded
+// with infinities to one fewer than a power of two.
 struct Boundaries {
   explicit Boundaries(std::span<const float> centres);
   std::span<const float> all() const { return std::span(room).first(count); }
@@ -45,14 +45,14 @@ struct Boundaries {
   std::size_t count;
 };
 
-// Finds clusters of a sample of the values. On each side the values beyond a percentile have a cluster of their own,
-// whose centre is that percentile; the others come from k-means. docs/wire has it step by step.
+// Finds clusters of a sample of the values. On each side the values beyond a percentile form their own cluster, with
+// that percentile as centre; k-means clusters the others. docs/wire describes the steps.
 class ClusterTraining {
  public:
   explicit ClusterTraining(const ClustersOptions& options) : options_(options) {}
 
   void reserve(std::size_t values, Clusters& out);
-  // False when a value of the sample is not finite; `out` is then as before.
+  // Returns false if a value of the sample is not finite; `out` is then unchanged.
   bool train(std::span<const float> values, const ElementStream& stream, Clusters& out);
 
  private:

@@ -48,7 +48,7 @@ std::size_t ClusterQuantiser::chunks_at_once() const {
   return pool().threads() == 1 ? 1 : 4 * static_cast<std::size_t>(pool().threads());
 }
 
-// Null when a value is not finite.
+// Returns null if a value is not finite.
 const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
   Found& found = values.place ? found_[*values.place] : once_;
   const bool old = !found.any() || !values.place || values.step < found.step ||
@@ -61,10 +61,10 @@ const Clusters* ClusterQuantiser::clusters_for(const Values& values) {
   return &found.clusters;
 }
 
-// Centres of an earlier step may be those of much larger values, as after a spike: small ones would become these. (A
-// mean of a bucket cannot.) Values that are not finite are found later.
+// Centres of an earlier step may fit much larger values, for example after a spike, and would enlarge small values.
+// (The mean of a bucket cannot.) Values that are not finite are found later.
 bool ClusterQuantiser::reach_too_far(std::span<const float> centres, std::span<const float> values) const {
-  constexpr double most = 2;  // times the largest value of their side
+  constexpr double most = 2;  // times the largest value of its side
   std::array<float, 2> ends{values[0], values[0]};
   join_in_order<std::array<float, 2>>(
       pool(), values.size(), kernels::sum_chunk,
@@ -92,7 +92,7 @@ bool ClusterQuantiser::encode(const Values& values, std::span<std::byte> side, s
                   : encode_centred(values.data, *found, side, packed);
 }
 
-// Sums are made chunk by chunk, of which some are made at once, and joined in their order.
+// Sums are computed chunk by chunk, several chunks at once, and joined in order.
 bool ClusterQuantiser::encode_hashed(std::span<const float> values, const Clusters& found, std::span<std::byte> side,
                                      std::span<std::byte> packed) {
   const Boundaries boundaries(found.centres);
@@ -153,7 +153,7 @@ bool ClusterQuantiser::encode_centred(std::span<const float> values, const Clust
 void ClusterQuantiser::visit_state(StateVisitor& visitor) {
   auto count = static_cast<std::uint64_t>(found_.size());
   visitor.visit("clusters_places", count);
-  // A reader takes what was written for what is here, one by one: it fails at the first that is missing.
+  // A StateVisitor that reads replaces the places one by one, and fails at the first that is missing.
   std::map<std::uint64_t, Found> visited;
   auto next = found_.begin();
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -175,7 +175,7 @@ void ClusterQuantiser::visit_state(StateVisitor& visitor) {
   found_ = std::move(visited);
 }
 
-// Or none, of a place that was not come to yet.
+// Checks that these may be clusters, or none, for a place not yet used.
 bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<const float> sizes) const {
   if (centres.empty()) return sizes.empty();
   if (centres.size() != clusters() || !are_centres(std::as_bytes(centres))) return false;
@@ -193,9 +193,9 @@ bool ClusterQuantiser::are_clusters(std::span<const float> centres, std::span<co
 Contract ClusterQuantiser::contract(std::size_t largest) const {
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::segment};
   if (goes_raw(largest)) return contract;
-  contract.chance = Contract::Chance::own;  // centres are searched from drawn values
-  // The m values of a bucket have one sign, so that their mean, which takes their place, leaves
-  // |v|^2 - |v|_1^2 / m <= (1 - 1/m) |v|^2. Centres of another step are those of other values.
+  contract.chance = Contract::Chance::own;  // centres are found from a random sample
+  // The m values of a bucket have one sign, so replacing them by their mean leaves |v|^2 - |v|_1^2 / m <= (1 - 1/m)
+  // |v|^2. Centres give no bound: they may fit the values of an earlier step.
   contract.kind = hashed() ? Contract::Kind::contraction : Contract::Kind::none;
   contract.delta = hashed() ? 1 / static_cast<double>(largest) : 0;
   if (!hashed()) contract.omega = std::numeric_limits<double>::infinity();

@@ -8,11 +8,11 @@
 
 namespace sotto {
 
-// LSS-SGD: a value is known by its cluster, the nearest of c on its side of zero, and by the bucket of that cluster's
-// table that a hash of its place finds. It becomes the mean of what fell into that bucket, or, decoded to centres, the
-// centre of the cluster (1, 2 or 3 bits a value with 1, 2 or 4 clusters a side). The message says all that a decoder
-// needs: the tables or the centres. What is remembered are the clusters of each segment, found anew every `retrain`
-// steps, or sooner where centres have become far too large for the values.
+// LSS-SGD: a value is sent as its cluster, the nearest of c on its side of zero. A hash of the value's position then
+// finds a bucket of the cluster's table. The value decodes to the mean of all values in that bucket or, if decoded to
+// centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per side). The message
+// contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the clusters of each segment
+// and finds them anew every `retrain` steps, or sooner if the centres have become far too large for the values.
 class ClusterQuantiser final : public Quantise {
  public:
   using Options = ClustersOptions;
@@ -33,7 +33,7 @@ class ClusterQuantiser final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  struct Found {  // clusters, and when they were
+  struct Found {  // clusters, and the step in which they were found
     Clusters clusters;
     std::uint64_t step = 0;
     bool any() const { return !clusters.centres.empty(); }

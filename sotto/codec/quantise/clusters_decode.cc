@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-// Means and centres have the sign of their side, or are a positive zero.
+// Whether a mean or centre has the sign of its side, or is +0.
 bool is_of_side(float value, bool positive) {
   if (std::bit_cast<std::uint32_t>(value) == 0) return true;
   return std::isfinite(value) && (positive ? value > 0 : value < 0);

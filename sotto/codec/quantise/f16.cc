@@ -15,7 +15,7 @@ namespace {
 constexpr float largest_half = 65504;
 constexpr int largest_shift = 149;  // the unit 2^-149 is the smallest float
 
-// The exponent k of the factor 2^k that values of this largest magnitude are multiplied by.
+// The exponent k of the factor 2^k that scales values of this largest magnitude.
 int shift_for(float largest) {
   if (largest == 0 || (largest >= 1 && largest <= largest_half)) return 0;
   return std::min(14 - std::ilogb(largest), largest_shift);
@@ -32,7 +32,7 @@ bool F16::encode(const Values& values, std::span<std::byte> side, std::span<std:
     if (bits >= kernels::infinity_bits) return false;
     const int shift = shift_for(std::bit_cast<float>(bits));
     kernels::store(side.data(), b, std::ldexp(1.0F, -shift));
-    const int half = shift / 2;  // 2^149 is not a float: two factors
+    const int half = shift / 2;  // 2^149 does not fit a float, so there are two factors
     kernels::to_f16(part, std::ldexp(1.0F, half), std::ldexp(1.0F, shift - half),
                     packed.subspan(b * block * 2, part.size() * 2));
   }
@@ -53,8 +53,8 @@ void F16::add_decoded(std::span<const std::byte> side, std::span<const std::byte
 }
 
 Contract F16::contract(std::size_t) const {
-  // Rounding changes a value by at most 2^-11 of it, and a subnormal by at most 2^-25, which is next to nothing beside
-  // a largest magnitude of at least 1.
+  // Rounding changes a value by at most 2^-11 of its magnitude, and a subnormal by at most 2^-25, which is negligible
+  // beside a largest magnitude of at least 1.
   return {.kind = Contract::Kind::contraction,
           .delta = 1 - 0x1p-20,
           .linear = true,
@@ -66,7 +66,7 @@ Contract F16::contract(std::size_t) const {
 bool F16::write(std::span<const float> values, float scale, std::span<std::byte> out) const {
   for (std::size_t begin = 0; begin < values.size(); begin += block) {
     const auto part = values.subspan(begin, std::min(block, values.size() - begin));
-    // When |v| <= 65504 on every rank, the mean is, too: v/W alone would fit where the sum does not.
+    // If |v| <= 65504 on every rank, so is the mean. v/W alone could fit even though v does not.
     if (!fits(kernels::max_abs_bits(part), std::max(std::abs(scale), 1.0F), largest_half)) return false;
     kernels::to_f16(part, scale, 1, out.subspan(begin * 2, part.size() * 2));
   }

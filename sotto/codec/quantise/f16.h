@@ -4,8 +4,8 @@
 
 namespace sotto {
 
-// IEEE binary16, rounded to nearest even. Its range is small (6e-8 .. 65504), so every 4096 values have a unit: 1 when
-// their largest magnitude lies in [1, 65504], otherwise the power of two that brings it into [2^14, 2^15).
+// IEEE binary16, rounded to nearest even. Its range is small (6e-8 .. 65504), so every 4096 values have a unit: 1 if
+// their largest magnitude is in [1, 65504], otherwise the power of two that scales it into [2^14, 2^15).
 class F16 final : public Quantise, private LinearForm {
  public:
   static constexpr std::size_t block = 4096;
@@ -22,8 +22,8 @@ class F16 final : public Quantise, private LinearForm {
   const LinearForm* linear() const override { return this; }
 
  private:
-  // The form that is summed has no units, since ranks would have to agree on them: a value beyond 65504, or its
-  // product, does not fit; products below 6e-5 lose bits, and below 3e-8 they become 0.
+  // The summed form has no units, since the ranks would have to agree on them. A value beyond 65504, or such a product,
+  // does not fit; products below 6e-5 lose bits, and below 3e-8 they become 0.
   DType type() const override { return DType::f16; }
   bool write(std::span<const float> values, float scale, std::span<std::byte> out) const override;
   void add(std::span<const std::byte> in, float scale, std::span<float> out) const override;

@@ -4,7 +4,7 @@
 
 namespace sotto {
 
-// Floats as they are.
+// Floats, unchanged.
 class F32 final : public Cast {
  public:
   using Options = NoOptions;

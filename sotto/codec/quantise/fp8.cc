@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// The smallest power of two u with most <= 1.75 * 2^top * u, but not below 2^-149, the smallest float; 1 for 0.
+// The smallest power of two u with most <= 1.75 * 2^top * u, but at least 2^-149, the smallest float; 1 if `most` is 0.
 float unit_for(float most, int top) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(most);
   const bool above = (bits & 0x7FFFFFU) > 0x600000U;  // 1.75
@@ -18,7 +18,7 @@ float unit_for(float most, int top) {
   if (exponent > 0 && bits >= 1U << 23) return std::bit_cast<float>(static_cast<std::uint32_t>(exponent) << 23);
   if (most == 0) return 1;
   float unit = 0x1p-149F;
-  while (std::ldexp(1.75F, top) * unit < most) unit *= 2;  // a denormal, of which there are few
+  while (std::ldexp(1.75F, top) * unit < most) unit *= 2;  // only for denormals, which are rare
   return unit;
 }
 
@@ -54,8 +54,8 @@ void Fp8::add_decoded(std::span<const std::byte> side, std::span<const std::byte
 }
 
 Contract Fp8::contract(std::size_t largest) const {
-  // Rounding changes a value by at most 2^-4 of it (2^-3), and one below 2^-6 units (2^-14) by at most 2^-10 (2^-17)
-  // of them, beside a largest one of more than 224 (28672).
+  // Rounding changes a value by at most 2^-4 of its magnitude (e5m2: 2^-3), and one below 2^-6 units (2^-14) by at most
+  // 2^-10 units (2^-17); the block's largest magnitude is more than 224 units (28672).
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, block_), 1));
   return {.kind = Contract::Kind::contraction,
           .delta = e4m3_ ? 1 - 0x1p-8 - n * 0x1p-35 : 1 - 0x1p-6 - n * 0x1p-63,

@@ -16,8 +16,8 @@ struct Fp8Options {
 };
 
 // The 8-bit floats of the OCP specification (2023; Micikevicius et al., 2022): e4m3 up to 448, e5m2 up to 57344,
-// rounded to nearest even and never infinite. Every block has a unit, the smallest power of two with which its largest
-// magnitude does not exceed that, so that small gradients keep their bits and nothing is saturated.
+// rounded to nearest even and never infinite. Every block has a unit, the smallest power of two that brings its largest
+// magnitude within that range, so that small gradients keep their bits and nothing saturates.
 class Fp8 final : public Quantise {
  public:
   using Options = Fp8Options;

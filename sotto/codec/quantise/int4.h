@@ -10,7 +10,7 @@ struct Int4Options : RoundingOptions {
   Int4Options() : RoundingOptions(64) {}
 };
 
-// Linear and symmetric: -7 .. 7 times the block's largest magnitude / 7, two values a byte.
+// Linear and symmetric: the levels are -7 .. 7 times (the block's largest magnitude / 7), two values per byte.
 class Int4 final : public Quantise {
  public:
   using Options = Int4Options;

@@ -10,7 +10,7 @@ struct Int8Options : RoundingOptions {
   Int8Options() : RoundingOptions(256) {}
 };
 
-// Linear and symmetric: -127 .. 127 times the block's largest magnitude / 127.
+// Linear and symmetric: the levels are -127 .. 127 times (the block's largest magnitude / 127).
 class Int8 final : public Quantise {
  public:
   using Options = Int8Options;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int most_rounds = 20;
 
-// The first of the numbers at which the sum of squared distances passes a share of their sum; of those that are at a
-// distance the last, should rounding leave none.
+// Returns the first number at which the running sum of squared distances exceeds `target`. If rounding leaves none: the
+// last number with a distance above 0.
 std::size_t draw_far(std::span<const double> distances, double target) {
   double sum = 0;
   std::size_t last = 0;
@@ -22,7 +22,7 @@ std::size_t draw_far(std::span<const double> distances, double target) {
   return last;
 }
 
-// Returns how many centres there are: fewer than room when there are no more different numbers.
+// Returns the number of centres: fewer than there is room for if there are too few distinct numbers.
 std::size_t draw_centres(std::span<const float> numbers, const ElementStream& stream, std::uint32_t first,
                          std::span<double> distances, std::span<float> centres) {
   const auto place = (std::uint64_t{stream.at(first)} * numbers.size()) >> 32;
@@ -40,7 +40,7 @@ std::size_t draw_centres(std::span<const float> numbers, const ElementStream& st
   }
 }
 
-// Each centre becomes the mean of the numbers that are nearest to it. False when none has moved.
+// Moves each centre to the mean of the numbers nearest to it. Returns false if none has moved.
 bool move_to_means(std::span<const float> numbers, std::span<float> centres) {
   bool moved = false;
   std::size_t i = 0;

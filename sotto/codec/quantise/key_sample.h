@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// Keys (kernels/bins.h) of some values that are not zero, by which quantiles are found. Of zeros there may be far more
-// than of all other values, so that a sample of places would miss those.
+// Keys (kernels/bins.h) of a sample of the non-zero values, for finding quantiles. There may be far more zeros than
+// other values, so a sample of positions could miss the others.
 class KeySample {
  public:
   static constexpr std::size_t most = std::size_t{1} << 15;
@@ -19,18 +19,18 @@ class KeySample {
     sorting_.room(most);
   }
 
-  // Ascending: those of all values that are not zero, or of one in each s of them where there are more than `most`,
-  // with the least s of which at most so many come.
+  // Returns ascending keys: of all non-zero values or, if there are more than `most`, of one in every s of them, with
+  // the smallest s that leaves at most `most`.
   std::span<const std::uint32_t> take(ThreadPool& pool, std::span<const float> values);
-  void reserve(std::size_t values) { before_.room(chunks(values) + 1); }  // take() of so many then allocates nothing
+  void reserve(std::size_t values) { before_.room(chunks(values) + 1); }  // for take()
 
  private:
-  static constexpr std::size_t chunk = 4096;  // values whose number of zeros is known
+  static constexpr std::size_t chunk = 4096;  // values per count of non-zero values
   static std::size_t chunks(std::size_t values) { return (values + chunk - 1) / chunk; }
   void count(ThreadPool& pool, std::span<const float> values);
 
   Scratch<std::uint32_t> keys_, sorting_;
-  Scratch<std::uint32_t> before_;  // how many values that are not zero stand before each chunk, and how many there are
+  Scratch<std::uint32_t> before_;  // how many non-zero values come before each chunk; then their total
 };
 
 }  // namespace sotto

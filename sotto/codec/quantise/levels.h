@@ -11,25 +11,26 @@
 
 namespace sotto {
 
-// Values of which every `block` share a norm, a float of the side information, or several.
+// Values of which every `block` share a norm: one float of the side information, or several.
 struct NormBlocks {
-  static constexpr std::size_t chunk = 2048;  // values that are looked at twice while they are in the cache
+  static constexpr std::size_t chunk = 2048;  // values that are read twice while in the cache
   std::size_t block = 1;
   std::size_t floats = 1;
 
-  std::size_t bytes() const { return floats * sizeof(float); }  // of a block's norm
+  std::size_t bytes() const { return floats * sizeof(float); }  // bytes of a block's norm
   std::size_t side_bytes(std::size_t values) const { return block_count(values, block) * bytes(); }
 
-  // The norms of values [begin, end) of a piece.
+  // The norms of the values of a piece from `begin` on.
   kernels::Norms norms(std::span<const std::byte> side, std::size_t begin) const {
     return {side.subspan(begin / block * bytes()), block, begin % block};
   }
-  // norms(values, block, side) writes those of several whole blocks and tells whether all are finite; run(begin, end)
-  // is called for one chunk after the other, when their norms have been written. False when a norm is not finite.
+  // Calls write_norms(values, block, side) for whole blocks: it writes their norms and returns whether all are finite.
+  // Calls run(begin, end) for one chunk after the other, after the chunk's norms are written. Returns false if a norm
+  // is not finite.
   template <class WriteNorms, class Run>
   bool for_chunks(std::span<const float> values, std::span<std::byte> side, WriteNorms write_norms, Run run) const {
     const std::size_t count = values.size();
-    std::size_t written = 0;  // blocks whose norm is known
+    std::size_t written = 0;  // blocks whose norms are written
     for (std::size_t begin = 0; begin < count; begin += chunk) {
       const std::size_t end = std::min(begin + chunk, count);
       const std::size_t blocks = block_count(end, block);
@@ -44,12 +45,12 @@ struct NormBlocks {
   }
 };
 
-// The largest magnitudes as norms.
+// Writes the largest magnitude of each block as its norm; returns whether all are finite.
 inline bool largest_magnitudes(std::span<const float> values, std::size_t block, std::span<std::byte> side) {
   return kernels::max_abs_blocks(values, block, side) < kernels::infinity_bits;
 }
 
-// What qsgd, int4 and terngrad share: levels of -top .. top times norm / top, in packed symbols of bits + 1 bits
+// What qsgd, int4 and terngrad share: levels of -top .. top times norm / top, packed as symbols of bits + 1 bits
 // (kernels/levels.h).
 struct LevelBlocks {
   NormBlocks blocks;
@@ -59,7 +60,7 @@ struct LevelBlocks {
   unsigned top() const { return (1U << bits) - 1; }
   unsigned width() const { return bits + 1; }
 
-  // With norms as for_chunks() takes them; without chance no value may be larger than its norm.
+  // Encodes with norms as for_chunks() takes them. If not stochastic, no value may exceed its norm.
   template <class WriteNorms>
   bool encode(const Values& values, WriteNorms write_norms, std::span<std::byte> side,
               std::span<std::byte> packed) const {
@@ -68,7 +69,7 @@ struct LevelBlocks {
     });
   }
 
-  // The symbols of values [begin, end), whose norms are known. REQUIRES begin a multiple of 8.
+  // Writes the symbols of values [begin, end), whose norms are known. REQUIRES begin a multiple of 8.
   void write_symbols(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
                      std::span<std::byte> packed) const {
     std::array<std::uint16_t, NormBlocks::chunk> symbols;
@@ -93,7 +94,7 @@ struct LevelBlocks {
     add_symbols(side, packed, scale, 0, out.size(), out);
   }
 
-  // The same of values [begin, end) alone. REQUIRES begin a multiple of 8.
+  // As add_decoded(), for values [begin, end) alone. REQUIRES begin a multiple of 8.
   void add_symbols(std::span<const std::byte> side, std::span<const std::byte> packed, float scale, std::size_t begin,
                    std::size_t end, std::span<float> out) const {
     std::array<std::uint16_t, NormBlocks::chunk> symbols;
@@ -106,7 +107,7 @@ struct LevelBlocks {
   }
 
  private:
-  // As symbols, or, where those fit in a byte, as levels.
+  // Rounds to symbols, or to levels if those fit in a byte.
   template <class T>
   void round(const Values& values, std::size_t begin, std::span<const std::byte> side, std::span<T> out) const {
     const auto part = values.data.subspan(begin, out.size());
@@ -117,7 +118,7 @@ struct LevelBlocks {
       kernels::nearest_levels(part, norms, top(), out);
     }
   }
-  // The bytes of the chunk of `count` symbols that begins with number `begin`: a chunk is whole bytes at any width.
+  // The bytes of the chunk of `count` symbols that starts at symbol `begin`: a chunk has whole bytes at any width.
   template <class Byte>
   std::span<Byte> chunk_of(std::span<Byte> packed, std::size_t begin, std::size_t count) const {
     return packed.subspan(begin / 8 * width(), kernels::packed_bytes(count, width()));

@@ -26,7 +26,7 @@ void check_end(std::span<const std::byte> packed, std::size_t bits) {
   throw WireError("minmax_sketch: bits behind the last class or cell that are not zero");
 }
 
-// The classes of its values.
+// Reads the class of each value of the block.
 std::span<std::uint16_t> read_classes(const SketchBlock& its, std::span<const std::byte> bytes, Symbols& room) {
   const auto symbols = std::span(room).first(its.values.size());
   if (its.classes->width() == 0) {
@@ -86,7 +86,7 @@ bool MinMaxSketch::encode(const Values& values, std::span<std::byte> side, std::
   const auto counts = side.subspan(of_bins.size());
   const std::size_t most = most_bytes(block);
   std::size_t total = 0;
-  // Each task writes where there is room in any case; what it wrote is moved down.
+  // Each task writes where it surely has room; its output is then moved down.
   join_in_order<std::size_t>(
       pool(), all.count(), blocks_a_task(),
       [&](std::size_t begin, std::size_t end) {
@@ -117,7 +117,7 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
   const bool zeros = of_bins[0] > 0;
   const SketchClasses& classes = blocks.classes(zeros);
   SketchCounts of_classes{};
-  std::array<std::uint16_t, kernels::most_bins> both;  // class and level of each bin, which are less than a byte each
+  std::array<std::uint16_t, kernels::most_bins> both;  // class << 8 | level of each bin
   for (std::size_t bin = 0; bin < of_bins.size(); ++bin) {
     of_classes[classes.class_of()[bin]] += of_bins[bin];
     both[bin] = static_cast<std::uint16_t>(classes.class_of()[bin] << 8 | classes.level_of()[bin]);

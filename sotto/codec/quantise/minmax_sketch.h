@@ -21,12 +21,12 @@ struct MinMaxSketchOptions {
   }
 };
 
-// The MinMaxSketch of SketchML (Jiang et al., SIGMOD 2018) over the bins of the quantiser in front of it: a value's bin
-// can only come closer to zero, within its group. Its errors all point to zero, and have no bound that a contract could
-// name; those of the bins' middles point either way.
+// The MinMaxSketch of SketchML (Jiang et al., SIGMOD 2018) over the bins of the quantiser before it. Within its group,
+// a value's bin can only move towards zero. So the sketch's errors all point to zero, and no contract can bound them;
+// rounding to the middle of a bin has errors of both signs.
 //
-// Values are sketched in blocks, each as if alone, whose cells stay in the cache. The paper codes the keys of each
-// group apart, which names a value's group; here each value has its class instead (docs/wire).
+// Values are sketched in blocks, each as if alone, whose cells fit in the cache. The paper codes the keys of each group
+// separately, which tells a value's group; here each value is sent with its class instead (docs/wire).
 class MinMaxSketch final : public Quantise {
  public:
   using Options = MinMaxSketchOptions;
@@ -54,14 +54,15 @@ class MinMaxSketch final : public Quantise {
   void use_bins(std::unique_ptr<Quantise> quantise) override { bins_ = std::move(quantise); }
 
  private:
-  static constexpr std::size_t most_cells = kernels::MinMaxCells::most_rows * (block + 1);  // of a block, and the last
+  static constexpr std::size_t most_cells =
+      kernels::MinMaxCells::most_rows * (block + 1);  // of a block, and spare ones
 
   std::size_t groups() const { return shape_.groups; }
   unsigned rows() const { return shape_.rows; }
-  std::size_t most_bytes(std::size_t values) const;  // of a block
+  std::size_t most_bytes(std::size_t values) const;  // the most bytes of a block
   std::size_t blocks_a_task() const;
   SketchBlocks blocks(std::span<const std::byte> side, std::size_t values, const BinValues& bins) const;
-  // Those of a unit from number `first` on; returns how many bytes it wrote to the front of `packed`.
+  // Encodes the block of a unit that starts at value `first`; returns how many bytes it wrote to the front of `packed`.
   std::size_t encode_block(std::span<const float> values, std::uint64_t first, const SketchBlocks& blocks,
                            std::byte* counts, std::span<std::byte> packed) const;
 

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-// The largest power of two that is not above a magnitude of these bits; 2^-126 where that is below it.
+// The largest power of two that is at most the magnitude with the bits `largest`; at least 2^-126.
 std::uint32_t unit_bits_for(std::uint32_t largest) { return std::max(largest >> 23, 1U) << 23; }
 
 }  // namespace
@@ -42,8 +42,8 @@ void Natural::add_decoded(std::span<const std::byte> side, std::span<const std::
 }
 
 Contract Natural::contract(std::size_t) const {
-  // (2p - v)(v - p) between p and 2p is at most v^2 / 8, at v = 4p/3. What is below 2^-125 units has a variance of at
-  // most 2^-252 units^2, which is nothing beside that of the block's largest value.
+  // Between p and 2p the variance (2p - v)(v - p) is at most v^2 / 8, at v = 4p/3. Values below 2^-125 units have a
+  // variance of at most 2^-252 units^2, which is negligible beside the square of the block's largest value.
   return {.kind = Contract::Kind::unbiased,
           .omega = 0.125,
           .delta = 0,

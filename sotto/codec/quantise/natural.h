@@ -6,10 +6,10 @@
 
 namespace sotto {
 
-// Natural compression (Horvath et al., 2019): a value becomes one of the two powers of two beside it, at random and
-// without bias, with a variance of at most 1/8 of its square. A sign and seven bits of exponent are a byte, since every
-// 4096 values have a unit, the power of two below their largest magnitude: so powers reach from twice the unit down to
-// 2^-125 of it, and what is smaller becomes that or 0. In place of 2^128, which is no float, the largest float stands.
+// Natural compression (Horvath et al., 2019): a value becomes one of its two neighbouring powers of two, at random and
+// without bias; the variance is at most 1/8 of its square. A sign and seven bits of exponent fit a byte, since every
+// 4096 values have a unit, the power of two below their largest magnitude: the powers range from twice the unit down to
+// 2^-125 units, and smaller values become that or 0. The largest float replaces 2^128, which is no float.
 class Natural final : public Quantise {
  public:
   static constexpr std::size_t block = 4096;

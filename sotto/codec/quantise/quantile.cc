@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t chunk = 2048;  // values whose bins are packed at a time
+constexpr std::size_t chunk = 2048;  // values whose bins are packed together
 
 kernels::Extremes extremes_of(ThreadPool& pool, std::span<const float> values) {
   kernels::Extremes all;
@@ -31,7 +31,7 @@ float middle(std::uint32_t low, std::uint32_t high) {
   return from + (std::bit_cast<float>(high) - from) * 0.5F;
 }
 
-// The bins that are being found: splits (kernels/bins.h) and values of all, in their order.
+// The bins found so far: their splits (kernels/bins.h) and values, in order.
 struct Found {
   explicit Found(std::span<std::byte> bytes) : side(bytes) {}
   std::array<std::uint32_t, kernels::most_bins> splits{};
@@ -44,13 +44,13 @@ struct Found {
   }
 };
 
-// Up to `most` bins of one sign, of which `keys` are a sorted sample: the first one of each equal share of them begins
-// a bin, unless it equals the one before, which it then follows.
+// Adds up to `most` bins of one sign; `keys` are a sorted sample of its values. The first key of each equal share
+// begins a bin. If it equals the key before, the next larger key begins the bin.
 void add_side(std::span<const std::uint32_t> keys, std::uint32_t sign, const kernels::Extremes::Side& side,
               std::size_t most, Found& found) {
   const auto value = [sign](float magnitude) { return sign != 0 ? -magnitude : magnitude; };
   std::uint32_t split = sign + 1;
-  std::uint32_t low = side.least;  // of the bin at hand
+  std::uint32_t low = side.least;  // smallest magnitude of the current bin
   std::size_t first = 0;
   for (std::size_t j = 1; j < most && !keys.empty(); ++j) {
     std::size_t next = j * keys.size() / most;
@@ -60,7 +60,8 @@ void add_side(std::span<const std::uint32_t> keys, std::uint32_t sign, const ker
           std::upper_bound(keys.begin() + static_cast<std::ptrdiff_t>(next), keys.end(), keys[next]) - keys.begin());
     }
     if (next == keys.size()) break;
-    const std::uint32_t last = keys[next - 1] - sign;  // of the bin at hand, and the first one of the next:
+    const std::uint32_t last =
+        keys[next - 1] - sign;  // the largest key of the current bin, and the first key of the next:
     const std::uint32_t begin = keys[next] - sign;
     found.add(split, value(middle(low, last)));
     const auto between = std::bit_cast<std::uint32_t>(middle(last, begin));
@@ -86,7 +87,7 @@ bool Quantile::find(ThreadPool& pool, std::span<const float> values, std::span<s
   const auto positive =
       static_cast<std::size_t>(std::ranges::lower_bound(keys, kernels::element::sign_mask) - keys.begin());
   const std::size_t all = keys.size();
-  // Each sign has its share of the bins, and at least one when it has any value.
+  // Each sign has its share of the bins, and at least one if it has any value.
   const std::size_t bins = most_bins() - 1;
   std::size_t share = all > 0 ? (2 * bins * positive + all) / (2 * all) : bins / 2;
   if (extremes.positive.most > 0 && extremes.negative.most > 0) share = std::clamp<std::size_t>(share, 1, bins - 1);

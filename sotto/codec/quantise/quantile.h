@@ -15,13 +15,13 @@ struct QuantileOptions {
   }
 };
 
-// The quantile quantiser of SketchML (Jiang et al., SIGMOD 2018): bins of about equally many values, positive and
-// negative ones apart, each of which decodes to the middle of its bin. Zeros stay zeros, and no sign changes. Values of
-// the ends of a long tail are far from the middle of their bin: there is no bound on the error.
+// The quantile quantiser of SketchML (Jiang et al., SIGMOD 2018): bins with about equally many values, separate for
+// positive and negative values; a value decodes to the middle of its bin. Zeros stay zeros, and no sign changes. Values
+// at the ends of a long tail are far from the middle of their bin, so the error has no bound.
 //
-// The paper finds quantiles with a streaming sketch. Here all values are at hand: those of up to 2^15 values that are
-// not zero are exact; of more, a sample of at least 2^14 of them is sorted, so that a bin's share is off by a tenth or
-// so, and the error by less than a hundredth. The smallest and the largest values are the true ones in any case.
+// The paper finds quantiles with a streaming sketch. Here all values are at hand: the quantiles of up to 2^15 non-zero
+// values are exact; of more values, a sample of at least 2^14 is sorted, which changes a bin's share by about a tenth
+// and the error by less than a hundredth. The smallest and largest values are always exact.
 class Quantile final : public Quantise, public Bins {
  public:
   using Options = QuantileOptions;
@@ -46,7 +46,7 @@ class Quantile final : public Quantise, public Bins {
  private:
   QuantileOptions options_;
   unsigned width_;
-  kernels::BinSearch search_;  // of the unit at hand
+  kernels::BinSearch search_;  // of the current unit
   KeySample sample_;
 };
 

@@ -18,17 +18,17 @@ namespace sotto {
 
 inline constexpr float largest_float = std::numeric_limits<float>::max();
 
-// Number of blocks of `block` values; with block 0, all values are one.
+// Number of blocks of `block` values; block 0 means a single block.
 constexpr std::size_t block_count(std::size_t values, std::size_t block) {
   return block == 0 ? (values > 0 ? 1 : 0) : (values + block - 1) / block;
 }
 
-// Whether the largest magnitude, from max_abs_bits(), is finite and times `scale` at most `limit`.
+// Whether the largest magnitude, from max_abs_bits(), is finite, and at most `limit` when multiplied by `scale`.
 inline bool fits(std::uint32_t max_abs_bits, float scale, float limit) {
   return max_abs_bits < kernels::infinity_bits && std::abs(std::bit_cast<float>(max_abs_bits) * scale) <= limit;
 }
 
-// The norms or scales of the blocks of a piece must be what an encoder writes: finite and not negative (not -0 either).
+// Checks the norms or scales of a piece's blocks: an encoder writes only finite, non-negative ones (and no -0).
 inline void check_norms(std::span<const std::byte> side, const char* what) {
   for (std::size_t i = 0; i < side.size() / sizeof(float); ++i) {
     if (kernels::load<std::uint32_t>(side.data(), i) >= kernels::infinity_bits) {
@@ -37,7 +37,7 @@ inline void check_norms(std::span<const std::byte> side, const char* what) {
   }
 }
 
-// Units are powers of two.
+// Checks the units of a piece's blocks: they are powers of two.
 inline void check_units(std::span<const std::byte> side, const char* what) {
   check_norms(side, what);
   for (std::size_t b = 0; b < side.size() / sizeof(float); ++b) {
@@ -48,7 +48,7 @@ inline void check_units(std::span<const std::byte> side, const char* what) {
   }
 }
 
-// Options of int8 and int4, and of uint8 in part.
+// Options of int8 and int4; uint8 shares some.
 struct RoundingOptions {
   explicit RoundingOptions(std::int64_t size) : block(size) {}
   static constexpr std::string_view stochastic_help = "round at random, without bias, instead of to the nearest";
@@ -60,10 +60,10 @@ struct RoundingOptions {
   }
 };
 
-// Of rounding to whole multiples of a block's largest magnitude / top, at random or to the nearest.
+// The contract of rounding to multiples of (a block's largest magnitude / top), at random or to the nearest.
 inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned top, bool stochastic) {
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, block), 1));
-  // An error of at most half a step in each of n values, one of which is `top` steps large.
+  // Each of n values has an error of at most half a step; one value is `top` steps large.
   const double half_steps = n / (4.0 * top * top);
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = block};
   if (stochastic) {
@@ -72,7 +72,7 @@ inline Contract linear_contract(std::size_t largest, std::size_t block, unsigned
     contract.omega = std::min(half_steps, std::sqrt(n) / top);
     contract.delta = 0;
   } else {
-    // And never more than the value itself; the largest of the block is exact.
+    // No error exceeds the value itself, and the largest value of the block is exact.
     contract.kind = Contract::Kind::contraction;
     contract.delta = std::max(1 - half_steps, 1 / n);
   }

@@ -28,7 +28,7 @@ bool Sign::encode(const Values& values, std::span<std::byte> side, std::span<std
     kernels::store(side.data(), 0, static_cast<float>(sum / static_cast<double>(count)));
     return std::isfinite(sum);
   }
-  const bool whole_bytes = block_ % 8 == 0;  // then a block's bits are bytes of its own, packed while it is summed
+  const bool whole_bytes = block_ % 8 == 0;  // then a block's bits fill whole bytes, packed while it is summed
   if (!whole_bytes) kernels::pack_signs(values.data, packed);
   for (std::size_t b = 0; b < block_count(count, block_); ++b) {
     const Range range = block_range(b, count);
@@ -56,7 +56,7 @@ void Sign::add_decoded(std::span<const std::byte> side, std::span<const std::byt
 }
 
 Contract Sign::contract(std::size_t largest) const {
-  // |C(x)-x|^2 = |x|^2 - |x|_1^2 / n a block: the least when all of it is in one of the n values.
+  // |C(x)-x|^2 = |x|^2 - |x|_1^2 / n for a block of n values; the worst case is a single non-zero value.
   const std::size_t n = std::max<std::size_t>(block_ == 0 ? largest : std::min(block_, largest), 1);
   return {.kind = Contract::Kind::contraction,
           .delta = 1 / static_cast<double>(n),

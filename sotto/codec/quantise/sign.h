@@ -12,8 +12,8 @@ struct SignOptions {
   }
 };
 
-// Scaled sign (EF-signSGD, Karimireddy et al., ICML 2019): one bit a value, which decodes to the mean magnitude of its
-// block with that sign. Both zeros count as positive.
+// Scaled sign (EF-signSGD, Karimireddy et al., ICML 2019): one bit per value. A value decodes to its sign times the
+// mean magnitude of its block. Both zeros count as positive.
 class Sign final : public Quantise {
  public:
   using Options = SignOptions;
@@ -28,7 +28,7 @@ class Sign final : public Quantise {
   Contract contract(std::size_t largest) const override;
 
  private:
-  // The values of block b of `count` values.
+  // The range of values of block b if there are `count` values.
   Range block_range(std::size_t b, std::size_t count) const;
   SignOptions options_;
   std::size_t block_;

@@ -4,8 +4,8 @@
 
 namespace sotto {
 
-// The sign alone (signSGD, Bernstein et al., ICML 2018): one bit a value, which decodes to -1 or 1. That of a zero is
-// drawn. Of a sum of such, it is the majority, and a tie is a zero.
+// The sign alone (signSGD, Bernstein et al., ICML 2018): one bit per value, which decodes to -1 or 1. The sign of a
+// zero is drawn at random. The sign of a sum of messages is the majority; a tie is zero.
 class Signs final : public Quantise {
  public:
   using Options = NoOptions;

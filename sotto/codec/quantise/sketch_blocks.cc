@@ -14,7 +14,7 @@ SketchBlocks::SketchBlocks(const BinValues& bins, std::span<const std::byte> sid
       values_(values),
       shape_(shape) {}
 
-// Zeros have place 0, whether there are some or not; then come the classes of groups.
+// Place 0 is the count of zeros, even if there are none; the classes of groups follow.
 std::uint16_t SketchBlocks::number(std::size_t b, std::size_t place) const {
   return kernels::load<std::uint16_t>(side_.data() + b * side_bytes(1, shape_.groups), place);
 }
@@ -44,7 +44,7 @@ void SketchBlocks::check() const {
   for (std::size_t b = 0; b < count(); ++b) {
     const std::size_t classes = this->classes(number(b, 0) > 0).count();
     const SketchCounts counts = this->counts(b);
-    // Behind an odd number of them stands nothing.
+    // The padding after an odd number of counts must be zero.
     std::size_t sum = shape_.groups % 2 == 0 ? number(b, shape_.groups + 1) : 0;
     bool good = sum == 0;
     for (std::size_t c = 0; c < counts.size(); ++c) {

@@ -18,9 +18,9 @@ struct SketchShape {
   double columns = 0.3;
 };
 
-// Some values of a unit: in a message their classes stand, and then the cells of each class.
+// Some values of a unit. A message has their classes, and then the cells of each class.
 struct SketchBlock {
-  static constexpr std::size_t size = 16384;  // values, but of the last one
+  static constexpr std::size_t size = 16384;  // values per block; the last block may have fewer
   const SketchClasses* classes;
   Range values;  // of the unit
   SketchCells cells;
@@ -28,8 +28,8 @@ struct SketchBlock {
   std::size_t bytes() const { return class_bytes() + cells.bytes; }
 };
 
-// The blocks of a unit. Behind its bins the side information says of each how many values every class has: 16 bits for
-// zeros and for each group there can be, and as many more as make words of 32 bits.
+// The blocks of a unit. After the bins, the side information has the number of values of each class, for every block:
+// 16 bits for zeros and for each possible group, padded to words of 32 bits.
 class SketchBlocks {
  public:
   static std::size_t count(std::size_t values) { return (values + SketchBlock::size - 1) / SketchBlock::size; }
@@ -37,23 +37,23 @@ class SketchBlocks {
     return count(values) * (groups / 2 + 1) * sizeof(std::uint32_t);
   }
 
-  // `side` is that of the blocks alone; of a writer who fills it, larger than what it reads.
+  // `side` has the counts of the blocks alone. A writer may pass a larger span, which it then fills.
   SketchBlocks(const BinValues& bins, std::span<const std::byte> side, std::size_t values, const SketchShape& shape);
 
   std::size_t count() const { return count(values_); }
   const SketchClasses& classes(bool zeros) const { return forms_[zeros ? 1 : 0]; }
   SketchBlock operator[](std::size_t b) const;
-  // What a block is said to have of each class.
+  // The number of values of each class of a block, as the side information says.
   SketchCounts counts(std::size_t b) const;
-  // What operator[] and counts() then read.
+  // Writes what operator[] and counts() read.
   static void store(const SketchCounts& counts, bool zeros, std::size_t groups, std::byte* side);
-  // WireError unless the counts of every block add up to its values, and are of classes that there are.
+  // WireError unless the counts of every block add up to its number of values, and belong to existing classes.
   void check() const;
 
   std::size_t bytes(std::size_t begin, std::size_t end) const;
-  // The symbols of its blocks: classes, and cells as the other kind.
+  // Lists the symbols of all blocks: classes are kind 0, cells kind 1.
   void list_runs(std::vector<SymbolRun>& runs) const;
-  // visit(b, block, bytes) for all blocks, on all threads.
+  // Calls visit(b, block, bytes) for all blocks, on all threads.
   template <class Visit>
   void visit(ThreadPool& pool, std::size_t grain, std::span<const std::byte> packed, Visit visit) const {
     fill_in_order(
@@ -70,7 +70,7 @@ class SketchBlocks {
  private:
   std::uint16_t number(std::size_t b, std::size_t place) const;
 
-  std::array<SketchClasses, 2> forms_;  // without zeros and with some
+  std::array<SketchClasses, 2> forms_;  // for blocks without and with zeros
   std::span<const std::byte> side_;
   std::size_t values_;
   SketchShape shape_;

@@ -12,15 +12,15 @@
 
 namespace sotto {
 
-// How a MinMaxSketch falls into classes. The bins are cut into `groups` runs of about equal length, of which each sign
-// has its share, at least one and no more than it has bins. A class is such a group, and where there are zeros class 0
-// is theirs. Within a class a bin is a level, outwards from zero.
+// The classes of a MinMaxSketch. The bins are cut into `groups` runs of about equal length; each sign has its share of
+// the groups, at least one and at most one per bin. A class is such a group; if there are zeros, they are class 0.
+// Within a class, bins are numbered as levels, outwards from zero.
 class SketchClasses {
  public:
   static constexpr std::size_t least_groups = 2, most_groups = 64;
-  // No group has more bins, of `bins` of both signs.
+  // The most bins of a group, if both signs together have `bins` bins.
   static std::size_t longest(std::size_t bins, std::size_t groups) { return (2 * bins + groups - 1) / groups; }
-  static unsigned width_of(std::size_t symbols);  // bits that tell so many apart
+  static unsigned width_of(std::size_t symbols);  // bits that distinguish `symbols` symbols
   struct Class {
     std::uint16_t base = 0;  // its first bin
     std::uint16_t bins = 1;
@@ -31,8 +31,8 @@ class SketchClasses {
 
   std::size_t count() const { return count_; }
   const Class& operator[](std::size_t c) const { return classes_[c]; }
-  unsigned width() const { return width_of(count_); }  // bits of a class; 0 when there is only one
-  // Of every bin.
+  unsigned width() const { return width_of(count_); }  // bits of a class number; 0 if there is only one class
+  // For each bin.
   std::span<const std::uint16_t> class_of() const { return class_of_; }
   std::span<const std::uint16_t> level_of() const { return level_of_; }
 
@@ -46,12 +46,12 @@ class SketchClasses {
 
 using SketchCounts = std::array<std::uint32_t, kernels::MinMaxCells::most_classes>;  // values of each class
 
-// Where the cells of the classes are when each has so many values: ceil(columns * values) in a row, none where it has
-// no values or one bin. Those are then given cells behind all others, so that no loop has to ask.
+// The cells of the classes, given the number of values of each class: ceil(columns * values) per row. A class with no
+// values or one bin needs none; its values use spare cells after all others, so that no loop needs a special case.
 struct SketchCells {
   SketchCells(const SketchClasses& classes, std::span<const std::uint32_t> values, unsigned rows, double columns);
 
-  // visit(class, cells, bytes) for every class that has cells: which they are, and where they are packed.
+  // Calls visit(class, cells, bytes) for every class that has cells: the range of its cells, and of their packed bytes.
   template <class Visit>
   void visit(const SketchClasses& classes, Visit visit) const {
     std::size_t begin = 0;
@@ -64,8 +64,8 @@ struct SketchCells {
     }
   }
 
-  std::size_t count = 0;  // of all
-  std::size_t bytes = 0;  // of their levels, those of each class packed alone
+  std::size_t count = 0;  // of all classes
+  std::size_t bytes = 0;  // of the levels of all cells, packed separately for each class
   kernels::MinMaxCells at;
 };
 

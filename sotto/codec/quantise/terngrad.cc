@@ -9,12 +9,12 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t trit_chunk = 6 * kernels::trit_group;  // values that are looked at twice while in the cache
+constexpr std::size_t trit_chunk = 6 * kernels::trit_group;  // values that are read twice while in the cache
 constexpr unsigned top = 1;
 
 }  // namespace
 
-// Nothing when a value is not finite.
+// Returns nothing if a value is not finite.
 std::optional<float> TernGrad::scale_of(std::span<const float> values) const {
   kernels::Spread spread;
   if (options_.clip == 0) {
@@ -59,7 +59,7 @@ bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span
   return true;
 }
 
-// REQUIRES begin a multiple of a group.
+// REQUIRES begin a multiple of kernels::trit_group.
 void TernGrad::write_trits(const Values& values, std::size_t begin, std::size_t end, std::span<const std::byte> side,
                            std::span<std::byte> packed) const {
   std::array<std::uint16_t, trit_chunk> symbols;
@@ -93,10 +93,9 @@ Contract TernGrad::contract(std::size_t largest) const {
   const double n = static_cast<double>(std::max<std::size_t>(largest, 1));
   const double levels = levels_.top();  // S
   if (options_.clip != 0) {
-    // With y = x after the cut, rounding to S levels up to s has a variance of at most (s |y|_1 - |y|^2) / S, so
-    // E|C(x)-x|^2 <= |x|^2 - |y|^2 + (s |y|_1 - |y|^2) / S <= |x|^2 - (1 + 1/S) |y|^2 + c/S |x| |y|, as s is at most
-    // c = clip (or the root of n, being at most |x|) times |x| / sqrt(n). That is largest where |y| = c / (2 S + 2)
-    // |x|, or all of |x|.
+    // Let y be x after clipping. Rounding to S levels up to s has a variance of at most (s |y|_1 - |y|^2) / S, so
+    // E|C(x)-x|^2 <= |x|^2 - |y|^2 + (s |y|_1 - |y|^2) / S <= |x|^2 - (1 + 1/S) |y|^2 + c/S |x| |y|, as s is at most c
+    // |x| / sqrt(n), where c = min(clip, sqrt(n)). The maximum is at |y| = c / (2 S + 2) |x|, or at |y| = |x|.
     const double c = std::min(options_.clip, std::sqrt(n));
     const double bound = c < 2 * (levels + 1) ? 1 + c * c / (4 * levels * (levels + 1)) : (c - 1) / levels;
     return {.kind = Contract::Kind::none,
@@ -105,8 +104,8 @@ Contract TernGrad::contract(std::size_t largest) const {
             .grain = Contract::Grain::segment,
             .chance = Contract::Chance::own};
   }
-  // E|C(x)-x|^2 <= (s |x|_1 - |x|^2) / S, and a quarter of (s / S)^2 for each value; s |x|_1 <= |x| sqrt(n) |x| when s
-  // is the largest magnitude of x itself.
+  // E|C(x)-x|^2 <= (s |x|_1 - |x|^2) / S, and at most (s / S)^2 / 4 for each value; s |x|_1 <= sqrt(n) |x|^2 if s is
+  // the largest magnitude of x itself.
   const double bound = std::min(std::sqrt(n) / levels, n / (4 * levels * levels));
   return {.kind = Contract::Kind::unbiased,
           .omega = options_.shared ? INFINITY : bound,

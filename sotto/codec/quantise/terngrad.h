@@ -24,18 +24,18 @@ struct TernGradOptions {
     if (!v.records() || bits != 1)
       v.option("bits", bits, "of a level: 2^bits - 1 of them up to the scale", Bounds{1, 4});
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes a conflict between options; empty if there is none.
   std::string problem() const { return pack == "trits" && bits != 1 ? "pack=trits is for -1, 0 and 1: bits=1" : ""; }
 };
 
 // TernGrad (Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
-// 2017): s * sign(v) * Bernoulli(|v| / s), s being the largest magnitude of a segment
-// after values were cut, which is the only bias. Two bits a value; a code behind it finds that most are 0. The paper's
-// standard deviation is taken about 0, so that equal values, or a single one, are not cut to nothing. A scale that the
-// ranks share is the largest of theirs, and values are cut to that.
+// 2017): s * sign(v) * Bernoulli(|v| / s), where s is the largest magnitude of a segment after clipping; clipping is
+// the only bias. A value has two bits, most of them 0, which a code can exploit. The standard deviation for clipping is
+// taken about 0, not about the mean as in the paper, so that equal values, or a single one, are not clipped to nothing.
+// With a shared scale, s is the maximum over the ranks, and values are clipped to it.
 //
-// bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale in place of one, as in the code that ATOMO's
-// authors compared with (its quantisation level), which takes the scale before it cuts, however.
+// bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale instead of one, as in the code that ATOMO's
+// authors compared with (its quantisation level); that code, however, takes the scale before it clips.
 class TernGrad final : public Quantise {
  public:
   using Options = TernGradOptions;

@@ -50,8 +50,8 @@ void UInt8::add_decoded(std::span<const std::byte> side, std::span<const std::by
 
 Contract UInt8::contract(std::size_t largest) const {
   const double n = static_cast<double>(std::max<std::size_t>(std::min(largest, blocks_.block), 1));
-  // An error of at most half a step in each of n values; two of them are the ends, which are 255 steps apart, and so
-  // their squares are 255^2 / 2 at least. One value alone is its own end.
+  // Each of n values has an error of at most half a step. Two values are the ends, 255 steps apart, so the sum of their
+  // squares is at least 255^2 / 2. A single value is its own end.
   const double half_steps = n > 1 ? n / (2.0 * 255 * 255) : 0;
   Contract contract{.input = Contract::Input::delta, .grain = Contract::Grain::block, .block = blocks_.block};
   contract.kind = options_.stochastic ? Contract::Kind::unbiased : Contract::Kind::contraction;

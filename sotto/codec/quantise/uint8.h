@@ -10,16 +10,16 @@ struct UInt8Options {
   std::int64_t block = 256;
   bool stochastic = false;
   void visit(OptionVisitor& v) {
-    // The error of more values could exceed what they are: 0 is not among the levels.
+    // With more values in a block, the error could exceed the values: 0 is not among the levels.
     v.option("block", block, "values that share their two ends", Bounds{1, 1U << 15});
     v.option("stochastic", stochastic, RoundingOptions::stochastic_help);
   }
 };
 
-// Linear from the least to the largest value of a block, in 255 steps. Where int8 keeps zero, this keeps both ends, and
-// where values lie on one side of zero, or far from it, its steps are half as large or smaller. BAGUA's compression
-// (Gan et al., PVLDB 15(4), 2021) sends as much, but its levels are whole multiples of the step: it keeps zero, not the
-// ends.
+// Linear from the smallest to the largest value of a block, in 255 steps. int8 represents zero exactly; uint8
+// represents both ends exactly, and its steps are half as large or smaller if all values lie on one side of zero.
+// BAGUA's compression (Gan et al., PVLDB 15(4), 2021) sends as many bytes, but its levels are multiples of the step, so
+// it represents zero exactly, not the ends.
 class UInt8 final : public Quantise {
  public:
   using Options = UInt8Options;
