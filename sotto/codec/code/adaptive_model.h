@@ -11,11 +11,11 @@
 
 namespace sotto {
 
-// Frequencies of the symbols of a chunk that were coded before, which encoder and decoder both know: they hold for a
-// block of symbols, then those are counted, too.
+// Frequencies of the earlier symbols of a chunk, which encoder and decoder both know. They are used for one block of
+// symbols; then that block is counted, too.
 class AdaptiveModel {
  public:
-  static constexpr std::size_t first_block = 256;  // symbols; each is twice as long as the one before, up to
+  static constexpr std::size_t first_block = 256;  // symbols; each block is twice as long as the one before, up to
   static constexpr std::size_t longest_block = 8192;
   static constexpr std::uint32_t most_counted = 1U << 16;  // counts are halved when there are more
 

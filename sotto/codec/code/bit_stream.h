@@ -12,7 +12,8 @@
 
 namespace sotto {
 
-// Bits of a byte stream, the least significant first. What does not fit is dropped, and size() is then nothing.
+// Writes bits to a byte stream, the least significant first. Bits that do not fit are dropped, and size() then returns
+// nothing.
 class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> out) : out_(out) {}
@@ -30,13 +31,14 @@ class BitWriter {
       put_bytes();
     }
   }
-  // Elias gamma of a value of 1 or more: as many zeros as bits follow its highest one, that one, and those bits.
+  // Elias gamma code of a value of 1 or more: as many zeros as there are bits below the highest one, then a one, then
+  // those lower bits.
   void put_gamma(std::uint32_t value) {
     const auto below = static_cast<unsigned>(std::bit_width(value)) - 1;
     put(std::uint64_t{1} << below, below + 1);
     put(value - (std::uint32_t{1} << below), below);
   }
-  // Bytes in all, the last one filled with zeros.
+  // The number of bytes written; the last one is padded with zeros.
   std::optional<std::size_t> size() {
     if (bits_ > 0) {
       bits_ = 8;
@@ -62,12 +64,12 @@ class BitWriter {
   bool full_ = false;
 };
 
-// The reverse, of bytes from outside: WireError when they do not suffice.
+// Reads what BitWriter wrote, from untrusted bytes: WireError if they are too few.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> in) : in_(in) {}
 
-  // The next bits, `most` at least (56 at most): zeros behind the last byte.
+  // The next bits, at least `most` (which is at most 56); zeros follow the last byte.
   std::uint64_t peek(unsigned most) {
     if (bits_ < most) fill();
     return word_;
@@ -90,7 +92,7 @@ class BitReader {
     skip(below + 1);
     return std::uint32_t{1} << below | static_cast<std::uint32_t>(get(below));
   }
-  // Bytes that were begun; what is left of the last one must be zero.
+  // Returns the number of bytes that were read, at least in part. The unread bits of the last one must be zero.
   std::size_t finish() {
     if ((word_ & ((std::uint64_t{1} << bits_ % 8) - 1)) != 0) throw WireError("bits behind a code that are not zero");
     return at_ - bits_ / 8;
@@ -112,7 +114,7 @@ class BitReader {
   std::span<const std::byte> in_;
   std::size_t at_ = 0;
   std::uint64_t word_ = 0;
-  unsigned bits_ = 0;  // of word_ that were read; those above are zero
+  unsigned bits_ = 0;  // unread bits in word_; the bits above them are zero
 };
 
 }  // namespace sotto

@@ -15,7 +15,7 @@ constexpr int own_block_size = 0;
 constexpr std::size_t flags_at = 2;  // in Blosc's header
 constexpr int zstd_format = 4, lz4_format = 1;
 
-// Bytes of a symbol, where all are whole bytes, and as many.
+// Bytes per symbol, if all symbols have the same number of whole bytes.
 std::size_t symbol_bytes(std::span<const SymbolRun> runs) {
   const unsigned width = runs.empty() ? 8 : runs[0].width;
   const bool whole =

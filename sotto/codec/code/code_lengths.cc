@@ -13,7 +13,7 @@ constexpr std::size_t most_levels = 15;
 }  // namespace
 
 void code_lengths(std::span<const std::uint32_t> counts, unsigned longest, std::span<std::uint8_t> lengths) {
-  std::array<std::uint16_t, most_symbols> order{};  // symbols that occur, the rarest first, of equal ones the smaller
+  std::array<std::uint16_t, most_symbols> order{};  // symbols that occur, the rarest first; ties go to the smaller
   std::size_t n = 0;
   for (std::size_t s = 0; s < counts.size(); ++s) {
     lengths[s] = 0;
@@ -26,8 +26,8 @@ void code_lengths(std::span<const std::uint32_t> counts, unsigned longest, std::
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n),
             [&](std::uint16_t a, std::uint16_t b) { return counts[a] != counts[b] ? counts[a] < counts[b] : a < b; });
 
-  // A list for each bit of length: all symbols, and the pairs of the list before, in order of their counts, symbols
-  // before pairs. Which are symbols is all that is wanted later.
+  // One list for each bit of length: all symbols, and the pairs of the previous list, ordered by count, symbols before
+  // pairs. Later only `is_symbol` of each list is needed.
   std::array<std::array<bool, 2 * most_symbols>, most_levels> is_symbol{};
   std::array<std::uint64_t, 2 * most_symbols> list{};
   std::array<std::uint64_t, most_symbols> pairs{};
@@ -42,8 +42,8 @@ void code_lengths(std::span<const std::uint32_t> counts, unsigned longest, std::
     pair_count = (n + pair_count) / 2;
     for (std::size_t i = 0; i < pair_count; ++i) pairs[i] = list[2 * i] + list[2 * i + 1];
   }
-  // The first 2 n - 2 of the last list, what their pairs are made of in the one before, and so on: a symbol's length is
-  // how often it is among them.
+  // Takes the first 2 n - 2 entries of the last list, then the entries of the previous list that form the taken pairs,
+  // and so on. A symbol's length is the number of lists in which it is taken.
   std::size_t taken = 2 * n - 2;
   for (unsigned level = longest; level-- > 0;) {
     const auto symbols = static_cast<std::size_t>(

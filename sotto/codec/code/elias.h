@@ -14,9 +14,9 @@ struct EliasOptions {
   }
 };
 
-// Elias's gamma code (1975) of symbols of which small ones are the most frequent, as QSGD codes its levels (Alistarh et
-// al., NeurIPS 2017): how many zeros, then what is not zero. Levels stand in symbols as 2 level, or -2 level - 1 when
-// negative, so the sign is the lowest bit.
+// Elias's gamma code (1975) for symbols of which small ones are the most frequent, as QSGD codes its levels (Alistarh
+// et al., NeurIPS 2017): the number of zeros, then the next non-zero symbol. A level is the symbol 2 level, or -2 level
+// - 1 if negative, so the lowest bit is the sign.
 class Elias final : public SymbolCode {
  public:
   using Options = EliasOptions;

@@ -14,7 +14,7 @@ namespace sotto {
 namespace {
 
 constexpr unsigned least_precision = 10;
-constexpr unsigned quick_precision = 12;  // whose tables stay in the nearest cache
+constexpr unsigned quick_precision = 12;  // its tables stay in the first-level cache
 constexpr std::ptrdiff_t few_symbols = 64;
 
 }  // namespace
@@ -23,7 +23,7 @@ unsigned precision_for(std::span<const std::uint32_t> counts) {
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   const std::uint64_t most = *std::ranges::max_element(counts);
   const auto occurring = std::ssize(counts) - std::ranges::count(counts, 0U);
-  // What rare symbols have too much is little of so few, unless the others hardly cost anything.
+  // With few symbols, a too high frequency for rare ones costs little, unless the others cost hardly anything.
   const unsigned wanted =
       occurring <= few_symbols && 4 * most <= 3 * total ? quick_precision : kernels::rans_most_precision;
   return std::clamp(static_cast<unsigned>(std::bit_width(total)), least_precision, wanted);

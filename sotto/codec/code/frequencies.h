@@ -7,23 +7,24 @@
 
 namespace sotto {
 
-// Frequencies of symbols as rANS wants them: whole numbers that add up to 2^precision (docs/wire).
+// Frequencies of symbols for rANS: whole numbers with the sum 2^precision (docs/wire).
 
-// Of a table for symbols with these counts: 10 .. 14.
+// The precision of a table for symbols with these counts: 10 .. 14.
 unsigned precision_for(std::span<const std::uint32_t> counts);
 
-// A frequency of at least 1 for each symbol that occurs. REQUIRES some symbol, and no more of them than 2^precision.
+// Gives each symbol that occurs a frequency of at least 1. REQUIRES at least one symbol, and at most 2^precision of
+// them.
 void share_frequencies(std::span<const std::uint32_t> counts, unsigned precision, std::span<std::uint32_t> frequencies);
 
-// A byte of precision and an Elias gamma of each frequency plus 1, as far as the sum has not been reached. Nothing when
-// it does not fit.
+// Writes a byte for the precision and an Elias gamma code of each frequency plus 1, until the sum is reached. Returns
+// nothing if it does not fit.
 std::optional<std::size_t> write_frequencies(std::span<const std::uint32_t> frequencies, unsigned precision,
                                              std::span<std::byte> out);
 struct FrequencyTable {
   unsigned precision = 0;
   std::size_t bytes = 0;
 };
-// Fills `frequencies`; WireError when they do not add up.
+// Fills `frequencies`; WireError if their sum is wrong.
 FrequencyTable read_frequencies(std::span<const std::byte> in, std::span<std::uint32_t> frequencies);
 
 }  // namespace sotto

@@ -15,16 +15,16 @@ struct HuffmanOptions {
   }
 };
 
-// Huffman (1952): canonical code words of 12 bits at most, the best ones of such a length (Larmore, Hirschberg, 1990).
+// Huffman (1952): the best canonical code words of at most 12 bits (Larmore, Hirschberg, 1990).
 class Huffman final : public SymbolCode {
  public:
   using Options = HuffmanOptions;
-  static constexpr unsigned longest = 12;  // code word
+  static constexpr unsigned longest = 12;  // bits of a code word
   explicit Huffman(const HuffmanOptions& options) : options_(options) {}
 
  private:
   struct Word {
-    std::uint16_t bits = 0;  // the first one is the lowest
+    std::uint16_t bits = 0;  // the first bit is the lowest
     std::uint8_t length = 0;
   };
   bool one_model_a_unit() const override { return options_.model == "segment"; }
@@ -34,12 +34,12 @@ class Huffman final : public SymbolCode {
                                                          std::span<std::byte> room) const override;
   void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
                     std::span<std::uint16_t> symbols) const override;
-  // Fills words_ with canonical code words of these lengths; 0: none.
+  // Fills words_ with canonical code words of these lengths; length 0 means none.
   void assign(std::span<const std::uint8_t> lengths);
 
   HuffmanOptions options_;
-  std::array<Word, most_symbols> words_{};                          // of the group at hand
-  std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, by the next bits
+  std::array<Word, most_symbols> words_{};                          // of the current group
+  std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, indexed by the next bits
 };
 
 }  // namespace sotto

@@ -14,7 +14,7 @@ struct Lz4Options {
   }
 };
 
-// LZ4's block format over the whole body: repeats go, at several GB/s.
+// LZ4's block format over the whole body: removes repeats, at several GB/s.
 class Lz4 final : public Code {
  public:
   using Options = Lz4Options;

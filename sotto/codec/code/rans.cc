@@ -11,10 +11,10 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t many_bytes = 8192;  // of a chunk: what many states take is then nothing
+constexpr std::size_t many_bytes = 8192;  // in a chunk this long, many states cost almost nothing
 constexpr std::size_t few_lanes = 4;
 constexpr std::size_t surely_few_symbols = 4096;
-constexpr std::size_t most_blocks = 64;  // of a chunk's adaptive model
+constexpr std::size_t most_blocks = 64;  // blocks of a chunk's adaptive model
 static_assert(SymbolCode::most_in_chunk / AdaptiveModel::longest_block + 8 < most_blocks);
 
 using States = std::array<std::uint32_t, kernels::rans_most_lanes>;
@@ -56,7 +56,7 @@ std::span<const std::byte> Rans::encode_with(std::size_t lanes, std::span<const 
   std::byte* const end = room.data() + room.size();
   std::byte* begin = end;
   if (adaptive()) {
-    // What is known of each block, in their order; then they are coded, the last one first.
+    // Collects the frequencies of each block in order; then the blocks are coded, the last one first.
     std::array<std::array<std::uint16_t, most_symbols>, most_blocks> known;
     std::array<std::size_t, most_blocks + 1> begins{};
     std::array<std::uint32_t, most_symbols> some;

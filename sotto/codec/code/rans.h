@@ -18,8 +18,8 @@ struct RansOptions {
   }
 };
 
-// Range asymmetric numeral systems (Duda, 2013), interleaved (Giesen, 2014): symbols in as many bits as their
-// frequencies call for, fractions of bits included.
+// Range asymmetric numeral systems (Duda, 2013), interleaved (Giesen, 2014): each symbol costs as many bits as its
+// frequency implies, including fractions of bits.
 class Rans final : public SymbolCode {
  public:
   using Options = RansOptions;
@@ -39,7 +39,7 @@ class Rans final : public SymbolCode {
                     std::span<std::uint16_t> symbols) const override;
 
   RansOptions options_;
-  // The table of the group at hand.
+  // The tables of the current group.
   unsigned precision_ = 0;
   std::array<std::uint32_t, most_symbols> ranges_{};
   std::array<std::uint32_t, most_symbols> frequencies_{};

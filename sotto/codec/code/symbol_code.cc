@@ -15,12 +15,12 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t most_waves = 64;      // chunks at a time
-constexpr std::size_t spare_bytes = 256;    // of a chunk that hardly has symbols
-constexpr std::size_t wide_symbols = 2048;  // that are looked at together
+constexpr std::size_t spare_bytes = 256;    // for a chunk with hardly any symbols
+constexpr std::size_t wide_symbols = 2048;  // split or joined together
 constexpr unsigned widest = 32;
 constexpr unsigned kinds = 2;
 
-// Symbols of a run, their highest bits and the others. REQUIRES bytes of whole symbols.
+// Splits the symbols of a run into their highest bits and the others. REQUIRES bytes of whole symbols.
 void split(std::span<const std::byte> in, unsigned width, unsigned plain, std::span<std::uint16_t> high,
            std::span<std::byte> low) {
   std::array<std::uint32_t, wide_symbols> wide;
@@ -71,7 +71,7 @@ SymbolCode::Slot SymbolCode::slot(std::size_t number) {
           coded_.room((number + 1) * bytes).subspan(number * bytes)};
 }
 
-// visit(group) for those of runs begin .. end, which begin at `at`: by kinds, and of each by widths.
+// Calls visit(group) for each kind, and within it each width, of runs begin .. end, whose symbols start at `at`.
 template <class Visit>
 void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t begin, std::size_t end, std::size_t at,
                                  Visit visit) {
@@ -84,7 +84,7 @@ void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t be
   }
 }
 
-// visit(group) for all of them; or for those of one unit after the other.
+// Calls visit(group) for all groups: of all runs together, or of one unit after the other.
 template <class Visit>
 void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) const {
   if (!one_model_a_unit()) return visit_groups_of(runs, 0, runs.size(), 0, visit);
@@ -99,8 +99,8 @@ void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) cons
   }
 }
 
-// visit(count, at, plain) for what a chunk has of each run: so many symbols, whose bytes begin at `at`, and of which
-// those bits that go as they are begin at `plain`.
+// Calls visit(count, at, plain) for the chunk's part of each run: `count` symbols, whose bytes start at `at` and whose
+// uncoded bits start at `plain`.
 template <class Visit>
 void SymbolCode::visit_pieces(std::span<const SymbolRun> runs, const Group& group, const Chunk& chunk, Visit visit) {
   std::size_t at = chunk.at;
@@ -138,7 +138,7 @@ std::size_t SymbolCode::cut_chunks(std::span<const SymbolRun> runs, const Group&
   return plain;
 }
 
-// task(chunk, slot number) on all threads, join(chunk, slot number) in order.
+// Calls task(chunk, slot number) on all threads, and join_chunk(chunk, slot number) in order.
 template <class Task, class Join>
 void SymbolCode::in_waves(Task task, Join join_chunk) {
   const auto slots = std::min<std::size_t>(static_cast<std::size_t>(pool().threads()), most_waves);
@@ -153,7 +153,7 @@ std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::
                                                     std::span<std::byte> out) {
   const std::size_t plain_bytes = cut_chunks(in.runs, group);
   const unsigned plain = group.plain();
-  // The highest bits of a chunk's symbols; and the others to `low`, unless it is empty.
+  // Reads the highest bits of a chunk's symbols; the other bits go to `low`, unless it is empty.
   const auto read = [&](const Chunk& chunk, std::span<std::uint16_t> symbols, std::span<std::byte> low) {
     visit_pieces(in.runs, group, chunk, [&](std::size_t count, std::size_t at, std::size_t low_at) {
       const auto bytes = in.bytes.subspan(at, kernels::packed_bytes(count, group.width));
@@ -221,7 +221,7 @@ std::optional<std::size_t> SymbolCode::encode(const SymbolRuns<const std::byte>&
   return fits ? std::optional(used) : std::nullopt;
 }
 
-// Returns the bytes of the group.
+// Returns the number of coded bytes of the group.
 std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group& group,
                                      const SymbolRuns<std::byte>& out) {
   const std::size_t plain_bytes = cut_chunks(out.runs, group);

@@ -29,7 +29,7 @@ Zstd::~Zstd() = default;
 std::optional<std::size_t> Zstd::encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) {
   const std::size_t size = ZSTD_compressCCtx(contexts_->compress.get(), out.data(), out.size(), in.bytes.data(),
                                              in.bytes.size(), static_cast<int>(options_.level));
-  if (ZSTD_isError(size) != 0) return std::nullopt;  // the only error that can occur: it does not fit
+  if (ZSTD_isError(size) != 0) return std::nullopt;  // the only possible error: it does not fit
   return size;
 }
 

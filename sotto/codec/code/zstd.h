@@ -12,8 +12,8 @@ struct ZstdOptions {
   void visit(OptionVisitor& v) { v.option("level", level, "effort: 1 is fast, 19 is small", Bounds{1, 19}); }
 };
 
-// Zstandard (RFC 8878) over the whole body: repeats and skewed bytes go, which helps packed symbols that are mostly
-// zero.
+// Zstandard (RFC 8878) over the whole body: removes repeats and exploits skewed bytes, which suits packed symbols that
+// are mostly zero.
 class Zstd final : public Code {
  public:
   using Options = ZstdOptions;

@@ -54,8 +54,7 @@ class MinMaxSketch final : public Quantise {
   void use_bins(std::unique_ptr<Quantise> quantise) override { bins_ = std::move(quantise); }
 
  private:
-  static constexpr std::size_t most_cells =
-      kernels::MinMaxCells::most_rows * (block + 1);  // of a block, and spare ones
+  static constexpr std::size_t most_cells = kernels::MinMaxCells::most_rows * (block + 1);  // of a block
 
   std::size_t groups() const { return shape_.groups; }
   unsigned rows() const { return shape_.rows; }

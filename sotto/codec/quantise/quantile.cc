@@ -60,8 +60,7 @@ void add_side(std::span<const std::uint32_t> keys, std::uint32_t sign, const ker
           std::upper_bound(keys.begin() + static_cast<std::ptrdiff_t>(next), keys.end(), keys[next]) - keys.begin());
     }
     if (next == keys.size()) break;
-    const std::uint32_t last =
-        keys[next - 1] - sign;  // the largest key of the current bin, and the first key of the next:
+    const std::uint32_t last = keys[next - 1] - sign;  // of this bin; `begin` is of the next
     const std::uint32_t begin = keys[next] - sign;
     found.add(split, value(middle(low, last)));
     const auto between = std::bit_cast<std::uint32_t>(middle(last, begin));

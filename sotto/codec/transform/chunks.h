@@ -17,14 +17,14 @@ struct ChunkOptions {
   void visit(OptionVisitor& v) {
     v.option("chunk", chunk, "elements that are transformed together, a power of two", Bounds{1, 1U << 16});
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes an invalid combination of options; empty if there is none.
   std::string problem() const {
     return std::has_single_bit(static_cast<std::uint64_t>(chunk)) ? "" : "chunk must be a power of two";
   }
 };
 
-// A piece of n elements falls into chunks of `chunk`, and what is left of it into ever smaller powers of two, so
-// nothing is padded. run(begin, size, count): from `begin` on, `count` chunks of `size`.
+// Cuts a piece of n elements into chunks of `chunk`, and the rest into ever smaller powers of two, so nothing is
+// padded. Calls run(begin, size, count): `count` chunks of `size` start at `begin`.
 template <class Run>
 void for_chunks(std::size_t n, std::size_t chunk, Run run) {
   std::size_t begin = 0;
@@ -35,10 +35,10 @@ void for_chunks(std::size_t n, std::size_t chunk, Run run) {
   }
 }
 
-// What transforms of chunks have in common: they are orthonormal, and parts are cut between chunks.
+// What transforms of chunks share: they are orthonormal, and parts are cut between chunks.
 class ChunkTransform : public Transform {
  public:
-  // An atom a coefficient, and a coefficient in the place of each element.
+  // Each atom is a coefficient, and each element has one.
   Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
     return {.count = piece.range.size(), .first = piece.first, .chunk = chunk()};
   }

@@ -6,10 +6,10 @@
 
 namespace sotto {
 
-// A baseline for count_sketch: cells only grow, and the least of an element's is taken (Cormode, Muthukrishnan, "An
-// improved data stream summary: the count-min sketch", 2005). That is of numbers that are not negative, so values above
-// zero and magnitudes of those below have a sketch each, of rows x columns, and an element is the difference of the two
-// estimates, each of which is never too small.
+// A baseline for count_sketch: cells only grow, and an estimate is the smallest cell of an element (Cormode,
+// Muthukrishnan, "An improved data stream summary: the count-min sketch", 2005). This needs non-negative numbers, so
+// positive values and the magnitudes of negative values each have a sketch of rows x columns. An element is the
+// difference of the two estimates, each of which is never too small.
 class CountMin final : public Sketch {
  public:
   using Options = SketchOptions;

@@ -5,11 +5,11 @@
 
 namespace sotto {
 
-// Elements are added with signs by a hash, and the median of what the rows say is taken (Charikar, Chen, Farach-Colton,
-// "Finding Frequent Items in Data Streams", 2002; FetchSGD, Rothchild et al., ICML 2020). One row is unbiased and off
-// by |x| / sqrt(columns); `keep` of the largest are right where those stand out from the rest of x. Behind a memory
-// that has to be a small share of the columns (FetchSGD: a tenth): each one kept brings an error with it, and those of
-// all must not be more than what was taken off.
+// Elements are added with signs from a hash, and an estimate is the median over the rows (Charikar, Chen,
+// Farach-Colton, "Finding Frequent Items in Data Streams", 2002; FetchSGD, Rothchild et al., ICML 2020). One row is
+// unbiased with an error of |x| / sqrt(columns); the `keep` largest elements are right if they stand out from the rest
+// of x. With error feedback `keep` must be a small share of the columns (FetchSGD: a tenth): each kept element adds an
+// error, and all errors together must not exceed what was removed.
 class CountSketch final : public Sketch {
  public:
   using Options = SketchOptions;

@@ -9,8 +9,8 @@
 namespace sotto {
 namespace {
 
-// Makhoul's order (1980): even samples forwards, then odd ones backwards. Its Fourier transform V, turned by
-// pi k / 2n, has coefficient k as its real part and minus coefficient n - k as its imaginary one.
+// Makhoul's order (1980): even samples forwards, then odd samples backwards. Let V be its Fourier transform, rotated by
+// pi k / 2n: its real part is coefficient k, its imaginary part is minus coefficient n - k.
 std::size_t place(std::size_t j, std::size_t size) { return j % 2 == 0 ? j / 2 : size - 1 - j / 2; }
 
 }  // namespace

@@ -11,7 +11,7 @@ struct DctOptions : ChunkOptions {
   DctOptions() : ChunkOptions(64) {}
 };
 
-// The discrete cosine transform (type II, orthonormal) of chunks: what neighbours have in common meets in few
+// The discrete cosine transform (type II, orthonormal) of chunks: it concentrates what neighbours have in common in few
 // coefficients (Ahmed, Natarajan, Rao, 1974).
 class Dct final : public ChunkTransform {
  public:

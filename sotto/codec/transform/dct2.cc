@@ -49,7 +49,7 @@ const Dct2::Basis& Dct2::basis(std::size_t size) {
   return basis;
 }
 
-// Of a tile T with bases H and W: H T W^T.
+// Computes H T W^T for each tile T, with the bases H and W.
 void Dct2::forward(const Layout& layout, const Piece& piece, const Streams&, std::span<const float> values,
                    std::span<float> /*energies: the rows*/, std::span<float> rows) {
   const Tiles tiles = tiles_of(layout, piece);
@@ -65,7 +65,7 @@ void Dct2::forward(const Layout& layout, const Piece& piece, const Streams&, std
   }
 }
 
-// H^T C W.
+// Computes H^T C W for each tile of coefficients C.
 void Dct2::add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                        std::span<const float> rows, float scale, std::span<float> out) {
   const Tiles tiles = tiles_of(layout, piece);

@@ -20,9 +20,9 @@ struct Dct2Options {
 };
 
 // The cosine transform (type II, orthonormal) of tiles of a matrix, in both directions, as in DeMo (Peng, Quesnelle,
-// Kingma, 2024). A tensor (a, b, c, ...) is a matrix (a, b*c*...); tiles of a vector are runs of it. Atoms are
-// coefficients: tile by tile, each in rows. Whole segments only. A side that is prime and longer has tiles one wide,
-// which a transform leaves as they are.
+// Kingma, 2024). A tensor (a, b, c, ...) is a matrix (a, b*c*...); the tiles of a vector are runs. Atoms are
+// coefficients: tile by tile, row by row. Whole segments only. A side whose length is a larger prime has tiles of width
+// one, which the transform leaves unchanged.
 class Dct2 final : public Transform {
  public:
   using Options = Dct2Options;
@@ -44,14 +44,14 @@ class Dct2 final : public Transform {
     std::size_t cols = 0;               // of the matrix
     std::size_t height = 1, width = 1;  // of a tile
     std::size_t size() const { return height * width; }
-    // Where tile number `tile` of the matrix begins.
+    // Where tile number `tile` starts in the matrix.
     std::size_t begin(std::size_t tile) const {
       const std::size_t across = cols / width;
       return tile / across * height * cols + tile % across * width;
     }
   };
   struct Basis {
-    std::vector<float> rows, columns;  // row k is cosine k; and transposed
+    std::vector<float> rows, columns;  // row k is cosine k; `columns` is the transpose
   };
   Tiles tiles_of(const Layout& layout, const Piece& piece) const;
   const Basis& basis(std::size_t size);

@@ -29,9 +29,8 @@ bool Eigenbasis::find(ThreadPool& pool, const kernels::GramInput& matrix, Tridia
   for (std::size_t begin = 0; begin < matrix.columns; begin += kernels::gram_depth) {
     const std::size_t depth = std::min(kernels::gram_depth, matrix.columns - begin);
     pool.run(panels, [&](std::size_t i) { kernels::pack_gram(matrix, i, begin, depth, packed.data()); });
-    // The last panels have the most to do: these first.
-    pool.run(panels,
-                [&](std::size_t i) { kernels::add_gram(packed.data(), n, panels - 1 - i, depth, gram.data()); });
+    // The last panels take the longest, so they come first.
+    pool.run(panels, [&](std::size_t i) { kernels::add_gram(packed.data(), n, panels - 1 - i, depth, gram.data()); });
   }
   double trace = 0;
   for (std::size_t i = 0; i < n; ++i) trace += gram[i * n + i];
@@ -43,7 +42,8 @@ bool Eigenbasis::find(ThreadPool& pool, const kernels::GramInput& matrix, Tridia
   kept.reflections.resize(n * (n - 1) / 2);
   kernels::tridiagonalise(gram, n, kept.diagonal, kept.off, batch_.room(n * kernels::eigenvector_batch));
   for (std::size_t i = 1; i < n; ++i) {
-    // Floats suffice, as any vector reflects exactly; of length 1, as squares are more than they may hold.
+    // Floats suffice, as any vector defines an exact reflection. It is scaled to length 1, since squares might
+    // overflow.
     const auto row = gram.subspan(i * n, i);
     double most = 0;
     for (const double x : row) most = std::max(most, std::abs(x));

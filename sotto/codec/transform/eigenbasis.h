@@ -13,22 +13,22 @@
 
 namespace sotto {
 
-// What is kept of a symmetric matrix, to make its eigenvectors of: n (n + 3) / 2 numbers.
+// What is kept of a symmetric matrix in order to compute its eigenvectors: n (n + 3) / 2 numbers.
 struct Tridiagonal {
   std::vector<double> diagonal, off;
   std::vector<float> reflections;  // kernels::make_eigenvectors
 };
 
-// Eigenvectors of M M^T, an orthonormal basis of the rows of M; only those that are asked for are made. Room is reused
-// from matrix to matrix.
+// Eigenvectors of M M^T, an orthonormal basis for the row dimension of M. Only requested vectors are computed. Buffers
+// are reused from matrix to matrix.
 class Eigenbasis {
  public:
-  // Room for all that matrices of at most n rows want.
+  // Allocates for matrices of at most n rows.
   void reserve(std::size_t n, Tridiagonal& kept);
-  // values: as many as M has rows, in descending order; false, and void, when they are not finite. On the given
-  // threads, the same bits for any number of them.
+  // Finds as many eigenvalues as M has rows, in descending order. Returns false, with `values` unspecified, if they are
+  // not finite. The bits do not depend on the number of threads.
   bool find(ThreadPool& pool, const kernels::GramInput& matrix, Tridiagonal& kept, std::span<double> values);
-  // Vectors of these numbers in the order of find(), each of as many floats as M has rows.
+  // Writes the eigenvectors with these numbers, in the order of find(); each has as many floats as M has rows.
   void write(const Tridiagonal& kept, std::span<const std::uint32_t> numbers, kernels::Vectors out);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 std::size_t frequencies(std::size_t size) { return size / 2 + 1; }
 
-// Of coefficient k in the orthonormal transform.
+// The factor of coefficient k in the orthonormal transform.
 float weight(std::size_t k, std::size_t size) {
   const bool alone = k == 0 || 2 * k == size;
   return std::sqrt((alone ? 1.0F : 2.0F) / static_cast<float>(size));
@@ -59,7 +59,7 @@ void Fft::add_inverse(const Layout&, const Piece&, std::span<const std::uint32_t
                       float scale, std::span<float> out) {
   const std::size_t batch = spectrum_.batch();
   RowWalk walk(selected, rows, 2);
-  std::size_t first = 0;  // number of the batch's first atom
+  std::size_t first = 0;  // number of the first atom of the batch
   for_chunks(out.size(), chunk(), [&](std::size_t begin, std::size_t size, std::size_t count) {
     for (std::size_t done = 0; done < count; done += batch) {
       const std::size_t used = std::min(batch, count - done);

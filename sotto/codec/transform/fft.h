@@ -9,8 +9,9 @@ struct FftOptions : ChunkOptions {
   FftOptions() : ChunkOptions(4096) {}
 };
 
-// Fourier coefficients of chunks, orthonormal: atoms are pairs (re, im), of a chunk of n the frequencies 0 .. n/2.
-// Those that stand for two conjugate ones are sqrt(2) times as large, so energies are those of what is sent.
+// Fourier coefficients of chunks, orthonormal: atoms are pairs (re, im); a chunk of n has the frequencies 0 .. n/2.
+// Coefficients that represent two conjugate ones are multiplied by sqrt(2), so that energies are those of the sent
+// values.
 class Fft final : public ChunkTransform {
  public:
   using Options = FftOptions;

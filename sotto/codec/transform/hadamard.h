@@ -10,9 +10,9 @@ struct HadamardOptions : ChunkOptions {
   HadamardOptions() : ChunkOptions(1024) {}
 };
 
-// Walsh-Hadamard coefficients of chunks, after random signs: orthonormal, and it spreads what is large over all of a
-// chunk, which brings quantisers close to their best (Suresh et al., ICML 2017). The signs are those of the element's
-// number in its segment, the same for ever, so that a message need not say them.
+// Walsh-Hadamard coefficients of chunks, after random signs. The transform is orthonormal and spreads large values over
+// the whole chunk, which suits quantisers (Suresh et al., ICML 2017). The sign depends only on the element's number in
+// its segment and never changes, so messages need not contain it.
 class Hadamard final : public ChunkTransform {
  public:
   using Options = HadamardOptions;

@@ -44,7 +44,7 @@ double HardThresholding::square_on_rows(std::span<const float> coefficients) con
   return sum;
 }
 
-// Of equal ones those that stand first.
+// Ties go to the first elements.
 void HardThresholding::keep_largest(std::span<float> values) {
   std::ranges::transform(values, order_.begin(), magnitude);
   const auto last = order_.begin() + static_cast<std::ptrdiff_t>(keep_ - 1);
@@ -62,7 +62,7 @@ void HardThresholding::keep_largest(std::span<float> values) {
   }
 }
 
-// Kept are those that were found or, at first, those that would be kept of the gradient.
+// The direction has the elements of the vector found so far or, at first, the largest elements of the gradient.
 void HardThresholding::set_direction(std::size_t v) {
   const auto found = of(found_, v), direction = of(work_, v);
   std::ranges::copy(of(gradient_, v), direction.begin());
@@ -86,7 +86,7 @@ void HardThresholding::try_step(std::size_t v) {
 }
 
 void HardThresholding::take_step(std::size_t v) {
-  if (vectors_[v].done()) return;  // what is found does not depend on how long others take
+  if (vectors_[v].done()) return;  // so the result does not depend on how long other vectors take
   const auto residual = of(residual_, v), after = of(work_, v), measured = of(measured_, v);
   for (const std::uint32_t row : rows_) after[row] = measured[row] - after[row];
   const double left = square_on_rows(after);

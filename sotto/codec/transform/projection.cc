@@ -20,7 +20,7 @@ std::size_t amount(const char* option, const std::string& text, std::int64_t chu
   return Amount::parse(option, text).of(static_cast<std::size_t>(chunk));
 }
 
-// The rows of smallest hash.
+// Returns the rows of smallest hash.
 std::vector<std::uint32_t> draw_rows(std::size_t chunk, std::size_t count, std::uint64_t seed) {
   std::vector<std::uint32_t> rows(chunk);
   std::iota(rows.begin(), rows.end(), 0U);
@@ -106,7 +106,7 @@ void Projection::add_inverse(const Layout&, const Piece& piece, std::span<const 
 }
 
 Contract Projection::contract(const Layout& /*layout*/) const {
-  // How far off what is recovered may be depends on all that is not among a chunk's largest elements.
+  // The error depends on all elements that are not among a chunk's largest.
   return {
       .kind = Contract::Kind::none, .omega = INFINITY, .delta = 0, .grain = Contract::Grain::block, .block = chunk()};
 }

@@ -25,20 +25,21 @@ struct ProjectionOptions {
     v.option("iterations", iterations, "steps of the recovery", Bounds{1, 1000});
     v.option("seed", seed, "of the choice of rows, which is the same in every step", Bounds{0, 4294967295.0});
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes an invalid combination of options; empty if there is none.
   std::string problem() const;
 };
 
-// Compressed sensing: a chunk's random projection, `rows` rows drawn once and for all of its Hadamard transform after
-// fixed signs, from which a sparse chunk is recovered by iterative hard thresholding (hard_thresholding.h). Linear, so
-// a sum of projections is the projection of the sum, and what comes back behind an all-reduce is what is large in the
-// sum. What is left of a piece behind its chunks is filled up with zeros, or goes as it is where that is less.
+// Compressed sensing: a random projection of each chunk onto `rows` rows of its Hadamard transform after fixed signs;
+// the rows are drawn once and for all. A sparse chunk is recovered by iterative hard thresholding
+// (hard_thresholding.h). The projection is linear, so a sum of projections is the projection of the sum, and an
+// all-reduce returns the large elements of the sum. The rest of a piece after its whole chunks is padded with zeros, or
+// sent unchanged if that is shorter.
 class Projection final : public Transform {
  public:
   using Options = ProjectionOptions;
   explicit Projection(const ProjectionOptions& options);
 
-  Atoms atoms(const Layout& layout, const Piece& piece) const override;  // a coefficient each, or an element
+  Atoms atoms(const Layout& layout, const Piece& piece) const override;  // each is a coefficient or an element
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
@@ -49,7 +50,8 @@ class Projection final : public Transform {
 
  private:
   std::size_t chunk() const { return static_cast<std::size_t>(options_.chunk); }
-  // Of `elements`, how many chunks are projected, the last perhaps filled up; what is behind them goes as it is.
+  // How many chunks of `elements` elements are projected; the last one may be padded. The elements after them are sent
+  // unchanged.
   std::size_t chunks(std::size_t elements) const;
 
   ProjectionOptions options_;

@@ -16,7 +16,7 @@ using kernels::Vectors;
 
 ConstVectors constant(Vectors v) { return {v.data, v.count, v.stride}; }
 
-// Along the smaller dimension, of vectors along the larger one; and the other way round.
+// Multiplies vectors along the larger dimension to vectors along the smaller one; to_large() does the reverse.
 void to_small(std::span<const float> matrix, const MatrixShape& shape, Vectors in, Vectors out) {
   const auto multiply = shape.rows <= shape.cols ? kernels::multiply : kernels::multiply_transposed;
   multiply(matrix, shape.rows, shape.cols, constant(in), out);
@@ -26,7 +26,7 @@ void to_large(std::span<const float> matrix, const MatrixShape& shape, Vectors i
   multiply(matrix, shape.rows, shape.cols, constant(in), out);
 }
 
-// Afterwards each has length 1; one of length 0 stays.
+// Scales each vector to length 1; zero vectors stay.
 void make_units(Vectors vectors, std::size_t length) {
   for (std::size_t k = 0; k < vectors.count; ++k) {
     const auto vector = vectors.at(k, length);
@@ -35,7 +35,7 @@ void make_units(Vectors vectors, std::size_t length) {
   }
 }
 
-// out_j = sum_i in_i weights_j[i], for each vector of weights.
+// out_j = sum_i weights_j[i] in_i, for each vector of weights.
 void combine(Vectors in, std::size_t length, Vectors weights, Vectors out) {
   for (std::size_t j = 0; j < weights.count; ++j) {
     const auto target = out.at(j, length);
@@ -44,8 +44,8 @@ void combine(Vectors in, std::size_t length, Vectors weights, Vectors out) {
   }
 }
 
-// How many of these singular values, in descending order, to go on with. Those that atomo sends in any case, a few at
-// the front, do not make its variance; the others are what the rest is weighed against.
+// How many vectors to continue with, given their singular values in descending order. The first few are surely sent by
+// atomo and do not add to its variance; the rest of the matrix is compared with the other ones.
 std::size_t rank_wanted(std::span<const float> values, double rest, std::size_t dimension) {
   constexpr std::size_t certain = 4;
   constexpr double share = 0.05;
@@ -67,7 +67,7 @@ bool RangeFinder::find(ThreadPool& pool, std::span<const float> matrix, const Ma
                        const ElementStream& stream, Subspace& subspace, std::span<float> energies) {
   const std::size_t small = shape.least();
   const std::size_t large = shape.most();
-  // None yet, or of another layout: as many as there may be.
+  // No start yet, or one of another layout: tries the most vectors.
   const bool fits = subspace.start.size() % large == 0 && (subspace.rows == 0 || subspace.rows == shape.rows);
   const std::size_t warm = fits ? std::min(subspace.start.size() / large, rank) : 0;
   const std::size_t tried = warm == 0 ? rank : std::min(rank, warm + 8 + warm / 4);
@@ -80,7 +80,7 @@ bool RangeFinder::find(ThreadPool& pool, std::span<const float> matrix, const Ma
       vector[j] = (stream.at(static_cast<std::uint32_t>(k * large + j)) >> 31U) != 0 ? -1.0F : 1.0F;
     }
   }
-  // Later matrices of this shape may want more than this one.
+  // Later matrices of this shape may need more vectors than this one.
   eigenbasis_.reserve(rank, small_);
   reflections_.room(rank * small);
   squares_.room(rank);
@@ -99,8 +99,8 @@ bool RangeFinder::find(ThreadPool& pool, std::span<const float> matrix, const Ma
     energies[j] = static_cast<float>(std::sqrt(std::max(squares[j], 0.0)));
     rest -= squares[j];
   }
-  if (!(std::sqrt(all) <= std::numeric_limits<float>::max())) return false;  // so may be the sums of a row
-  // Differences below this are rounding: what is left must not count as nothing, or it would never be sent.
+  if (!(std::sqrt(all) <= std::numeric_limits<float>::max())) return false;  // sums of rows may overflow
+  // Smaller differences are rounding errors: a rest of zero would never be sent.
   rest = std::max(rest, 1e-8 * all);
   std::ranges::fill(energies.subspan(tried),
                     static_cast<float>(std::sqrt(rest / static_cast<double>(std::max<std::size_t>(small - tried, 1)))));
@@ -123,8 +123,8 @@ bool RangeFinder::find(ThreadPool& pool, std::span<const float> matrix, const Ma
   return true;
 }
 
-// Reflections that take the first unit vectors to the vectors found, but for their signs (Householder's triangular
-// factor of orthonormal vectors): they take all other unit vectors to the rest of a basis.
+// Computes reflections that take the first unit vectors to the found vectors, up to signs (Householder's triangular
+// factor of orthonormal vectors). They take the other unit vectors to the rest of a basis.
 void RangeFinder::complete(const Subspace& subspace, std::size_t length) {
   const std::size_t count = subspace.found;
   const auto reflections = reflections_.room(count * length);

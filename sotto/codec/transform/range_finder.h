@@ -19,26 +19,26 @@ struct MatrixShape {
   std::size_t most() const { return rows < cols ? cols : rows; }
 };
 
-// Of a matrix: `found` orthonormal vectors along its smaller dimension, and what to begin the next search with.
+// For one matrix: `found` orthonormal vectors along its smaller dimension, and the start of the next search.
 struct Subspace {
   std::size_t found = 0;
   std::vector<float> basis;  // vector by vector, the leading one first
   std::vector<float> start;  // unit vectors along the larger dimension
-  std::size_t rows = 0;      // of the matrix that `start` is of; 0: it comes from a checkpoint, which does not say it
+  std::size_t rows = 0;      // of the matrix of `start`; 0: unknown, `start` comes from a checkpoint
 };
 
 // Leading singular vectors of large matrices (Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM
-// Review 2011): two multiplications with the matrix and its transpose each, which begin with the vectors that the
-// search of the step before ended with, and random ones. How many are looked for follows the spectrum from step to
-// step, up to `rank`: as many as it takes until the rest of the matrix, spread evenly, weighs a twentieth of those
-// found, and a quarter beside.
+// Review 2011): two multiplications each with the matrix and its transpose. A search starts with the final vectors of
+// the previous step and some random ones. The number of vectors, at most `rank`, follows the spectrum from step to
+// step: enough that the rest of the matrix, spread evenly, weighs a twentieth of the found vectors, plus a quarter.
 class RangeFinder {
  public:
-  // energies: as many as the smaller dimension. Those of the vectors found come first, in descending order; all others
-  // share what is left. False, and void, when numbers on the way are too large for floats.
+  // `energies` has as many numbers as the smaller dimension. The energies of the found vectors come first, in
+  // descending order; all others share the rest. Returns false, with `energies` unspecified, if numbers overflow floats
+  // on the way.
   bool find(ThreadPool& pool, std::span<const float> matrix, const MatrixShape& shape, std::size_t rank,
             const ElementStream& stream, Subspace& subspace, std::span<float> energies);
-  // Vectors of a basis of the smaller dimension that begins with those found.
+  // Writes vectors of a basis of the smaller dimension; the basis starts with the found vectors.
   void write(const Subspace& subspace, std::size_t length, std::span<const std::uint32_t> numbers,
              kernels::Vectors out);
 

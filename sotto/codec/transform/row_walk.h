@@ -12,7 +12,7 @@ class RowWalk {
   RowWalk(std::span<const std::uint32_t> selected, std::span<const float> rows, std::size_t width)
       : selected_(selected), rows_(rows), width_(width) {}
 
-  // put(atom, row) for the next atoms, as far as their numbers are below `end`; false when there is none.
+  // Calls put(atom, row) for the next atoms whose numbers are below `end`; returns false if there is none.
   template <class Put>
   bool take(std::size_t end, Put put) {
     const std::size_t before = next_;

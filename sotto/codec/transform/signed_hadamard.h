@@ -12,17 +12,17 @@
 
 namespace sotto {
 
-// The value, or its negative, by the number of its element within the segment: the same for ever, so that a message
-// need not say it. Random signs spread what is large over all coefficients of a Hadamard transform.
+// The value or its negative, depending only on the element's number within the segment; this never changes, so messages
+// need not contain it. Random signs spread large values over all coefficients of a Hadamard transform.
 inline float with_fixed_sign(float value, std::size_t number) {
-  constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // any two numbers: they are part of the format
+  constexpr ElementStream signs{0x736f7474U, 0x6f736967U};  // arbitrary, but part of the format
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^
                               (signs.at(static_cast<std::uint32_t>(number)) & 0x80000000U));
 }
 
-// The orthonormal Hadamard transform, after fixed signs, of chunks of `size` values that follow each other from this
-// element of the segment on, the last of them filled up with zeros: coefficient k of chunk l becomes
-// lanes[k * fourier_lanes + l]. REQUIRES fourier_lanes chunks at most, and lanes of as many.
+// The orthonormal Hadamard transform, after fixed signs, of consecutive chunks of `size` values; `number` is the first
+// value's number within the segment, and the last chunk is padded with zeros. Coefficient k of chunk l goes to lanes[k
+// * fourier_lanes + l]. REQUIRES at most fourier_lanes chunks, and size * fourier_lanes lanes.
 inline void signed_hadamard(std::span<const float> values, std::size_t number, std::size_t size,
                             std::span<float> lanes) {
   const float factor = 1 / std::sqrt(static_cast<float>(size));

@@ -13,11 +13,11 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t chunk = kernels::sketch_window;  // elements that share a window of a row
-constexpr std::size_t stretch = 256;                   // of those, looked at together
+constexpr std::size_t stretch = 256;                   // elements of a chunk that are processed together
 constexpr std::size_t most_rows = 15;
 constexpr std::size_t most_sheets = 2;
 
-// visit(begin, end) for the stretches of elements of which the first has this number within its segment.
+// Calls visit(begin, end) for the stretches of elements; `number` is the first element's number within its segment.
 template <class Visit>
 void for_stretches(std::size_t number, std::size_t elements, Visit visit) {
   for (std::size_t begin = 0; begin < elements;) {
@@ -60,7 +60,7 @@ Atoms Sketch::atoms(const Layout& /*layout*/, const Piece& piece) const {
   return {shape.windows == 0 ? piece.range.size() : cells, 1, 0, piece.first};
 }
 
-// Returns where the window of these elements begins in the row. REQUIRES elements of one chunk.
+// Returns where the window of these elements starts in the row. REQUIRES elements of one chunk.
 std::size_t Sketch::find_places(const Shape& shape, std::size_t row, std::size_t number,
                                 std::span<std::uint32_t> places) const {
   const auto seed = static_cast<std::uint64_t>(options_.seed);
@@ -90,7 +90,7 @@ void Sketch::forward(const Layout&, const Piece& piece, const Streams&, std::spa
   });
 }
 
-// Of elements of which the first has this number within its segment.
+// Estimates elements; `number` is the first one's number within its segment.
 void Sketch::estimate(const Shape& shape, std::size_t number, std::span<const float> cells,
                       std::span<float> out) const {
   const std::size_t sheet = rows() * shape.row();
@@ -119,7 +119,7 @@ void Sketch::add_inverse(const Layout&, const Piece& piece, std::span<const std:
     return;
   }
   auto cells = rows;
-  if (selected.size() < sheets_ * this->rows() * shape.row()) {  // a selection kept some cells only
+  if (selected.size() < sheets_ * this->rows() * shape.row()) {  // a selection kept only some cells
     const auto all = cells_.room(sheets_ * this->rows() * shape.row());
     std::ranges::fill(all, 0.0F);
     kernels::scatter_add(rows, selected, 0, all);
@@ -141,7 +141,7 @@ void Sketch::add_inverse(const Layout&, const Piece& piece, std::span<const std:
 }
 
 Contract Sketch::contract(const Layout& /*layout*/) const {
-  // How far estimates are off depends on the vector: on all that is not among its largest elements.
+  // The error of the estimates depends on all elements that are not among the vector's largest.
   return {.kind = Contract::Kind::none,
           .omega = INFINITY,
           .delta = 0,

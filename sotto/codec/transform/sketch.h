@@ -24,20 +24,20 @@ struct SketchOptions {
     v.option("keep", keep, "elements of largest estimate that are decoded: a number, or a share; 100%: all of them");
     v.option("seed", seed, "of the hash functions, which are the same in every step", Bounds{0, 4294967295.0});
   }
-  // What no single option can be blamed for; empty when there is nothing.
+  // Describes an invalid combination of options; empty if there is none.
   std::string problem() const;
 };
 
-// Elements are added to one cell of each row, and are estimated from all of theirs: linear, so a sum of sketches is the
-// sketch of the sum. Which elements come back is decided where they are estimated, so behind an all-reduce those of the
-// sum. A piece of which the sketch would not be smaller goes as it is.
+// Each element is added to one cell of each row, and estimated from its cells. This is linear, so a sum of sketches is
+// the sketch of the sum. The elements to return are chosen when they are estimated; after an all-reduce these are the
+// largest of the sum. A piece whose sketch would not be smaller is sent unchanged.
 //
-// Elements of a segment fall into chunks of 4096, each of which a hash puts into a window of at most as many columns of
-// a row, within which each element has a column by a hash of its own: so cells stay in the cache. Two elements of
-// different chunks meet as often as anywhere, with probability 1 / columns.
+// The elements of a segment are divided into chunks of 4096. A hash puts each chunk into a window of a limited number
+// of columns of a row, and each element into a column of the window, so that its cells stay in the cache. Two elements
+// of different chunks collide with probability 1 / columns, as without windows.
 class Sketch : public Transform {
  public:
-  Atoms atoms(const Layout& layout, const Piece& piece) const final;  // a cell each, or an element
+  Atoms atoms(const Layout& layout, const Piece& piece) const final;  // each is a cell or an element
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) final;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
@@ -47,21 +47,21 @@ class Sketch : public Transform {
   Contract contract(const Layout& layout) const final;
 
  protected:
-  // `sheets` sketches stand one behind the other.
+  // There are `sheets` sketches, one after the other.
   Sketch(const SketchOptions& options, std::size_t sheets);
 
   std::size_t rows() const { return static_cast<std::size_t>(options_.rows); }
-  // Of a few elements in one window of a row; places are those of kernels/sketch.h. The same window of the next sheet
-  // stands `sheet` cells further on.
+  // Adds or reads a few elements in one window of a row; the places are those of kernels/sketch.h. The same window of
+  // the next sheet is `sheet` cells further.
   virtual void add(std::span<const float> values, std::span<const std::uint32_t> places, float* cells,
                    std::size_t sheet) const = 0;
   virtual void read(const float* cells, std::span<const std::uint32_t> places, std::span<float> out) const = 0;
-  // What was read of each row, of each sheet in turn, makes one estimate of each element; `read` is void then.
+  // Computes an estimate of each element from what was read of each row, for each sheet in turn; overwrites `read`.
   virtual void join(std::span<float> read, std::span<float> out) const = 0;
 
  private:
   struct Shape {
-    std::size_t windows = 0, width = 0;  // of a row; no windows: elements as they are
+    std::size_t windows = 0, width = 0;  // of a row; no windows: elements are sent unchanged
     std::size_t row() const { return windows * width; }
   };
   Shape shape(std::size_t elements) const;

@@ -35,7 +35,7 @@ void Spectrum::clear(std::size_t size) {
   std::fill_n(coefficient_im_.begin(), (size / 2 + 1) * batch(), 0.0F);
 }
 
-// With C = A + iB of two real chunks: A_k = (C_k + conj C_-k) / 2 and B_k = (C_k - conj C_-k) / 2i.
+// Separates two real chunks, C = A + iB: A_k = (C_k + conj C_-k) / 2 and B_k = (C_k - conj C_-k) / 2i.
 void Spectrum::transform(std::size_t size) {
   use_tables(size);
   kernels::fourier(re_, im_, size, cosines_, sines_);
@@ -64,7 +64,7 @@ void Spectrum::invert(std::size_t size) {
     float* im_k = &im_[k * lanes];
     float* re_m = &re_[(size - k) % size * lanes];
     float* im_m = &im_[(size - k) % size * lanes];
-    // The mean of a chunk and its fastest change are real, whatever a message says.
+    // The first and the highest frequency are real, whatever a message says.
     const float odd = k == 0 || 2 * k == size ? 0.0F : 1.0F;
     for (std::size_t l = 0; l < lanes; ++l) {
       const float a = odd * im[l];

@@ -5,14 +5,14 @@
 
 namespace sotto {
 
-// Fourier transforms of many real chunks of one power of two, side by side: two chunks share a complex transform, one
-// as its real and one as its imaginary part.
+// Fourier transforms of many real chunks of the same power of two, side by side. Two chunks share a complex transform,
+// one as its real part and one as its imaginary part.
 class Spectrum {
  public:
-  explicit Spectrum(std::size_t largest);  // of the chunks
+  explicit Spectrum(std::size_t largest);  // `largest`: the largest chunk size
 
   std::size_t batch() const { return 2 * lanes; }  // chunks at once
-  // Sample j of chunk c, for j < size; coefficient k of chunk c, for k <= size / 2. REQUIRES c < batch().
+  // Sample j of chunk c, for j < size; or coefficient k of chunk c, for k <= size / 2. REQUIRES c < batch().
   float& sample(std::size_t c, std::size_t j) { return (c < lanes ? re_ : im_)[j * lanes + c % lanes]; }
   void clear(std::size_t size);      // samples and coefficients to zero
   void transform(std::size_t size);  // samples -> coefficients, sum_j x_j exp(-2 pi i j k / size)

@@ -13,15 +13,15 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t chunk = 4096;    // numbers that are computed together
-constexpr std::size_t sampled = 256;   // that follow each other in a sample
-constexpr std::size_t one_in = 64;     // of them are sampled
+constexpr std::size_t sampled = 256;   // consecutive numbers of a sample
+constexpr std::size_t one_in = 64;     // this share of the numbers is sampled
 constexpr std::size_t most_kept = 16;  // one in so many: otherwise a list would be long
 constexpr unsigned magnitude_bits = 31;
 
-// For what a task lists: more than can be wanted, and a chunk more.
+// Room for a task's list: more than could be needed, plus a chunk.
 constexpr std::size_t room_for(std::size_t keep) { return 3 * keep + 2 * chunk; }
 
-// visit(first, some of them) for chunks of the numbers begin .. end.
+// Calls visit(first, some) for chunks `some` of the numbers begin .. end; the first has number `first`.
 template <class Visit>
 void visit_chunks(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
   std::array<float, chunk> room;
@@ -32,7 +32,7 @@ void visit_chunks(const Computed& numbers, std::size_t begin, std::size_t end, V
   }
 }
 
-// visit(i, number i) for those of begin .. end.
+// Calls visit(i, number i) for i in begin .. end.
 template <class Visit>
 void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, Visit visit) {
   visit_chunks(numbers, begin, end, [&](std::size_t first, std::span<const float> some) {
@@ -40,7 +40,8 @@ void visit_numbers(const Computed& numbers, std::size_t begin, std::size_t end, 
   });
 }
 
-// Of several tasks the digit below which fewer than `rank` are left, how many there are above it, and of it.
+// The digit of the rank-th largest number of several tasks, how many numbers have a larger digit, and how many this
+// one.
 struct Digit {
   std::size_t value = 0, above = 0, equal = 0;
 };
@@ -71,14 +72,14 @@ void StreamedLargest::add(ThreadPool& pool, const Computed& numbers, std::size_t
                           std::span<float> out) {
   if (keep == 0) return;
   const auto tasks = cut(pool, out.size());
-  counts_.room(tasks.size() << digit_bits);  // before several threads ask for their own part of it
+  counts_.room(tasks.size() << digit_bits);  // before several threads request their parts
   if (keep <= out.size() / most_kept && list(pool, numbers, tasks, guess(pool, numbers, tasks, keep), keep)) {
     return add_listed(pool, tasks, keep, scale, out);
   }
   add_ranked(pool, numbers, tasks, keep, scale, out);
 }
 
-// The one that four standard deviations more of a sample reach than are expected among it.
+// The magnitude at a rank of the sample that is four standard deviations below the expected one.
 std::uint32_t StreamedLargest::guess(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks,
                                      std::size_t keep) {
   constexpr unsigned shift = magnitude_bits - digit_bits;
@@ -123,7 +124,7 @@ bool StreamedLargest::list(ThreadPool& pool, const Computed& numbers, std::span<
   bool fits = true;
   for (const Task& task : tasks) {
     total += task.listed;
-    fits = fits && task.listed < room;  // otherwise there was none for a chunk
+    fits = fits && task.listed < room;  // otherwise there was no room for a chunk
   }
   return fits && (total >= keep || least == 1);
 }
@@ -143,7 +144,7 @@ void StreamedLargest::add_listed(ThreadPool& pool, std::span<const Task> tasks, 
     }
   }
   const Ranked last = total > keep ? rank_largest(pool, magnitudes, keep) : Ranked{.value = 0, .equal = keep};
-  std::size_t wanted = total > keep ? keep - last.larger : 0;  // of those that equal the last
+  std::size_t wanted = total > keep ? keep - last.larger : 0;  // how many numbers that equal the last are kept
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     for (std::size_t j = t * room; j < t * room + tasks[t].listed; ++j) {
       const std::uint32_t magnitude = kernels::element::magnitude_bits(values[j]);
@@ -154,7 +155,7 @@ void StreamedLargest::add_listed(ThreadPool& pool, std::span<const Task> tasks, 
   }
 }
 
-// Three digits of the last one's magnitude, from the highest on; then all that reach it.
+// Finds the last number's magnitude in three digits, from the highest on; then adds all numbers that reach it.
 void StreamedLargest::add_ranked(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks,
                                  std::size_t keep, float scale, std::span<float> out) {
   constexpr std::array<unsigned, 4> cuts{magnitude_bits, 18, 9, 0};
@@ -174,7 +175,7 @@ void StreamedLargest::add_ranked(ThreadPool& pool, const Computed& numbers, std:
     last = last << (cuts[d - 1] - cuts[d]) | static_cast<std::uint32_t>(digit.value);
     larger += digit.above;
   }
-  // How many of each task equal the last are known, so each of them knows which of those are its own.
+  // The tasks' counts of numbers that equal the last are known, so each task knows how many of its own to add.
   pool.run(tasks.size(), [&](std::size_t t) {
     std::size_t wanted = keep - larger;
     for (std::size_t before = 0; before < t; ++before) {

@@ -10,10 +10,10 @@
 
 namespace sotto {
 
-// Numbers that are not kept, but computed whenever they are looked at; on several threads at once.
+// Numbers that are not stored but computed on each access, by several threads at once.
 class Computed {
  public:
-  // from(begin, out) writes the numbers begin, begin + 1, ...; it must outlive this.
+  // from(begin, out) writes the numbers begin, begin + 1, ...; `from` must outlive this object.
   template <class From>
   explicit Computed(const From& from)
       : from_(&from), call_([](const void* object, std::size_t begin, std::span<float> out) {
@@ -26,12 +26,12 @@ class Computed {
   void (*call_)(const void* object, std::size_t begin, std::span<float> out);
 };
 
-// The largest of such numbers, by magnitude: zeros are never among them, and of equal ones the first are.
+// Finds the largest of such numbers, by magnitude. Zeros never count, and ties go to the first.
 class StreamedLargest {
  public:
-  // out[i] += scale * number i, for the `keep` largest of as many numbers as `out` has. They are computed once, and one
-  // in 64 twice, where a sample tells well enough what the keep-th largest is; otherwise, and when more than one in 16
-  // is kept, four times. REQUIRES out.size() < 2^32.
+  // out[i] += scale * number i, for the `keep` largest of out.size() numbers. Usually each number is computed once, and
+  // one in 64 twice, for a sample that estimates the keep-th largest. If the estimate fails, or more than one number in
+  // 16 is kept, each is computed four times. REQUIRES out.size() < 2^32.
   void add(ThreadPool& pool, const Computed& numbers, std::size_t keep, float scale, std::span<float> out);
 
  private:
@@ -43,11 +43,11 @@ class StreamedLargest {
   };
   std::span<Task> cut(const ThreadPool& pool, std::size_t count);
   std::span<std::uint32_t> counts(std::size_t task) {
-    return counts_.room((task + 1) << digit_bits).subspan(task << digit_bits);  // there is room: add()
+    return counts_.room((task + 1) << digit_bits).subspan(task << digit_bits);  // add() has made the room
   }
-  // A magnitude, as bits, that a few more than `keep` numbers should reach.
+  // A magnitude, as bits, that slightly more than `keep` numbers should reach.
   std::uint32_t guess(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks, std::size_t keep);
-  // Lists what reaches a magnitude; false when that is less than `keep`, or more than there is room for.
+  // Lists the numbers that reach `least`; returns false if they are fewer than `keep`, or do not fit.
   bool list(ThreadPool& pool, const Computed& numbers, std::span<Task> tasks, std::uint32_t least, std::size_t keep);
   void add_listed(ThreadPool& pool, std::span<const Task> tasks, std::size_t keep, float scale, std::span<float> out);
   void add_ranked(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks, std::size_t keep, float scale,

@@ -52,7 +52,7 @@ void Svd::forward(const Layout& layout, const Piece& piece, const Streams& strea
     found.finite = eigenbasis_.find(
         pool(), {values.data(), shape.least(), shape.most(), wide ? shape.cols : 1, wide ? 1 : shape.cols}, found.exact,
         squares);
-    // What is smaller is made so, or not, by the rounding of vectors to floats.
+    // Smaller singular values are rounding errors of the float vectors.
     constexpr double unit = 0x1p-24;
     const double least = unit * unit * squares[0];
     for (std::size_t i = 0; i < energies.size(); ++i) {
@@ -101,7 +101,7 @@ void Svd::add_inverse(const Layout& layout, const Piece& piece, std::span<const 
 }
 
 Contract Svd::contract(const Layout& layout) const {
-  bool draws = false;  // the vectors that a search begins with
+  bool draws = false;  // whether the start vectors of a search are random
   for (std::size_t s = 0; s < layout.segments().size(); ++s) draws = draws || !is_exact(shape_of(layout, s));
   return {.kind = Contract::Kind::rounding,
           .input = Contract::Input::model,
@@ -109,12 +109,12 @@ Contract Svd::contract(const Layout& layout) const {
           .chance = draws ? Contract::Chance::own : Contract::Chance::none};
 }
 
-// Only what a search begins with; all else is found again in each step.
+// Stores only the start vectors of the searches; everything else is found again in each step.
 void Svd::visit_state(StateVisitor& visitor) {
   auto count = static_cast<std::uint64_t>(
       std::ranges::count_if(found_, [](const auto& entry) { return !entry.second.leading.start.empty(); }));
   visitor.visit("svd_matrices", count);
-  // A reader takes what was written for what is here, one by one: it fails at the first that is missing.
+  // A StateVisitor that reads replaces the matrices one by one, and fails at the first that is missing.
   std::map<std::uint64_t, std::vector<float>> visited;
   auto next = found_.begin();
   for (std::uint64_t i = 0; i < count; ++i) {

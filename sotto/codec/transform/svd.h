@@ -29,18 +29,18 @@ struct SvdOptions {
   }
 };
 
-// Of a tensor (a, b, c, ...): (a, b*c*...), and one row where it has one dimension or none. With `halves` as in ATOMO's
-// original code: (a*b/2, 2*c*...) where c*... is above 1, and (n/2, 2) of a vector. The original fails where what it
-// halves is odd; here such a tensor keeps the shape it has without `halves`.
+// The shape of a tensor (a, b, c, ...) as a matrix: (a, b*c*...), and a single row if it has one dimension or none.
+// With `halves` as in ATOMO's original code: (a*b/2, 2*c*...) if c*... is above 1, and (n/2, 2) for a vector. The
+// original fails if the halved number is odd; here such a tensor keeps its shape without `halves`.
 MatrixShape matrix_shape(std::span<const std::int64_t> tensor, bool halves = false);
 
-// Singular triplets: atoms u (sigma v)^T of energy sigma, whole segments only. One-dimensional segments are one atom.
+// Singular triplets: atoms u (sigma v)^T of energy sigma, whole segments only. A one-dimensional segment is one atom.
 //
-// Whatever the orthonormal basis u_i of the smaller dimension, A = sum_i u_i (A^T u_i)^T, and these atoms are
-// orthogonal: nothing but the rounding of floats is lost, and a selection that is unbiased (atomo) keeps it so. Its
-// variance is least when the u_i are the eigenvectors of A A^T. Matrices with at most `exact` rows or columns have
-// these; of larger ones the basis begins with what a range finder (range_finder.h) takes for the leading ones, and
-// any vectors make up the rest, all of which count as equally long. Only atoms that are sent are made.
+// For any orthonormal basis u_i of the smaller dimension, A = sum_i u_i (A^T u_i)^T, and these atoms are orthogonal. So
+// only rounding errors are lost, and an unbiased selection (atomo) stays unbiased. Its variance is least if the u_i are
+// the eigenvectors of A A^T. Matrices with at most `exact` rows or columns use these. For larger ones a range finder
+// (range_finder.h) estimates the leading vectors, and arbitrary vectors complete the basis; all of these count as
+// equally long. Only atoms that are sent are computed.
 class Svd final : public Transform {
  public:
   using Options = SvdOptions;
@@ -58,7 +58,7 @@ class Svd final : public Transform {
   void visit_state(StateVisitor& visitor) override;
 
  private:
-  // What forward() found of a matrix.
+  // What forward() found for a matrix.
   struct Found {
     bool finite = true;
     Tridiagonal exact;
