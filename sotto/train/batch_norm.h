@@ -6,12 +6,12 @@
 
 namespace sotto {
 
-// Whether the ranks average batch-norm statistics in every step. ConfigError where that is asked for, and the model has
-// none, or the algorithm does not have all ranks train the same model, step by step together.
+// Whether the ranks average batch-norm statistics in every step. ConfigError if this is requested but the model has no
+// such statistics, or the algorithm does not make all ranks train the same model in lockstep.
 bool averages_batch_norm(const Choices& choices, Task& task, int ranks);
 
-// The first `idle` ranks train nothing and so have no statistics: they take the mean of the others', which that of all
-// is then. Collective.
+// The first `idle` ranks do not train and have no statistics of their own: they take the mean of the other ranks'
+// statistics. That mean is then also the mean of all ranks. Collective.
 void lend_batch_norm(Task& task, int idle, Communicator& communicator);
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// Rank 0's text, on all ranks. Collective.
+// Returns rank 0's text on all ranks. Collective.
 inline std::string broadcast_text(std::string text, Communicator& communicator) {
   std::uint64_t size = text.size();
   communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);

@@ -9,15 +9,15 @@
 
 namespace sotto {
 
-// What is exchanged at once.
+// How gradients are grouped into exchanges.
 struct Bucketing {
-  bool layers = false;   // the tensors of each module
-  std::size_t most = 0;  // otherwise tensors of at most so many bytes together; 0: all
+  bool layers = false;   // one bucket per module, with its tensors
+  std::size_t most = 0;  // otherwise at most this many bytes of tensors per bucket; 0: one bucket for all
 
-  std::string text() const;  // "layer", "whole" or the bytes: for checkpoints
+  std::string text() const;  // "layer", "whole" or the bytes; for checkpoints
 };
 
-// From "layer", "whole" or a size, as "25MB". ConfigError.
+// Parses "layer", "whole" or a size such as "25MB". ConfigError.
 Bucketing read_buckets(std::string_view option, std::string_view text);
 
 std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets);

@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// At which steps of a run its ranks do something together beside training.
+// The steps of a run at which its ranks do something together besides training.
 class Calendar {
  public:
   struct Due {
@@ -14,16 +14,17 @@ class Calendar {
     bool any() const { return evaluation || checkpoint || comparison; }
   };
 
-  // Of a run of so many steps; an epoch is so many batches, of which a step takes `accumulate`.
+  // For a run of `steps` steps. An epoch has `batches` batches, and a step uses `accumulate` of them.
   Calendar(const TrainOptions& options, std::uint64_t batches, std::uint64_t steps);
 
   double epochs_at(std::uint64_t step) const;
-  // What fell due on the way from the first of these steps to the second.
+  // What became due after step `before`, up to step `done`.
   Due due(std::uint64_t before, std::uint64_t done) const;
-  // The first step after this one at which an evaluation or a checkpoint is due, or the last step of the run.
+  // The first step after `done` at which an evaluation or a checkpoint is due, or the last step of the run.
   std::uint64_t next_meeting(std::uint64_t done) const;
-  // The step that a run has come to whose ranks were to meet at `meeting` and had made `made` steps, on average, when
-  // all had come. Ranks do not stop at once: steps beyond a meeting belong to it. Fewer: some rank wished to meet.
+  // The step that counts as reached when the ranks, which were to meet at step `meeting`, have all come and have made
+  // `made` steps on average. Ranks do not stop at once, so steps beyond a meeting belong to it. Fewer steps than
+  // `meeting` mean that some rank wished to meet early.
   std::uint64_t step_of_meeting(std::uint64_t meeting, std::uint64_t made) const;
 
  private:

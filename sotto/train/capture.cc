@@ -54,7 +54,7 @@ void Capture::write(std::uint64_t step, const Layout& layout) {
   };
   try {
     thread_ = std::thread(work);
-  } catch (const std::system_error&) {  // no thread can be had
+  } catch (const std::system_error&) {  // no thread is available
     work();
   }
 }

@@ -14,15 +14,15 @@
 namespace sotto {
 
 struct CapturePlan {
-  std::uint64_t every = 0;  // steps; 0: none is captured
+  std::uint64_t every = 0;  // steps; 0: nothing is captured
   std::filesystem::path folder{};
 };
 
-// From "every=N,dir=D"; empty: none. ConfigError.
+// Parses "every=N,dir=D"; empty: nothing is captured. ConfigError.
 CapturePlan read_capture(std::string_view option, std::string_view text);
 
-// Writes rank 0's own gradients, as they are before any exchange, to DIR/gradient-STEP.sotto (codec/gradient_file.h),
-// on a thread of its own beside the steps that follow.
+// Writes rank 0's own gradients, from before any exchange, to DIR/gradient-STEP.sotto (codec/gradient_file.h). It
+// writes on a thread of its own, while training goes on.
 class Capture {
  public:
   explicit Capture(CapturePlan plan) : plan_(std::move(plan)) {}
@@ -31,19 +31,19 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   bool due(std::uint64_t step) const { return plan_.every > 0 && step % plan_.every == 0; }
-  // Room for the gradient of a step, to be filled in while it is computed, once the last one is written. FileError of
-  // that one.
+  // Waits until the last gradient is written, and returns room for the next one, which is filled in while it is
+  // computed. FileError if the last one could not be written.
   std::span<float> room(std::size_t elements);
-  // Begins to write what is there. The layout must outlive it.
+  // Starts to write the gradient in the room. The layout must outlive this object.
   void write(std::uint64_t step, const Layout& layout);
-  // Until it is written; FileError.
+  // Waits until the gradient is written; FileError.
   void finish();
 
  private:
   void write_file(std::uint64_t step, const Layout& layout) const;
 
   CapturePlan plan_;
-  std::vector<float> values_;  // the thread's, while there is one
+  std::vector<float> values_;  // owned by the thread while one runs
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -10,11 +10,11 @@
 namespace sotto {
 
 // A checkpoint is a folder `model_step_N`: `model` (parameters and batch-norm statistics, for evaluation) and `rank_R`
-// for each rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed when every rank's part is
-// on the disk, so a folder of the final name is whole.
+// for each rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed once every rank's part is
+// on disk, so a folder with the final name is complete.
 namespace checkpoint {
 
-// What of `model` is evaluated in place of "parameters", where the optimiser says so (Optimiser::to_evaluate).
+// The part of `model` that is evaluated instead of "parameters", if the optimiser says so (Optimiser::to_evaluate).
 inline constexpr std::string_view evaluated_parameters = "parameters-to-evaluate";
 
 using Metadata = std::map<std::string, std::string>;
@@ -22,12 +22,13 @@ using Metadata = std::map<std::string, std::string>;
 std::filesystem::path folder(const std::filesystem::path& train_dir, std::uint64_t step);
 std::filesystem::path partial_folder(const std::filesystem::path& train_dir, std::uint64_t step);
 
-// Steps of the complete checkpoints of a run, ascending.
+// The steps of a run's complete checkpoints, ascending.
 std::vector<std::uint64_t> find(const std::filesystem::path& train_dir);
-// Removes what an interrupted write left behind. REQUIRES: no run is at work there.
+// Removes what an interrupted write left. REQUIRES that no run is using the folder.
 void remove_partial(const std::filesystem::path& train_dir);
 
-// The same, unless a run is at work there or there is no such folder: for a launcher whose ranks have ended.
+// Like remove_partial(), but does nothing if a run is using the folder or the folder does not exist: for a launcher
+// whose ranks have ended.
 void remove_abandoned(const std::filesystem::path& train_dir);
 
 // "key = value" lines, for the header of a state file.

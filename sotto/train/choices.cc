@@ -16,7 +16,7 @@ void lower(std::string& text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
 }
 
-// What may be said in two ways, in one.
+// Unifies alternative spellings.
 void unite(TrainOptions& options) {
   lower(options.model);
   lower(options.data.data);
@@ -61,7 +61,7 @@ void read_graph(Choices& choices) {
   }
 }
 
-// Refuses what the algorithm would leave unused. A bad topology is told before the ranks meet.
+// Refuses options that the algorithm would not use. A bad topology is reported before the ranks meet.
 void read_algorithm(Choices& choices) {
   const TrainOptions& options = choices.options;
   choices.algorithm = algorithm_table().read("algorithm", options.algorithm);

@@ -19,32 +19,32 @@ namespace sotto {
 
 struct Transport;
 
-// What the options of a run say: every name and sentence in them, read and checked once. All that comes after takes
-// these, and reads of the options only numbers and paths.
+// What the options of a run mean: every name and sentence in them is parsed and checked once. Later code uses these,
+// and reads only numbers and paths from the options.
 struct Choices {
-  TrainOptions options;  // as they are recorded: what may be said in two ways is said in one
+  TrainOptions options;  // as recorded: alternative spellings are unified
   const TaskEntry* task = nullptr;
   const Transport* transport = nullptr;
   Recipe recipe;
-  WarmupSpec codec_warmup;  // none: the codec's own ratio from the first step on
+  WarmupSpec codec_warmup;  // none: the codec uses its own ratio from the first step on
   AlgorithmSpec algorithm;
-  TopologySpec topology;  // and mixing: none where the algorithm uses none
+  TopologySpec topology;  // this and mixing: none if the algorithm uses none
   MixingSpec mixing;
-  std::vector<TopologyPhase> peers;  // by epochs, where the number of peers changes
+  std::vector<TopologyPhase> peers;  // by epoch, if the number of peers changes
   ChosenOptimiser optimiser;
   ScheduleSpec schedule;
   Links links;
   Bucketing buckets;
   CapturePlan capture;
   std::optional<Target> until;
-  Spelling spelling = plain_spelling;  // of options, in what a run says on the way
+  Spelling spelling = plain_spelling;  // how messages during the run spell options
 };
 
-// ConfigError for what cannot be, FileError for a file that is named and cannot be read. What nobody said stays so in
-// `options`: what it means depends on model, codec and optimiser, which a replay may change.
+// Parses the options. ConfigError for impossible choices, FileError for a named file that cannot be read. Unset options
+// stay unset in `options`: their meaning depends on model, codec and optimiser, which a replay may change.
 Choices read_choices(TrainOptions options);
 
-// The task of a run, for a rank with this share of the examples of each step.
+// Makes the task of a run for a rank with this share of each step's examples.
 std::unique_ptr<Task> make_task(const Choices& choices, Share share);
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-// Meets the other ranks over the chosen transport, behind the links that it emulates, if any.
+// Meets the other ranks over the chosen transport, and adds the emulated links, if any.
 std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World& world);
 
 }  // namespace sotto

@@ -18,9 +18,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::int64_t most_ranks = 64;  // each is a thread with a gradient of its own
+constexpr std::int64_t most_ranks = 64;  // each is a thread with its own gradient
 
-// Has normally distributed gradients instead of a model.
+// A worker with normally distributed gradients instead of a model.
 class MadeWorker final : public Worker {
  public:
   MadeWorker(std::uint64_t seed, const OptimiserSpec& optimiser, const Layout& layout,
@@ -56,7 +56,7 @@ class MadeWorker final : public Worker {
 }  // namespace
 
 DryRun dry_run(const Choices& asked) {
-  World world;  // one host
+  World world;  // a single host
   world.size = world.local_size = static_cast<int>(std::max<std::int64_t>(1, asked.options.ranks));
   const Choices choices = with_groups(asked, world);
   const TrainOptions& options = choices.options;
@@ -75,14 +75,14 @@ DryRun dry_run(const Choices& asked) {
   const auto buckets = plan_buckets(layout, choices.buckets);
   const ChosenOptimiser& optimiser = choices.optimiser;
   const RunPlan plan = plan_run(choices, task->positions_per_epoch(), make_optimiser(optimiser.spec, 0)->dense_steps());
-  // For their errors: what a run would refuse is refused here.
+  // Called only for their errors: whatever a run would refuse is refused here.
   make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases(plan.phases, buckets);
   const bool averages = averages_batch_norm(choices, *task, ranks);
   const auto seed = static_cast<std::uint64_t>(options.seed);
 
   DryRun result;
-  const Phase& last = plan.phases.back();  // the steps before it send more
+  const Phase& last = plan.phases.back();  // earlier steps send more
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
   result.doubt = plan.doubt(choices.algorithm, buckets);
@@ -101,7 +101,7 @@ DryRun dry_run(const Choices& asked) {
                         .seed = seed},
                        buckets, communicator);
     std::vector<float> buffers(averages ? task->buffers().size() : 0);
-    // Twice what it sends over and over: the first time may measure. Steps that send nothing need no trial.
+    // Runs the period twice: the first time may measure. Steps that send nothing need no trial.
     const Rhythm rhythm = algorithm->traits().rhythm;
     if (rhythm.period == 0) {
       throw ConfigError(here + ": what `" + options.algorithm +
@@ -119,7 +119,7 @@ DryRun dry_run(const Choices& asked) {
       ++exchanges;
     }
     const std::uint64_t after = sent();
-    algorithm->rest();  // once more, to see what resting sends: a run does not rest behind each step
+    algorithm->rest();  // a second time, to count what rest() sends: a run does not rest after each step
     result.bytes_sent[static_cast<std::size_t>(communicator.rank())] =
         after - before - exchanges / 2 * (sent() - after);
     if (communicator.rank() == 0) {

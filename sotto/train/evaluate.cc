@@ -9,7 +9,7 @@ namespace sotto {
 
 namespace {
 
-// Puts values in the place of others for as long as it lives; none: leaves them.
+// Replaces values as long as this object lives; does nothing if `values` is empty.
 class Replaced {
  public:
   Replaced(std::span<float> place, std::span<const float> values) : place_(place) {

@@ -8,14 +8,14 @@
 
 namespace sotto {
 
-// Counts over all examples of a split, by this rank alone, with the parameters that are given, if any.
+// Counts over all examples of a split, on this rank alone. `parameters` replace the task's, unless empty.
 Tally evaluate_alone(Task& task, std::span<const float> parameters, Split split);
 
-// The same, shared out over the ranks. Buffers are their mean over ranks while it runs, and parameters those that are
-// given, if any.
+// Like evaluate_alone(), but divided among the ranks. During the evaluation the buffers are their mean over the ranks.
+// `parameters` replace the task's, unless empty.
 Tally evaluate_together(Task& task, std::span<const float> parameters, Split split, Communicator& communicator);
 
-// The mean of the ranks' models, and how far they are from it: the root of the mean of |x_r - mean|^2.
+// The mean of the ranks' models, and their distance from it: the root of the mean of |x_r - mean|^2.
 struct MeanModel {
   std::vector<float> parameters;
   double distance = 0;

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view file_name = "evaluations.csv";
 constexpr std::size_t fixed_columns = 5;
 
-// `rest` without its first line, which is returned; nothing where no whole line is left: a crash can cut one off.
+// Removes the first line from `rest` and returns it. Returns nothing if there is no complete line: a crash can cut one
+// off.
 std::optional<std::string> take_line(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -113,7 +114,7 @@ void Evaluations::add(const EvaluationRow& row) {
   if (target_ && !reached_ && target_->reached_by(row.metrics)) reached_ = row;
 }
 
-// A file that was taken away meanwhile is begun anew.
+// If the file was deleted in the meantime, a new one is started.
 void Evaluations::append(const std::filesystem::path& train_dir, std::span<const EvaluationRow> rows) const {
   const std::filesystem::path path = train_dir / file_name;
   std::string text = path_exists(path) ? "" : header() + "\n";

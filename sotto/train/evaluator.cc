@@ -16,7 +16,7 @@
 namespace sotto {
 namespace {
 
-// The task of the run, with other data where the options say so.
+// The options of the run, with other data if `options` say so.
 TrainOptions run_of(const EvalOptions& options) {
   TrainOptions run;
   from_toml((std::filesystem::path(options.model_dir) / "config.toml").string(), run);
@@ -27,7 +27,7 @@ TrainOptions run_of(const EvalOptions& options) {
   return run;
 }
 
-// Evaluates checkpoints with one task, as long as they are of the same model.
+// Evaluates checkpoints with one task, as long as they have the same model.
 class Checkpoints {
  public:
   explicit Checkpoints(const EvalOptions& options) : options_(options) {}

@@ -22,13 +22,13 @@ namespace {
 
 enum State : std::uint8_t { at_work, done, failed };
 
-// The thread that works, which is waited for in any case.
+// The working thread; the destructor always waits for it.
 class Labour {
  public:
   explicit Labour(const std::function<void()>& work) {
     try {
       thread_ = std::thread([this, &work] { run(work); });
-    } catch (const std::system_error&) {  // no thread can be had: others hear nothing of this rank meanwhile
+    } catch (const std::system_error&) {  // no thread is available: works here, without signs of life
       run(work);
     }
   }
@@ -43,7 +43,7 @@ class Labour {
     changed_.wait_for(lock, most, [this]() SOTTO_REQUIRES(mutex_) { return state_ != at_work; });
     return state_;
   }
-  // REQUIRES that it has ended.
+  // REQUIRES that the work has ended.
   std::exception_ptr error() const { return error_; }
 
  private:
@@ -61,7 +61,7 @@ class Labour {
   Mutex mutex_;
   Condition changed_;
   State state_ SOTTO_GUARDED_BY(mutex_) = at_work;
-  std::exception_ptr error_;  // of the thread, until `state_` says that it has ended
+  std::exception_ptr error_;  // owned by the thread until `state_` says that it has ended
   std::thread thread_;
 };
 

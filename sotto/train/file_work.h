@@ -8,18 +8,18 @@
 
 namespace sotto {
 
-// Work with files that all ranks do at the same time, and that may take each of them much longer than an exchange: the
-// communicator's deadline is for peers, not for their disks. While a rank works it tells the others, several times
-// within that deadline, that it lives.
+// File work that all ranks do at the same time. It may take much longer than an exchange, but the communicator's
+// deadline is meant for peers, not for their disks. So while a rank works, it tells the others several times within
+// that deadline that it is alive.
 class FileWork {
  public:
-  // Ranks wait for each other at most so long.
+  // The ranks wait for each other for at most `limit`.
   FileWork(Communicator& communicator, std::chrono::seconds limit) : communicator_(communicator), limit_(limit) {}
 
-  // Collective: `work` on every rank, on a thread of its own; returns when all have ended. What it throws is thrown on
-  // that rank, and on all others a CommError with the same words. CommError, too, where a rank is not heard of within
-  // the communicator's deadline, or still works at the limit; `doing` says at what: "write the checkpoint". This rank's
-  // own work has always ended when it returns or throws.
+  // Collective. Runs `work` on every rank, on a thread of its own, and returns when all have ended. If `work` throws,
+  // the exception is thrown on that rank, and a CommError with the same words on all others. CommError also if a rank
+  // is not heard of within the communicator's deadline, or still works at the limit; `doing` names the work: "write the
+  // checkpoint". This rank's own work has always ended when run() returns or throws.
   void run(std::string_view doing, const std::function<void()>& work);
 
  private:

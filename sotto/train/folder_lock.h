@@ -7,18 +7,18 @@
 
 namespace sotto {
 
-// The right to write in a run folder: an advisory lock on its file `.lock`, which ends with the process that holds it,
-// however that ends.
+// The right to write in a run folder: an advisory lock on its file `.lock`. It ends with the process that holds it,
+// however that process ends.
 class FolderLock {
  public:
-  // Tries once. FileError when the file cannot be opened. `lock` is flock(2).
+  // Tries once to take the lock. FileError if the file cannot be opened. `lock` is flock(2).
   explicit FolderLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = ::flock);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  bool held() const { return held_; }  // otherwise another process has it
-  // Why it holds nothing off, on a file system that has no locks; empty: it does.
+  bool held() const { return held_; }  // false: another process holds it
+  // Why the lock has no effect, if the file system has no locks; empty: it has.
   const std::string& doubt() const { return doubt_; }
 
  private:

@@ -7,12 +7,12 @@
 
 namespace sotto {
 
-// How many ranks are on each host, as the launcher says. ConfigError, which begins with `asked` and ends with
-// `instead`, where they do not follow each other, as many on each host, or each is alone.
+// The number of ranks per host, according to the launcher. ConfigError, whose text starts with `asked` and ends with
+// `instead`, if ranks of a host are not consecutive, hosts have different numbers of ranks, or every rank is alone.
 int ranks_of_host(std::string_view asked, std::string_view instead, const World& world);
 
-// The same with a size of the aggregator's groups, where it has groups and nobody said their size: the ranks of a host,
-// as the launcher says. ConfigError, before the ranks meet, when ranks do not fall into such groups.
+// Returns the choices with the group size filled in, if the aggregator has groups and the user gave no size: the number
+// of ranks per host. ConfigError, before the ranks meet, if the ranks cannot be divided into such groups.
 Choices with_groups(Choices choices, const World& world);
 
 }  // namespace sotto

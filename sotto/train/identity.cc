@@ -23,9 +23,9 @@ std::uint64_t hash_of(std::span<const float> parameters) {
   return hash.value();
 }
 
-// The rank of the lowest number whose number is another than rank 0's. Collective.
+// The lowest rank whose number differs from rank 0's. Collective.
 std::optional<int> first_other(std::uint64_t mine, Communicator& communicator) {
-  // The largest, and the largest complement, which is that of the least: the same number where all are.
+  // The maximum, and the maximal complement, which gives the minimum; they agree if all numbers are equal.
   std::array<std::uint64_t, 2> ends{mine, ~mine};
   for (std::uint64_t& end : ends) end ^= std::uint64_t{1} << 63;  // compared as signed numbers
   communicator.all_reduce(std::as_writable_bytes(std::span(ends)), DType::i64, ReduceOp::max);
@@ -36,7 +36,7 @@ std::optional<int> first_other(std::uint64_t mine, Communicator& communicator) {
   return static_cast<int>(other - all.begin());
 }
 
-// That rank's text, line by line, as others may print it. Collective.
+// The lines of that rank's text, made safe for printing by others. Collective.
 std::vector<std::string> told_by(int rank, std::string text, Communicator& communicator) {
   constexpr std::uint64_t most = 1 << 20;
   std::uint64_t length = std::min<std::uint64_t>(text.size(), most);
@@ -48,7 +48,7 @@ std::vector<std::string> told_by(int rank, std::string text, Communicator& commu
   return lines;
 }
 
-// The canonical text of an optimiser without its weight decay, which may change on the way, as the rate may.
+// The canonical text of an optimiser without its weight decay, which may change during a run, like the learning rate.
 std::string lasting_text(const OptimiserSpec& optimiser) {
   const Sentence sentence = parse_sentence("optimiser", optimiser.text());
   const Call& call = sentence.calls.front();
@@ -102,9 +102,9 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.address.clear();
   shared.master.clear();
   shared.data.data_dir.clear();
-  shared.train_dir.clear();  // rank 0's counts
+  shared.train_dir.clear();  // only rank 0's counts
   shared.capture.clear();
-  if (!links.file.empty()) shared.link.clear();  // what it says counts
+  if (!links.file.empty()) shared.link.clear();  // only the file's content counts
   shared.threads = 0;
   shared.codec_threads = 1;
   const std::string text = to_toml(shared);

@@ -9,14 +9,15 @@
 
 namespace sotto {
 
-// Why a rank would like all ranks to stop after the same step, and what they agree on when they have: a signal, an
-// error of what is done beside the steps, or a checkpoint that is due by the clock.
+// Reasons for which a rank wishes all ranks to stop after the same step, and their agreement after that: a signal, an
+// error in the work besides the steps, or a checkpoint that is due by the clock.
 class Interruption {
  public:
-  // Rank 0's clock alone counts; 0 minutes: no checkpoint is due by it.
+  // Only rank 0's clock counts; 0 minutes: no checkpoint is due by the clock.
   Interruption(double checkpoint_minutes, int rank) : minutes_(rank == 0 ? checkpoint_minutes : 0), rank_(rank) {}
 
-  // What a step of training does beside it, with files, fails later: after a checkpoint of all ranks.
+  // Runs file work that is not part of the training step. If it fails, the run ends later, after a checkpoint of all
+  // ranks.
   template <class F>
   void attempt(F&& f) {
     try {
@@ -27,15 +28,16 @@ class Interruption {
   }
   bool failed() const { return error_ != nullptr; }
 
-  // Whether this rank would like all to stop after the same step: to end, or, where they can go on, for a checkpoint.
+  // Whether this rank wishes all ranks to stop after the same step: to end or, if they can go on afterwards, for a
+  // checkpoint.
   bool wished(bool can_go_on) const;
   void saved() { since_checkpoint_.lap(); }
 
-  // Collective. What ends the run, on whichever rank it happened: an error, a signal, or 0 (StopSignal::urgency).
+  // Collective. What ends the run, on whichever rank it occurred: an error, a signal, or 0 (StopSignal::urgency).
   int agreed_urgency(Communicator& communicator) const;
   // Collective. Whether a checkpoint is due by the clock.
   bool agreed_late(Communicator& communicator) const;
-  // After the error of a rank: its own on that rank, and a CommError that names it on the others.
+  // Ends after a rank's error: throws the error itself on that rank, and on the others a CommError that names the rank.
   [[noreturn]] void end_in_error(int failed_rank, std::uint64_t done) const;
 
  private:

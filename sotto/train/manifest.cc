@@ -77,7 +77,7 @@ std::string problem_of_part(const std::filesystem::path& checkpoint, const std::
   try {
     if (!path_exists(path)) return problem("missing");
     if (block_hash_of_file(path, pool) == wanted->second) return "";
-    checkpoint::Metadata found = checkpoint::from_text(StateReader(path).text());  // names what is damaged
+    checkpoint::Metadata found = checkpoint::from_text(StateReader(path).text());  // its error names the damage
     return problem(fmt::format("is not what belongs there, but {} of step {} of {} run", found["part"], found["step"],
                                found["run"] == manifest.run ? "the same" : "another"));
   } catch (const FileError& error) {

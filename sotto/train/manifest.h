@@ -10,17 +10,17 @@
 
 namespace sotto {
 
-// How long a checkpoint is kept: for good; until two later ones were made by the clock; or as long as no later
-// evaluation is better than the one that it was made after.
+// How long a checkpoint is kept: forever; until there are two later ones made by the clock; or until a later evaluation
+// is better than the one before this checkpoint.
 enum class Kept : std::uint8_t { always, by_clock, as_best };
 
-// The file `manifest` of a checkpoint, which is written last: what the other files must be to belong together.
+// The file `manifest` of a checkpoint, which is written last. It says what the other files must be to belong together.
 struct Manifest {
-  std::string run;  // drawn at random when the run began
+  std::string run;  // a random number drawn when the run started
   std::uint64_t step = 0;
   Kept kept = Kept::always;
-  checkpoint::Metadata identity;             // what a run that goes on from here must have in common with this one
-  std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "model", "rank_0" ..
+  checkpoint::Metadata identity;             // what a run that continues from here must have in common with this one
+  std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "model", "rank_0" ...
 
   std::string text() const;
   static Manifest of_text(const std::string& text);
@@ -28,11 +28,11 @@ struct Manifest {
 
 // FileError.
 void write_manifest(const std::filesystem::path& checkpoint, const Manifest& manifest);
-std::string read_manifest_text(const std::filesystem::path& checkpoint);  // FileError, too, where there is none
+std::string read_manifest_text(const std::filesystem::path& checkpoint);  // FileError also if there is none
 
-// The text of a part: the identity, and which part it is.
+// The text of a part: the identity and the name of the part.
 std::string part_text(const Manifest& manifest, const std::string& name);
-// Why the file of this name is not the part that was written, as far as can be told; empty: it is.
+// Why the file of this name is not the part that was written, as far as can be told; empty if it is.
 std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
                             ThreadPool& pool);
 

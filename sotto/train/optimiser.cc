@@ -11,12 +11,12 @@
 namespace sotto {
 namespace {
 
-// An option of the run that stands for one of the optimiser's; one that an optimiser may be without means something by
-// itself.
+// An option of the run that stands for one of the optimiser's options. If it is not `needed`, it also has a meaning for
+// an optimiser without that option.
 struct Shorthand {
   std::string_view option;
   std::string_view own;
-  std::string value;  // empty: nobody said it
+  std::string value;  // empty: not set
   bool needed = true;
 };
 
@@ -28,14 +28,14 @@ std::array<Shorthand, 4> shorthands(const TrainOptions& options) {
            {"codec-start-after", "warmup", text(options.codec_start_after), false}}};
 }
 
-// What a user wrote of an optimiser: which options, and with what values.
+// What a user wrote for an optimiser: which options, and which values.
 struct Said {
   Sentence sentence;
   std::vector<std::string> known;  // all options of this optimiser
 
   const Call& call() const { return sentence.calls.front(); }
   bool has(std::string_view option) const { return std::ranges::count(known, option) > 0; }
-  // Whether the call itself gives this option, by name or by its place.
+  // Whether the call itself gives this option, by name or by position.
   bool gives(std::string_view option) const {
     const auto& arguments = call().arguments;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -49,12 +49,12 @@ Said said_by(const TrainOptions& options, const Recipe& recipe, const AlgorithmS
   std::string chosen = choose_optimiser(recipe, options.optimiser);
   if (chosen == "auto") chosen = algorithm.entry->optimiser;
   Said said{parse_sentence("optimiser", chosen == "auto" ? "sgd" : chosen), {}};
-  // An error of the sentence itself shows it as it was written.
+  // An error in the sentence itself quotes it as written.
   said.known = names_of_options(optimiser_table().read(said.sentence).options);
   return said;
 }
 
-// The call with the values of other options of the run.
+// The call, completed with the values of other options of the run.
 std::string completed(const Said& said, const TrainOptions& options, double model_momentum, const std::string& made) {
   const Call& call = said.call();
   std::vector<std::string> arguments;

@@ -13,11 +13,12 @@ struct ChosenOptimiser {
   double lr = 0;
 };
 
-// The optimiser that the options say: `optimiser`, or that of the codec's preset, or the algorithm's, or sgd; with
-// `momentum`, `nesterov` and `weight-decay` as options of it, and `codec-start-after` where it wants dense steps.
-// Learning rate and momentum are its own or the model's where nobody said them; with `lr-scale` the rate is that of 256
-// examples, and grows with those of a step (the linear scaling rule; Goyal et al., 2017). ConfigError when it has no
-// such option, or says it itself, and when the momentum is made before gradients are sent already.
+// The optimiser of a run: the option `optimiser`, else that of the codec's preset, else that of the algorithm, else
+// sgd. `momentum`, `nesterov` and `weight-decay` become options of it, and so does `codec-start-after` if it uses dense
+// steps first. If the user does not set learning rate and momentum, the optimiser's or model's defaults are used. With
+// `lr-scale` the rate is for 256 examples and grows with the examples per step (the linear scaling rule; Goyal et al.,
+// 2017). ConfigError if the optimiser does not have such an option or gives it itself, and if momentum is already
+// applied before gradients are sent.
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm);
 

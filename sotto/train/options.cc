@@ -29,11 +29,11 @@
 namespace sotto {
 
 void TrainOptions::visit(OptionVisitor& v) {
-  std::vector<std::string_view> aggregators;  // those that are asked for beside a sentence
+  std::vector<std::string_view> aggregators;  // those that can be named without a sentence
   for (const AggregatorEntry& entry : aggregator_table()) {
     if (entry.method == nullptr) aggregators.push_back(entry.name);
   }
-  const Bounds count{1, 1e9};  // products of two of them fit into 64 bits
+  const Bounds count{1, 1e9};  // the product of two of them fits into 64 bits
   const Bounds natural{0, 1e15};
   v.option(
       "task", task,
@@ -169,7 +169,7 @@ class TomlWriter final : public OptionVisitor {
   void line(std::string_view name, const std::string& value) { text += std::string(name) + " = " + value + "\n"; }
 };
 
-// Takes options out of a TOML table; what is left over in the end is unknown.
+// Reads options from a TOML table; keys left at the end are unknown.
 class TomlReader final : public OptionVisitor {
  public:
   TomlReader(std::string path, toml::table table) : path_(std::move(path)), table_(std::move(table)) {}
@@ -201,7 +201,7 @@ class TomlReader final : public OptionVisitor {
   }
 
  private:
-  // The library would also read 1 as true, or 2.0 as 2; only a whole number as a number is meant.
+  // The library would also read 1 as true, or 2.0 as 2. Only a whole number may be read as a floating-point number.
   template <class T>
   static std::optional<T> exactly(const toml::node& node) {
     if constexpr (std::is_same_v<T, double>) {

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-// Everything that decides what a run computes, and where it writes, as a user says it. One visit gives the flags of
-// `sotto train`, its help, the TOML record in the run folder and its replay. read_choices() tells what it means.
+// Everything that decides what a run computes and where it writes, as the user gives it. visit() serves the flags of
+// `sotto train`, its help, the TOML record in the run folder and its replay. read_choices() interprets the options.
 struct TrainOptions {
   std::string task = "classify";
   std::string model = "lenet";
@@ -72,8 +72,8 @@ struct TrainOptions {
   void visit(OptionVisitor& v);
 };
 
-// All options as TOML, one `name = value` a line under the names of the flags; and back (ConfigError names file and
-// key).
+// Writes all options as TOML, one `name = value` per line, with the names of the flags; from_toml() reads them
+// (ConfigError names file and key).
 std::string to_toml(TrainOptions options);
 void from_toml(const std::string& path, TrainOptions& options);
 

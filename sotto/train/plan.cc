@@ -38,7 +38,7 @@ RunPlan plan_run(const Choices& choices, std::uint64_t batches, std::uint64_t de
     plan.phases = std::move(warmup.phases);
     plan.remark = std::move(warmup.remark);
   }
-  // An optimiser that has such steps was told those of the option.
+  // An optimiser with dense steps already knows the number from the option.
   const std::uint64_t dense = std::max(dense_steps, whole(options.codec_start_after.value_or(0)));
   plan.phases = start_after(dense, std::move(plan.phases));
   plan.topologies = by_steps(choices.peers, plan.steps_per_epoch);

@@ -8,14 +8,14 @@
 
 namespace sotto {
 
-// The live line of a run, on stderr. Under our launcher it ends in '\r' ten times a second, and the launcher shows it
-// as it sees fit; on a terminal it is redrawn in place; elsewhere it is a plain line every five seconds.
+// The progress line of a run, on stderr. Under our launcher it ends in '\r' ten times a second, and the launcher
+// decides how to show it. On a terminal it is redrawn in place; elsewhere it is a plain line every five seconds.
 class Progress {
  public:
   explicit Progress(std::string_view starter);
   bool due() const { return since_.seconds() >= interval_; }
   void show(const std::string& line);
-  // A line that stays.
+  // Prints a line that stays.
   void say(const std::string& line);
 
  private:

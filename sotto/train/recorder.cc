@@ -39,7 +39,7 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
     std::size_t at = std::min(text.find('\n'), text.size() - 1) + 1;
     while (at < text.size()) {
       const std::size_t end = text.find('\n', at);
-      if (end == std::string::npos) break;  // a row that a crash cut off
+      if (end == std::string::npos) break;  // an incomplete row after a crash
       std::uint64_t step = 0, rank = 0;
       const auto [comma, error] = std::from_chars(text.data() + at, text.data() + end, step);
       const bool has_rank =
@@ -61,7 +61,7 @@ Recorder::Recorder(const std::filesystem::path& train_dir, int rank) : path_(tra
 Recorder::~Recorder() {
   try {
     flush();
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is under way, or nobody is left to tell
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): an error is being handled already, or nobody is left
   }
   ::close(file_);
 }
@@ -100,7 +100,7 @@ void Recorder::flush() {
   pending_.clear();
 }
 
-// A file that nobody can find any more is no record.
+// If the file has been deleted, starts a new one.
 void Recorder::reopen_if_gone() {
   struct stat ours {
   }, there{};

@@ -22,12 +22,12 @@ struct StepRow {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 };
 
-// Appends one rank's rows to the run's steps.csv, which all ranks share: rows are written whole, at least once a
+// Appends one rank's rows to the run's steps.csv, which all ranks share. Rows are written whole, at least once a
 // second.
 class Recorder {
  public:
-  // Rank 0 prepares the file before any rank opens it: with the header, and without each rank's rows of its first step
-  // and later ones, which a resumed run is about to repeat.
+  // Rank 0 prepares the file before any rank opens it: writes the header, and removes each rank's rows from its first
+  // step on, which a resumed run will repeat.
   static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);
@@ -36,15 +36,16 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   void add(const StepRow& row);
-  // FileError: the disk is full. A file that was taken away meanwhile is begun anew, which take_remark() says once.
+  // FileError, for example if the disk is full. If the file was deleted in the meantime, a new one is started, and
+  // take_remark() reports this once.
   void flush();
   std::string take_remark();
 
-  // Of a step, the mean over those of this process, in milliseconds or bytes.
+  // Means over the steps of this process, in milliseconds or bytes.
   struct Figures {
     double step_ms = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0, wait_ms = 0, queue_ms = 0;
     double bytes_sent = 0;
-    // Of the time that exchanges took, the share that computing hid; nothing without exchanges.
+    // The share of the exchange time that computing hid; nothing without exchanges.
     std::optional<double> hidden() const;
   };
   Figures means() const;
@@ -59,7 +60,7 @@ class Recorder {
   std::string pending_;
   Timer since_flush_;
   std::string remark_;
-  // Of all rows, which themselves are on the disk alone.
+  // Over all rows; the rows themselves are only on disk.
   Figures sums_;
   std::uint64_t rows_ = 0, last_step_ = 0;
   TimeHistogram step_times_;

@@ -75,7 +75,8 @@ void Replica::segment_needed(std::size_t segment) {
   for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) bucket_needed(b);
 }
 
-// Until then its gradient may be on its way; backward begins when forward has needed everything that it finishes.
+// Until this call the bucket's gradient may still be in transit. Backward starts once forward has needed every bucket
+// that it completes.
 void Replica::bucket_needed(std::size_t bucket) {
   if (std::exchange(needed_[bucket], char{true})) return;
   const auto asked = Clock::now();
@@ -91,7 +92,7 @@ void Replica::segment_ready(std::size_t segment) {
 }
 
 void Replica::report_next() {
-  if (next_ == 0) {  // of what forward does not use the gradient is zero
+  if (next_ == 0) {  // parameters that forward does not use have zero gradient
     for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
   }
   slowdown_.hold();

@@ -20,19 +20,20 @@ class Replica final : public Worker {
   std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  // NumericError when the loss is not finite.
+  // NumericError if the loss is not finite.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
-  // The next gradient is copied there, each bucket before anybody may change it. REQUIRES room for all parameters.
+  // Also copies the next gradient to `copy`, each bucket before anybody may change it. REQUIRES room for all
+  // parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
-  // From now on computing is as slow as that says. Gradients become ready later, too.
+  // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
-  // What a resumed run needs of it, beside parameters and buffers.
+  // Visits what a resumed run needs besides parameters and buffers.
   void visit_state(StateVisitor& visitor);
 
   Task& task() { return task_; }
-  double data_seconds() const { return data_seconds_; }  // that the last step waited for its batches
+  double data_seconds() const { return data_seconds_; }  // time that the last step waited for its batches
 
  private:
   void bucket_needed(std::size_t bucket);
@@ -43,18 +44,18 @@ class Replica final : public Worker {
   Task& task_;
   std::unique_ptr<Optimiser> optimiser_;
   std::vector<BucketPlan> buckets_;
-  std::vector<Range> buckets_of_;  // each segment: several of one that is too long for one bucket
+  std::vector<Range> buckets_of_;  // of each segment; several buckets if it is too long for one
   std::uint64_t accumulate_;
   std::uint64_t seed_;
   int rank_;
   double data_seconds_ = 0;
   Slowdown slowdown_;
 
-  // While it computes:
+  // While computing:
   const BucketCalls* calls_ = nullptr;
-  std::vector<char> needed_;          // each bucket, once it was said to be
-  std::vector<std::size_t> missing_;  // segments of each bucket that are not finished
-  std::size_t next_ = 0;              // the first bucket that was not reported
+  std::vector<char> needed_;          // for each bucket: whether it was needed
+  std::vector<std::size_t> missing_;  // unfinished segments of each bucket
+  std::size_t next_ = 0;              // the first bucket not yet reported
   std::span<float> copy_;
   SegmentCalls first_passes_, last_pass_;
 };

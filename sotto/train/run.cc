@@ -53,7 +53,7 @@ TrainResult Run::run() {
   TrainResult result;
   result.train_dir = folder.path().string();
   const std::uint64_t first = first_steps_[own_rank()];
-  std::uint64_t step = first;  // this rank's next one
+  std::uint64_t step = first;  // this rank's next step
   meeting_ = calendar_.next_meeting(done_);
   counted_ = traffic();
   since_start_.lap();
@@ -68,7 +68,7 @@ TrainResult Run::run() {
   return result;
 }
 
-// Prepares the folder, or goes on from its newest checkpoint.
+// Prepares the folder, or resumes from its newest checkpoint.
 void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (options_.resume) resume(folder);
@@ -90,7 +90,7 @@ void Run::begin(RunFolder& folder) {
   if (!doubt.empty()) say("warning: " + spelled(doubt, choices_.spelling));
 }
 
-// After the last step of this start, the same for all ranks.
+// Runs after the last step of this start, which is the same for all ranks.
 void Run::end(TrainResult& result) {
   algorithm_->rest();
   if (remark_.empty()) remark_ = algorithm_->remark();  // what the last step chose
@@ -123,7 +123,7 @@ std::unique_ptr<Optimiser> Run::make_step() {
   return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
 }
 
-// Before ranks of different algorithms send each other anything.
+// Runs before ranks with different algorithms could send each other anything.
 std::unique_ptr<Algorithm> Run::agreed_algorithm() {
   require_same_start(choices_, *task_, *communicator_);
   return make_algorithm(choices_.algorithm,
@@ -138,27 +138,27 @@ std::unique_ptr<Algorithm> Run::agreed_algorithm() {
                         replica_.buckets(), *communicator_);
 }
 
-// A bad one is told before the ranks meet.
+// A bad method is reported before the ranks meet.
 std::string Run::method() const {
   check_phases(plan_.phases, replica_.buckets());
   return text_of(plan_.phases);
 }
 
-// The steps that each rank has made. REQUIRES rest().
+// The number of steps that each rank has made. REQUIRES rest().
 std::vector<std::uint64_t> Run::rank_steps() const {
   if (together_) return algorithm_->own_speed()->rank_steps();
   return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), done_);
 }
 
-// A step of the run is one of each rank. Of ranks that count together it is as many steps as there are ranks, whoever
-// made them: this is the one that they have come to.
+// A step of the run is one step of each rank. If ranks count together, it is as many steps as there are ranks,
+// whichever ranks made them. Returns the step that they have reached.
 std::uint64_t Run::step_of_meeting() const {
   const std::vector<std::uint64_t> steps = rank_steps();
   return calendar_.step_of_meeting(
       meeting_, std::reduce(steps.begin(), steps.end()) / static_cast<std::uint64_t>(communicator_->size()));
 }
 
-// This rank's step of that number. Returns whether training ends here.
+// Makes this rank's step number `step`. Returns whether training ends here.
 bool Run::train_step(std::uint64_t step) {
   const OwnSpeed* own_speed = algorithm_->own_speed();
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
@@ -176,7 +176,7 @@ bool Run::train_step(std::uint64_t step) {
   if (!together_) done_ = step + 1;
   const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
                          calendar_.due(before, done_).any();
-  if (completes) {  // others are about to use the communicator, and rows tell what a step needed
+  if (completes) {  // others will use the communicator, and rows record the step's cost
     algorithm_->complete(row.report);
     algorithm_->rest();
   }
@@ -213,11 +213,11 @@ bool Run::train_step(std::uint64_t step) {
   if (due.evaluation && !ends) save_beside();
   const bool pauses = row.report.stop || row.report.meets;
   if (pauses && !ends) ends = !goes_on();
-  if (completes) counted_ = traffic();  // otherwise what has left since is in the next row
+  if (completes) counted_ = traffic();  // otherwise later traffic counts in the next row
   return ends;
 }
 
-// All ranks have stopped together; if nobody wants to end they go on, and make a checkpoint first when it is late.
+// All ranks have stopped together. If none wants to end, they go on, after a checkpoint if one is overdue.
 bool Run::goes_on() {
   if (interruption_.agreed_urgency(*communicator_) != 0) return false;
   if (interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
@@ -225,7 +225,7 @@ bool Run::goes_on() {
   return true;
 }
 
-// After an evaluation, where training goes on.
+// Runs after an evaluation, if training goes on.
 void Run::save_beside() {
   if (options_.keep_best && best_step() == done_) save(Kept::as_best);
   if (!algorithm_->traits().can_go_on && interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
@@ -236,7 +236,7 @@ void Run::agree() {
   algorithm_->agree(replica_);
 }
 
-// REQUIRES a replicated algorithm, and complete().
+// REQUIRES a replicated algorithm, and a call of complete() before.
 void Run::average_batch_norm(StepReport& report) {
   const Timer timer;
   aggregate(task_->buffers(), Op::avg, *communicator_);

@@ -27,10 +27,10 @@
 
 namespace sotto {
 
-// One rank's part of a run, from the meeting of the ranks to the summary. run() gives the order.
+// One rank's part of a run, from the meeting of the ranks to the summary. run() shows the order.
 class Run {
  public:
-  // Meets the other ranks, after everything that one rank can refuse by itself.
+  // Meets the other ranks, after all checks that a rank can make alone.
   Run(Choices choices, const World& world);
   TrainResult run();
 
@@ -50,7 +50,7 @@ class Run {
   std::vector<std::uint64_t> rank_steps() const;
   std::uint64_t step_of_meeting() const;
 
-  // In run_records.cc, what it leaves in its folder and says on the way:
+  // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
   void save(Kept kept);
@@ -74,7 +74,7 @@ class Run {
   StopSignal signals_;
   Choices choices_;
   const TrainOptions& options_ = choices_.options;
-  int idle_;  // so many ranks, the first ones, train nothing
+  int idle_;  // the first `idle_` ranks do not train
   std::unique_ptr<Task> task_;
   Replica replica_;
   RunPlan plan_;
@@ -92,19 +92,19 @@ class Run {
   Interruption interruption_;
   Evaluations evaluations_;
 
-  std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run, and those after which ranks meet next
+  std::uint64_t done_ = 0, meeting_ = 0;    // steps of the run so far, and the step at which the ranks meet next
   std::vector<std::uint64_t> first_steps_;  // of each rank, since the last start
   RunFolder* folder_ = nullptr;
   Recorder* recorder_ = nullptr;
-  RunTotals before_;  // what earlier starts spent
+  RunTotals before_;  // what earlier starts used
   Timer since_start_;
   double evaluating_ = 0;            // seconds of evaluations since the start
   std::uint64_t sent_by_steps_ = 0;  // bytes since the start
-  Traffic counted_;                  // that is in rows, or in none of them
-  std::string remark_;               // what was chosen, once it was said
+  Traffic counted_;                  // already in rows, or excluded from them
+  std::string remark_;               // what was chosen, after it was printed
   TestResult tested_;
-  bool is_saved_ = false, is_tested_ = false;  // the model as it is
-  std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that stays
+  bool is_saved_ = false, is_tested_ = false;  // whether this holds for the current model
+  std::optional<std::uint64_t> kept_;          // the step of the last checkpoint that is kept forever
 };
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-// How a run folder's checkpoints are written, chosen and read.
+// Writing, choosing and reading the checkpoints of a run folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void rename_or_fail(const fs::path& from, const fs::path& to) {
   if (error) throw FileError(from.string() + ": cannot be renamed: " + error.message());
 }
 
-// Checkpoints that need not be kept any longer. What cannot be read is left alone.
+// Removes checkpoints that need not be kept. What cannot be read stays.
 void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
   std::size_t newer = 0;
   auto steps = checkpoint::find(train_dir);
@@ -65,7 +65,7 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
       if (kept == Kept::always || (kept == Kept::by_clock && ++newer <= clock_kept)) continue;
       if (step == best || (kept == Kept::as_best && !best)) continue;
       const fs::path doomed = checkpoint::partial_folder(train_dir, step);
-      rename_or_fail(folder, doomed);  // never half of it under its name
+      rename_or_fail(folder, doomed);  // so that no half-removed folder keeps the final name
       fs::remove_all(doomed);
     } catch (const FileError&) {             // NOLINT(bugprone-empty-catch)
     } catch (const fs::filesystem_error&) {  // NOLINT(bugprone-empty-catch): the next save tries again
@@ -75,7 +75,7 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
 
 }  // namespace
 
-// What `model` holds: what ranks have in common, which was made together.
+// The content of `model`: what the ranks share, computed together.
 struct RunFolder::Shared {
   std::vector<float> buffers;
   MeanModel mean, mean_evaluated;  // of ranks with models of their own
@@ -149,7 +149,7 @@ void RunFolder::write_shared(const fs::path& partial, Manifest& manifest, const 
   parameters_sha256_ = block_hash(std::as_bytes(shared.parameters), pool);
 }
 
-// The hashes of all ranks' parts.
+// Collects the hashes of all ranks' parts.
 void RunFolder::gather_parts(Manifest& manifest) {
   const std::string own = manifest.parts.at(own_file());
   std::string all(hash_digits * static_cast<std::size_t>(communicator_.size()), '\0');
@@ -159,7 +159,7 @@ void RunFolder::gather_parts(Manifest& manifest) {
   }
 }
 
-// Gives a complete checkpoint its manifest and its name.
+// Gives a complete checkpoint its manifest and its final name.
 void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best) {
   for (const auto& [name, hash] : manifest.parts) {
     if (!fs::exists(partial / name)) {
@@ -170,7 +170,7 @@ void RunFolder::publish(const fs::path& partial, const Manifest& manifest, std::
   fsync_path(partial);
   const fs::path name = checkpoint::folder(path_, manifest.step);
   const fs::path replaced = fs::path(name) += ".replaced.tmp";
-  if (fs::exists(name)) rename_or_fail(name, replaced);  // one that was left aside, since it is not whole
+  if (fs::exists(name)) rename_or_fail(name, replaced);  // an incomplete one that was left aside
   rename_or_fail(partial, name);
   fsync_path(path_);
   std::error_code ignored;
@@ -231,7 +231,7 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
   throw FileError(fmt::format("{}: no checkpoint is whole: {}", path_.string(), fmt::join(left_aside, "; ")));
 }
 
-// Why not all parts are what the manifest says, the same on all ranks; empty: they are.
+// Why some part differs from the manifest, the same text on all ranks; empty if none does.
 std::string RunFolder::verdict_on(const Manifest& manifest) {
   const fs::path folder = checkpoint::folder(path_, manifest.step);
   std::array<char, 512> mine{};

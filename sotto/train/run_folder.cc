@@ -21,7 +21,7 @@ namespace sotto {
 namespace fs = std::filesystem;
 namespace {
 
-// What a replay of this run should do: the same, in a folder of its own.
+// The options for a replay of this run: the same, in a folder of its own.
 TrainOptions replayable(TrainOptions options) {
   options.train_dir.clear();
   options.resume = false;
@@ -43,7 +43,7 @@ RunFolder::RunFolder(const Choices& choices, Communicator& communicator)
       communicator_(communicator),
       files_(communicator, std::chrono::seconds(options_.disk_deadline)),
       replicated_(choices.algorithm.entry->replicated) {
-  // Rank 0 decides for all, so that they agree even where clocks and folders differ.
+  // Rank 0 decides for all, so that they agree even if clocks and folders differ.
   std::array<char, 4096> name{};
   files_.run("prepare the run folder", [&] {
     if (communicator.rank() != 0) return;

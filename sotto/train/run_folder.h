@@ -21,41 +21,42 @@
 
 namespace sotto {
 
-// A name that no other run has: "runs/lenet-20261121-051900-4711". Two that begin in one second differ in the process.
+// A unique name: "runs/lenet-20261121-051900-4711". Runs that start in the same second differ in the process id.
 std::string new_run_folder(std::string_view name);
 
-// The folder of one run, which all ranks share. Every member function is collective.
+// The folder of one run, which all ranks share. Every public function is collective unless its comment says otherwise.
 class RunFolder {
  public:
-  // `choices` must outlive it. Rank 0 chooses, makes, locks and checks the folder. A folder that holds a run is a
-  // ConfigError, unless it is to be resumed. So is one in which another run is at work.
+  // `choices` must outlive this object. Rank 0 chooses, creates, locks and checks the folder. ConfigError if the folder
+  // already holds a run that is not to be resumed, or if another run is using it.
   RunFolder(const Choices& choices, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
-  // To resume: chooses the newest checkpoint whose parts are all whole; `start_step` is 0 when there is none yet.
-  // Returns a line for each newer one that is not whole, which says why. FileError when none is whole; ConfigError when
-  // the newest one is of another model, codec, number of ranks, ...: what `identity` says.
+  // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
+  // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact; ConfigError if the
+  // newest one has another model, codec, number of ranks, ..., as `identity` says.
   std::vector<std::string> choose_checkpoint(const checkpoint::Metadata& identity);
   std::uint64_t start_step() const { return start_step_; }
-  // Why another run could write here beside this one, on rank 0; empty: it cannot.
+  // On rank 0: why another run could write here at the same time; empty if it cannot.
   std::string lock_doubt() const { return lock_ ? lock_->doubt() : ""; }
-  // block_hash() of the model that was saved last, on rank 0.
+  // block_hash() of the last saved model, on rank 0.
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
-  // Once it is sure that this run goes ahead: writes config.toml, and prepares steps.csv, in which each rank goes on
-  // from that step of its own, and evaluations.csv, of which it returns the rows until start_step().
+  // Called once it is sure that the run goes ahead. Writes config.toml, and prepares steps.csv and evaluations.csv: in
+  // steps.csv each rank continues from its own entry of `first_steps`. Returns the rows of evaluations.csv up to
+  // start_step().
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
 
-  // NumericError when a parameter is not finite: no run could go on from there. Writes model_step_N, whole or not at
-  // all: `steps_done` steps have been applied. Then removes what need not be kept any longer, but not the checkpoint of
-  // the step `best`.
+  // Writes model_step_N, completely or not at all; `steps_done` steps have been applied. Then removes checkpoints that
+  // need not be kept, except that of step `best`. NumericError if a parameter is not finite: no run could continue from
+  // there.
   void save(std::uint64_t steps_done, Kept kept, std::optional<std::uint64_t> best, Replica& replica,
             Algorithm& algorithm, RunTotals totals, const checkpoint::Metadata& identity);
-  // Removes all that were kept as the best, but that of this step.
+  // Removes all checkpoints that were kept as the best, except that of step `best`.
   void remove_superseded(std::uint64_t best);
-  // "model_step_N", where there is a checkpoint of that step; otherwise "". Of this rank alone.
+  // "model_step_N" if there is a checkpoint of that step, otherwise "". Not collective.
   std::string name_of(std::uint64_t step) const;
-  // Reads the checkpoint of start_step(). FileError when it cannot be read.
+  // Reads the checkpoint of start_step(). FileError if it cannot be read.
   void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:

@@ -1,4 +1,4 @@
-// What a run leaves in its folder, and what it says on the way.
+// What a run writes to its folder, and what it prints.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ checkpoint::Metadata Run::identity() const {
   return run_identity(choices_, method_, task_->layout(), communicator_->size());
 }
 
-// Goes on from the newest checkpoint that is whole.
+// Resumes from the newest intact checkpoint.
 void Run::resume(RunFolder& folder) {
   for (const std::string& line : folder.choose_checkpoint(identity())) say("left aside: " + line);
   if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
@@ -26,11 +26,11 @@ void Run::resume(RunFolder& folder) {
   say(fmt::format("resumed from {}", checkpoint::folder(folder.path(), folder.start_step()).string()));
 }
 
-// One that is kept for good is written in the place of one that is not.
+// A checkpoint that is kept forever replaces one of the same step that is not.
 void Run::save(Kept kept) {
   if (is_saved_ && (kept != Kept::always || kept_ == done_)) return;
   if (kept != Kept::always && kept_ == done_) return;
-  interruption_.attempt([this] { recorder_->flush(); });  // checkpointed steps' rows are on the disk before it is
+  interruption_.attempt([this] { recorder_->flush(); });  // rows are on disk before their checkpoint
   say_of_rows();
   algorithm_->rest();
   algorithm_->enter(done_);
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> Run::best_step() const {
   return evaluations_.best()->step;
 }
 
-// On this rank.
+// Of this rank.
 RunTotals Run::totals() const {
   return {before_.seconds + since_start_.seconds() - evaluating_,
           before_.bytes_sent + (own_speed_ ? algorithm_->traffic().bytes_sent : sent_by_steps_)};
@@ -101,7 +101,7 @@ void Run::announce_phase(std::uint64_t step) {
   const auto begins = std::ranges::find(plan_.phases, step, &Phase::first_step);
   if (plan_.phases.size() == 1 || begins == plan_.phases.end()) return;
   say(fmt::format("step {}  codec {}", step, begins->recipe.said));
-  remark_.clear();  // what it chooses is said again
+  remark_.clear();  // the new codec's choice is printed again
 }
 
 void Run::show(const StepRow& row, std::uint64_t done) {
@@ -127,7 +127,7 @@ void Run::say(const std::string& line) {
 void Run::summarise(const TrainResult& result, std::uint64_t first_step) {
   Recorder::Figures figures = recorder_->means();
   const std::vector<std::uint64_t> steps = rank_steps();
-  if (own_speed_) {  // what is sent belongs to no step, and rows end before it does
+  if (own_speed_) {  // traffic belongs to no step, and continues after the last row
     const std::uint64_t made = steps[own_rank()] - first_steps_[own_rank()];
     figures.bytes_sent = static_cast<double>(algorithm_->traffic().bytes_sent) / static_cast<double>(made);
   }

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// What a run has spent on training so far, over all its starts: on this rank, and without the evaluations.
+// What a run has used for training so far, over all its starts: on this rank, without evaluations.
 struct RunTotals {
   double seconds = 0;
   std::uint64_t bytes_sent = 0;  // by steps

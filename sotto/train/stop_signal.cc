@@ -7,7 +7,7 @@
 namespace sotto {
 namespace {
 
-volatile std::sig_atomic_t caught_signal = 0;  // a signal handler can reach nothing but a global
+volatile std::sig_atomic_t caught_signal = 0;  // a signal handler can only reach globals
 
 volatile std::sig_atomic_t caught_at = 0;
 
@@ -18,7 +18,8 @@ std::sig_atomic_t now() {
   return static_cast<std::sig_atomic_t>(time.tv_sec);
 }
 
-// A starter often passes on a signal that the whole process group got already: only a later one means "now".
+// A starter often forwards a signal that the whole process group got already, so only a later one ends the process at
+// once.
 void note(int signal) {
   if (caught_signal != 0 && signal == SIGUSR1) return;
   const bool before = caught_signal != 0 && caught_signal != SIGUSR1;

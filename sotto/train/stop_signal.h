@@ -4,10 +4,10 @@
 
 namespace sotto {
 
-// While it lives, SIGINT, SIGTERM and SIGUSR1 are only noted, so that the step can be finished; another one of the
-// first two, two seconds later or more, ends the process. SIGUSR1 is how Slurm says that a job's time is nearly over:
-// it asks for the same, but for another exit status, and whoever sends one of the others after it means that one.
-// SIGHUP counts as SIGTERM, unless it is ignored (nohup).
+// While this object lives, SIGINT, SIGTERM and SIGUSR1 are only recorded, so that the step can be finished. A second
+// SIGINT or SIGTERM, at least two seconds later, ends the process. Slurm sends SIGUSR1 when a job's time is nearly
+// over: it also stops the run, but with another exit status, and a SIGINT or SIGTERM after it replaces it. SIGHUP
+// counts as SIGTERM, unless it is ignored (nohup).
 class StopSignal {
  public:
   StopSignal();
@@ -17,10 +17,10 @@ class StopSignal {
 
   static int caught();  // the signal's number, or 0
 
-  // Of the signals that arrived on several ranks the most urgent one counts: a number that can be compared, and back.
+  // Maps a signal to a number whose maximum over ranks is the most urgent signal; of_urgency() maps back.
   static int urgency(int signal) { return signal == SIGUSR1 ? 1 : signal; }
   static int of_urgency(int urgency) { return urgency == 1 ? SIGUSR1 : urgency; }
-  // An error of a rank counts more than any of them: this and the rank is its urgency.
+  // An error of a rank is more urgent than any signal: its urgency is failed_rank plus the rank.
   static constexpr int failed_rank = 1000;
 
  private:

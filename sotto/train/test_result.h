@@ -10,21 +10,21 @@
 
 namespace sotto {
 
-// How good a run's model is on the test examples. Where ranks have models of their own, that is the mean of them.
+// The quality of a run's model on the test examples. If ranks have models of their own, it is that of their mean.
 struct TestResult {
   Metrics metrics;
   Metric goal;
-  // Of ranks with models of their own; otherwise empty, and 0:
+  // If ranks have models of their own; otherwise empty and 0:
   std::vector<double> rank_goals;  // the goal metric of each rank's own model
   double consensus_distance = 0;   // the root of the mean over ranks of |x_r - mean|^2
 
   std::string text() const;  // one line
 };
 
-// Collective. Each rank takes its share of the examples, but all of them for a model of its own.
+// Collective. Each rank evaluates its share of the examples, but all of them for its own model.
 TestResult test_together(Replica& replica, bool replicated, Communicator& communicator);
 
-// NumericError where a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
+// NumericError if a model is so much worse than guessing that it has learned nothing, whatever its parameters are.
 void require_sense(const TestResult& tested, double loss_of_guessing, std::uint64_t step);
 
 }  // namespace sotto

@@ -6,11 +6,11 @@
 
 namespace sotto {
 
-// Counts times in bins whose ends are 1.1 % apart, so that a median of any number of them takes no more memory.
+// Counts times in bins whose ends are 1.1 % apart, so a median takes constant memory.
 class TimeHistogram {
  public:
   void add(double seconds);
-  // Right to 1.1 % for times from a microsecond to a day; 0 when there are none.
+  // Accurate to 1.1 % for times from a microsecond to a day; 0 if there are none.
   double median() const;
 
  private:

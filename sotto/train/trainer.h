@@ -9,36 +9,36 @@
 
 namespace sotto {
 
-// How a run ended, on any rank; the same numbers stand in summary.json.
+// How a run ended, on any rank; summary.json has the same numbers.
 struct TrainResult {
-  int signal = 0;  // SIGINT, SIGTERM or SIGUSR1 when that ended it early (after a checkpoint), else 0
+  int signal = 0;  // SIGINT, SIGTERM or SIGUSR1 if it ended the run early (after a checkpoint), else 0
   std::uint64_t steps = 0;
-  Metrics tested;  // of the test examples
+  Metrics tested;  // on the test examples
   std::string train_dir;
 };
 
-// One rank's whole run: meets the others, trains, evaluates, checkpoints, records. SIGINT
-// and SIGTERM are handled while it runs: the step is finished, a checkpoint written, and all ranks return together.
-// Rank 0 reports progress on stderr as lines that end in '\r' when our launcher started it (which shows them as it sees
-// fit), else as plain lines every few seconds.
+// One rank's whole run: meets the others, trains, evaluates, writes checkpoints and records. Meanwhile SIGINT and
+// SIGTERM are handled: the step is finished, a checkpoint is written, and all ranks return together. Rank 0 reports
+// progress on stderr: under our launcher as lines that end in '\r' (the launcher decides how to show them), otherwise
+// as plain lines every few seconds.
 TrainResult train(const Choices& choices, const World& world);
 
-// What one step would send from each rank, or the period of an algorithm that exchanges now and then: made gradients of
-// the model's layout go through the whole method (twice, since a first step may measure), between threads of this
-// process; nothing is estimated, and what a run would refuse is refused. At most 64 ranks.
+// What one step would send from each rank, or one period of an algorithm that exchanges only now and then. Synthetic
+// gradients of the model's layout go through the whole method, between threads of this process (twice, since a first
+// step may measure). Nothing is estimated, and whatever a run would refuse is refused. At most 64 ranks.
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
   std::string aggregator;
-  std::string remark;                     // why that one
+  std::string remark;                     // why that aggregator
   std::string phases_remark;              // RunPlan::remark
   std::string doubt;                      // RunPlan::doubt()
-  std::vector<std::uint64_t> bytes_sent;  // a rank, in so many steps:
+  std::vector<std::uint64_t> bytes_sent;  // per rank, in `period` steps:
   std::uint64_t period = 1;
-  std::uint64_t exchanges = 1;    // steps of these that send anything
-  std::uint64_t dense_bytes = 0;  // of an uncompressed all-reduce, a rank
-  std::uint64_t first_step = 0;   // that sends so: before it come dense ones, or those of a warm-up
-  bool only_dense = false;        // the run ends before that
+  std::uint64_t exchanges = 1;    // steps in the period that send anything
+  std::uint64_t dense_bytes = 0;  // of an uncompressed all-reduce, per rank
+  std::uint64_t first_step = 0;   // the first step that sends this; dense or warm-up steps come before
+  bool only_dense = false;        // the run ends before `first_step`
 };
 DryRun dry_run(const Choices& choices);
 
