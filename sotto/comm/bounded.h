@@ -11,13 +11,13 @@
 
 namespace sotto {
 
-// The answer of work that may block for ever, such as a request to c10d's store, which waits for an answer without end.
-// Nothing when there is no answer until then, or `stop` says so. Throws what the work throws, and Error when there is
-// no thread to be had.
+// Runs work that may block forever, for example a request to c10d's store, which has no time limit. Returns its result,
+// or nothing if there is none by `until` or when `stop` says so. Rethrows what the work throws; Error if no thread is
+// available.
 //
-// The work runs on a thread of its own, since a library's blocking call cannot be called off from outside. Work that
-// takes longer is left behind with its thread, so it must own whatever it uses: no references. Whoever gets no answer
-// is about to end its process, or will not ask that server again; what stays is one sleeping thread.
+// The work runs on a thread of its own, since a library's blocking call cannot be cancelled. Work that takes longer is
+// abandoned together with its thread, so it must own whatever it uses: no references. A caller without a result should
+// end its process or not ask that server again; one sleeping thread remains.
 template <class Work>
 auto bounded(Clock::time_point until, const Stop& stop, Work work) -> std::optional<decltype(work())> {
   constexpr std::chrono::milliseconds look_for_stop(20);

@@ -51,7 +51,7 @@ std::vector<std::uint8_t> BoundedStore::compareSet(const std::string& key, const
 }
 
 std::vector<std::uint8_t> BoundedStore::get(const std::string& key) {
-  wait({key});  // the store's own waiting for a key would be inside of one request
+  wait({key});  // otherwise the store would wait for the key within one request
   return ask([key](c10d::Store& store) { return store.get(key); });
 }
 

@@ -12,15 +12,15 @@
 
 namespace sotto {
 
-// A store each of whose answers comes within a limit, or else is a CommError. c10d's own client waits for ever for a
-// server that is stopped or unreachable, whatever its time-out, which is only that of keys. After one late answer every
-// later request fails at once.
+// A store that answers every request within a limit, or throws CommError. c10d's own client waits forever for a server
+// that is stopped or unreachable; its time-out applies only to waiting for keys. After one late answer every later
+// request fails at once.
 class BoundedStore final : public c10d::Store {
  public:
-  // `place` names the store in errors. Keys are waited for as long, too.
+  // `place` names the store in errors. `limit` also applies to waiting for keys.
   BoundedStore(c10::intrusive_ptr<c10d::Store> store, std::string place, std::chrono::milliseconds limit);
 
-  // The same store for whoever has until then, and ends when `stop` says so.
+  // The same store with the time limit `end`; requests also end when `stop` says so.
   c10::intrusive_ptr<BoundedStore> until(Clock::time_point end, Stop stop = {}) const;
 
   c10::intrusive_ptr<c10d::Store> clone() override;

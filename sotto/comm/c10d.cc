@@ -1,7 +1,7 @@
 // The c10d backend: batches of point-to-point messages over LibTorch's ProcessGroupGloo, or over a backend of another
-// kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits as on every
-// other backend, their bytes are counted one by one, an error names the peer, and they are faster than Gloo's (but for
-// an all-reduce of tens of megabytes at memory speed: 1.3 times slower).
+// kind that somebody else made. Collectives are those of Communicator, not Gloo's: they have the same bits with every
+// backend, their bytes are counted exactly, and errors name the peer. They are also faster than Gloo's (except an
+// all-reduce of tens of megabytes at memory speed, which is 1.3 times slower).
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
@@ -26,16 +26,16 @@
 namespace sotto {
 namespace {
 
-// Messages of ours on a group of somebody else are told from theirs by this tag ("so"). Those of ranks whose marks
-// differ must not meet, since their rooms may not fit: the mark is part of the tag. MPI wants tags below 2^15; there
-// one pair of marks in 3000 is told apart by the marks alone.
+// On a group of somebody else, this tag ("so") distinguishes our messages from theirs. Messages of ranks with different
+// marks must not meet, since their sizes may not fit: so the mark is part of the tag. MPI needs tags below 2^15; there
+// one pair of marks in 3000 has equal tags, and only the marks themselves tell them apart.
 constexpr int plain_tag = 0x736F;
 constexpr int mark_tag = plain_tag + 1;
 int tag_of(std::uint64_t mark, bool mpi) { return mark_tag + 1 + static_cast<int>(mark % (mpi ? 3000 : 1U << 30U)); }
 
 class C10dCommunicator final : public Communicator {
  public:
-  // On connections of its own.
+  // Uses connections of its own.
   C10dCommunicator(std::shared_ptr<Meeting> meeting, Connect connect, std::string group, int rank, int size,
                    std::chrono::milliseconds deadline, const Stop& stop = {})
       : Communicator(rank, size, deadline),
@@ -47,7 +47,7 @@ class C10dCommunicator final : public Communicator {
     group_ = open(group_name_, stop);
   }
 
-  // On somebody else's, who closes it.
+  // Uses somebody else's group, whose owner closes it.
   C10dCommunicator(GroupPtr group, std::chrono::milliseconds deadline)
       : Communicator(group->getRank(), group->getSize(), deadline),
         name_(group->getBackendName()),
@@ -64,7 +64,7 @@ class C10dCommunicator final : public Communicator {
     for (Peer& peer : peers_) peer.told = peer.asked = false;
   }
 
-  // Others learn of it by the closed connections, and the reason from the store.
+  // Others notice the closed connections, and find the reason in the store.
   void give_up(const std::string& reason) override {
     if (failed()) return;  // they know
     note(-1, reason);
@@ -77,12 +77,12 @@ class C10dCommunicator final : public Communicator {
     c10::intrusive_ptr<c10d::Work> work;
     int peer = 0;
     Recv* recv = nullptr;  // what a receive fills; null: a mark
-    at::Tensor memory{};   // of the message, where that is not the caller's
+    at::Tensor memory{};   // of the message, unless it is the caller's
   };
   struct Peer {
-    std::unique_ptr<CommThread> waiter;  // made when first needed
-    std::uint64_t mark = 0;              // the last that came
-    bool told = true, asked = true;      // of marks, since agree_on()
+    std::unique_ptr<CommThread> waiter;  // created when first needed
+    std::uint64_t mark = 0;              // the last mark received
+    bool told = true, asked = true;      // whether marks were sent and received since agree_on()
   };
   struct Failure {
     int peer = 0;
@@ -93,7 +93,7 @@ class C10dCommunicator final : public Communicator {
     if (const auto before = failed()) fail(operation(), before->peer, "an operation failed before: " + before->reason);
     until_ = Clock::now() + deadline();
     const bool several = recvs.size() > 1 && !polled();
-    if (several) make_waiters(recvs);  // a receive that was posted cannot be left
+    if (several) make_waiters(recvs);  // a posted receive cannot be abandoned
     for (Recv& recv : recvs) start_receive(recv);
     if (several) wait_on_threads();
     for (const Send& send : sends) start_send(send);
@@ -121,11 +121,11 @@ class C10dCommunicator final : public Communicator {
     return make_gloo_mailbox(open(meeting_->next_name("mail")), meeting_, max_bytes, deadline());
   }
 
-  // Gloo waits for each peer in turn, and asks the store; nothing of that can be called off.
+  // Gloo waits for each peer in turn, and for the store; none of that can be cancelled.
   GroupPtr open(const std::string& group, const Stop& stop = {}) {
     std::string reason = "timed out";
     try {
-      const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own deadline says more
+      const auto until = Clock::now() + deadline() + std::chrono::seconds(1);  // Gloo's own error says more
       const auto made =
           bounded(until, stop, [store = meeting_->section(group), connect = connect_] { return connect(store); });
       if (made) return *made;
@@ -142,8 +142,8 @@ class C10dCommunicator final : public Communicator {
     fail_because("connect", -1, plain_reason(reason, deadline()));
   }
 
-  // What is not complete stays with its memory until the process ends: MPI goes on to read and write that, and its
-  // works end the process when they are destroyed before they are complete.
+  // Incomplete messages stay with their memory until the process ends: MPI continues to read and write it, and its
+  // works end the process if they are destroyed before they are complete.
   void leave_behind() {
     if (!polled()) return;
     auto left = std::make_unique<std::vector<Pending>>();
@@ -154,10 +154,10 @@ class C10dCommunicator final : public Communicator {
     static_cast<void>(left.release());
   }
 
-  bool polled() const { return memory_.polled(); }  // messages make progress when asked for; Gloo's when waited for
+  bool polled() const { return memory_.polled(); }  // messages progress only when tested
   Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
 
-  // The first message in a direction since agree_on() has a mark before it.
+  // The first message in a direction after agree_on() is preceded by a mark.
   void start_receive(Recv& recv) {
     if (failed()) return;
     try {
@@ -197,8 +197,8 @@ class C10dCommunicator final : public Communicator {
     }
   }
 
-  // Gloo's messages complete only when waited for, and a wait cannot be tried. So receives from several peers are
-  // waited for by a thread a peer: then each notes its own time of arrival, and the first peer that is lost ends all.
+  // Gloo's messages complete only when waited for, and a wait cannot be tried. So one thread per peer waits for
+  // receives from several peers. Each notes its own time of arrival, and the first lost peer ends all.
   void make_waiters(std::span<const Recv> recvs) {
     try {
       for (const Recv& recv : recvs) {
@@ -249,7 +249,7 @@ class C10dCommunicator final : public Communicator {
   bool finish(const Pending& pending) {
     if (failed()) return false;
     try {
-      // A wait of MPI's has no end, and keeps all other threads out of MPI.
+      // A wait in MPI has no time limit, and keeps all other threads out of MPI.
       while (polled() && !pending.work->isCompleted()) {
         if (Clock::now() >= until_) {
           note(pending.peer, "timed out");
@@ -270,8 +270,7 @@ class C10dCommunicator final : public Communicator {
     return failure_;
   }
 
-  // The first failure counts; but a wait that times out makes Gloo close all connections, and so other waits fail as
-  // well.
+  // Only the first failure counts. If a wait times out, Gloo closes all connections, so other waits then fail as well.
   void note(int peer, std::string_view what) {
     const std::string reason = plain_reason(what, deadline());
     const Lock lock(mutex_);
@@ -280,7 +279,7 @@ class C10dCommunicator final : public Communicator {
     changed_.notify_all();
   }
 
-  // Peers that wait for this rank learn of it by the closed connections.
+  // Peers that wait for this rank notice the closed connections.
   void hang_up() {
     if (meeting_) group_.reset();
   }
@@ -291,28 +290,27 @@ class C10dCommunicator final : public Communicator {
     fail(operation, peer, reason_with(reason, cause));
   }
 
-  std::shared_ptr<Meeting> meeting_;  // of connections of our own, as connect_ makes them; null: of somebody else's
+  std::shared_ptr<Meeting> meeting_;  // for our own connections, made by connect_; null: somebody else's
   Connect connect_;
   std::string group_name_;
   std::string name_;
   GroupPtr group_;
   C10dMemory memory_{false};
 
-  // Of the exchange that is going on.
+  // For the current exchange.
   std::vector<Pending> incoming_;
   std::vector<Pending> outgoing_;
   Clock::time_point until_;
 
   Mutex mutex_;
   Condition changed_;
-  std::size_t left_ SOTTO_GUARDED_BY(mutex_) = 0;  // receives that a thread still waits for
-  std::optional<Failure> failure_
-      SOTTO_GUARDED_BY(mutex_);  // for good: ranks that lost one message no longer fit together
+  std::size_t left_ SOTTO_GUARDED_BY(mutex_) = 0;            // receives that a thread still waits for
+  std::optional<Failure> failure_ SOTTO_GUARDED_BY(mutex_);  // permanent: ranks are out of step
 
   std::uint64_t mark_ = 0;
   std::string_view otherwise_;
   int tag_ = plain_tag;
-  std::vector<Peer> peers_;  // last: its threads end before what they use
+  std::vector<Peer> peers_;  // last: their threads must end before what they use
 };
 
 }  // namespace

@@ -13,15 +13,15 @@
 namespace sotto {
 
 using GroupPtr = c10::intrusive_ptr<c10d::Backend>;
-// Makes Gloo connections between ranks that meet in the store: for a communicator, its clones and its mailboxes.
+// Makes Gloo connections between ranks that meet in the store; used for a communicator, its clones and its mailboxes.
 using Connect = std::function<GroupPtr(const c10::intrusive_ptr<c10d::Store>& store)>;
 
-// A communicator on connections of its own. CommError when they cannot be made within the deadline; Stopped when `stop`
-// said so meanwhile.
+// Makes a communicator on connections of its own. CommError if they cannot be made within the deadline; Stopped if
+// `stop` says so in the meantime.
 std::unique_ptr<Communicator> on_own_connections(std::shared_ptr<Meeting> meeting, Connect connect, int rank, int size,
                                                  std::chrono::milliseconds deadline, const Stop& stop = {});
 
-// A communicator on a group that somebody else made, and closes. Groups other than Gloo's are polled.
+// Makes a communicator on a group that somebody else made and will close. Groups other than Gloo's are polled.
 std::unique_ptr<Communicator> on_group(GroupPtr group, std::chrono::milliseconds deadline);
 
 }  // namespace sotto

@@ -8,20 +8,20 @@
 
 namespace sotto {
 
-// Memory of messages as c10d takes it, in tensors: the caller's own, but for groups that are polled. Those cannot give
-// a message up, so its memory must be one that may stay after a failure.
+// Provides the memory of messages as c10d tensors: the caller's own memory, except for polled groups. Those cannot
+// cancel a message, so its memory must be able to outlive a failure.
 class C10dMemory {
  public:
   explicit C10dMemory(bool polled) : polled_(polled), tensor_(1) {}
   bool polled() const { return polled_; }
 
-  // For a receive. What comes is in `room` only after take().
+  // The tensors for a receive. The data is in `room` only after take().
   std::vector<at::Tensor>& of_room(std::span<std::byte> room);
-  // For a send: it holds the data.
+  // The tensors for a send; they hold the data.
   std::vector<at::Tensor>& of_data(std::span<const std::byte> data);
-  // The memory of the last message, unless that is the caller's.
+  // The memory of the last message, unless it is the caller's.
   at::Tensor own() const { return polled_ ? tensor_[0] : at::Tensor(); }
-  // Copies what came into a message's own() memory; nothing where that is undefined.
+  // Copies received data from a message's own() memory to `room`; does nothing if `own` is undefined.
   static void take(const at::Tensor& own, std::span<std::byte> room);
 
  private:

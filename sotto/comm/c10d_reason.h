@@ -6,11 +6,11 @@
 
 namespace sotto {
 
-// What Gloo says, without its source files and stack traces.
+// Gloo's error text, without source files and stack traces.
 std::string plain_reason(std::string_view what, std::chrono::milliseconds deadline);
 
-// The same with its cause, which the peer or another rank reported; empty: nobody did. A peer that reported closed its
-// connections itself, and neither ended nor was killed.
+// The reason together with its cause, which the peer or another rank reported; empty: nobody reported one. A peer that
+// reported a cause closed its connections itself; it did not end and was not killed.
 std::string reason_with(const std::string& reason, const std::string& cause);
 
 }  // namespace sotto

@@ -41,7 +41,7 @@ class CommThread::Impl {
 
  private:
   void run() {
-    const PlainFloats floats;                  // a thread begins with the settings of the one that made it
+    const PlainFloats floats;                  // a new thread inherits the floating-point settings of its creator
     std::vector<std::function<void()>> batch;  // swapped with posted_, so that both keep their memory
     Lock lock(mutex_);
     while (true) {

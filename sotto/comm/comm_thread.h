@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// One thread that runs posted work in order: a rank's communication thread. After work that threw, later work is
-// dropped, and the next wait() throws that exception, once.
+// A thread that runs posted work in order: a rank's communication thread. After an exception, later work is dropped,
+// and the next wait() throws that exception, once.
 class CommThread {
  public:
   CommThread();
@@ -14,9 +14,10 @@ class CommThread {
   // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two
   // pointers).
   void post(std::function<void()> work);
-  // Until all posted work is done.
+  // Waits until all posted work is done.
   void wait();
-  // Until enough(), which is asked again after each piece of work, or as wait(). Throws as wait() does.
+  // Waits until enough() returns true, which is checked after each piece of work, or until all work is done. Throws as
+  // wait() does.
   void wait(const std::function<bool()>& enough);
 
  private:

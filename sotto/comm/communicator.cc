@@ -15,15 +15,16 @@
 namespace sotto {
 namespace {
 
-// Up to this many bytes a vector is summed in whole messages; above, in a ring of 2(W-1) rounds that sends only
-// 2(W-1)/W times the vector. Small vectors are bound by the number of rounds, large ones by the bytes.
+// Vectors up to this size are summed in whole messages. Longer ones use a ring of 2(W-1) rounds that sends only
+// 2(W-1)/W times the vector. The number of rounds dominates for small vectors, the bytes for large ones.
 constexpr std::size_t direct_bytes = 16384;
-// From this many ranks on short vectors are summed by recursive doubling: log2 W rounds and messages a rank, for W-1.
+// From this many ranks on, short vectors are summed by recursive doubling: log2 W rounds and messages per rank, instead
+// of W-1 messages.
 constexpr int doubling_ranks = 8;
 
-// Recursive doubling: in round k a rank and the one 2^k away, of a power of two of them, give each other what they
-// have, so that each sum is of twice as many. The ranks that are too many for a power of two, `extra`, add theirs to
-// that of a neighbour first, and get the result last: of the first 2 extra ranks the odd ones.
+// Recursive doubling, among a power of two of the ranks: in round k, each rank and the rank 2^k away exchange their
+// sums, so each sum covers twice as many ranks. The `extra` other ranks first add their vectors to a neighbour's, and
+// get the result last: these are the odd ranks among the first 2 * extra.
 struct Doubling {
   explicit Doubling(int size)
       : members(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), extra(size - members) {}
@@ -32,7 +33,7 @@ struct Doubling {
   bool is_member(int rank) const { return !paired(rank) || rank % 2 == 0; }
   int place_of(int rank) const { return paired(rank) ? rank / 2 : rank - extra; }
   int rank_at(int place) const { return place < extra ? 2 * place : place + extra; }
-  // That a rank sends.
+  // The number of messages that a rank sends.
   int messages(int rank) const {
     return is_member(rank) ? std::countr_zero(static_cast<unsigned>(members)) + (paired(rank) ? 1 : 0) : 1;
   }
@@ -40,7 +41,7 @@ struct Doubling {
   int members, extra;
 };
 
-// Part `index` of `elements` in the ring. All parts differ by one element at most.
+// Range of part `index` of `elements` in the ring. Part sizes differ by at most one element.
 std::pair<std::size_t, std::size_t> ring_part(std::size_t elements, int index, int size) {
   const auto ranks = static_cast<std::size_t>(size);
   const auto part = static_cast<std::size_t>(((index % size) + size) % size);
@@ -58,7 +59,7 @@ void require(bool holds, const char* what) {
 
 }  // namespace
 
-// The time of a public call, and its name for errors.
+// Measures the time of a public call, and names it in errors.
 class Communicator::Call {
  public:
   Call(Communicator& owner, std::string_view operation) : owner_(owner) { owner_.operation_ = operation; }
@@ -92,7 +93,7 @@ void Communicator::exchange(std::span<const Send> sends, std::span<Recv> recvs) 
   counted_exchange(sends, recvs);
 }
 
-// At 100 Mbit/s 256 KiB take 21 ms: much longer than a round's messages that are under way to and fro.
+// 256 KiB take 21 ms at 100 Mbit/s: much longer than the latency of a round.
 void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs) {
   constexpr std::size_t is_long = 256 << 10;
   check_peers(sends, recvs);
@@ -105,8 +106,8 @@ void Communicator::all_to_all(std::span<const Send> sends, std::span<Recv> recvs
   }
 }
 
-// In round k each rank r sends to r + k. A rank may do so beside others that send all at once: round k of any rank
-// needs others to have come to their round k, and the first needs nothing.
+// In round k each rank r sends to r + k. A rank may go in rounds even if others send everything at once: round k of a
+// rank needs only that others have reached their round k, and round 0 needs nothing.
 void Communicator::exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs) {
   send_turns_.clear();
   recv_turns_.clear();
@@ -193,7 +194,7 @@ std::uint64_t Communicator::all_reduce_bytes(std::size_t elements, DType type) c
     const int messages = size_ < doubling_ranks ? size_ - 1 : Doubling(size_).messages(rank_);
     return bytes * static_cast<std::size_t>(messages);
   }
-  // Each half of the ring sends every part but one.
+  // Each half of the ring sends every part except one.
   const std::size_t kept = ring_part_size(elements, rank_ + 1, size_) + ring_part_size(elements, rank_ + 2, size_);
   return (2 * elements - kept) * size_of(type);
 }
@@ -206,8 +207,9 @@ void Communicator::do_all_reduce(std::span<std::byte> data, DType type, ReduceOp
   }
 }
 
-// Of a few ranks every one sends all to all others and computes x_0 + x_1 + ... + x_(W-1), in this order. Of many, sums
-// are those of a balanced tree over the ranks: (x_0 + x_1) + (x_2 + x_3) ..., the sum of lower ranks always first.
+// With few ranks, each sends its vector to all others and computes x_0 + x_1 + ... + x_(W-1), in this order. With many
+// ranks, sums follow a balanced tree over the ranks: (x_0 + x_1) + (x_2 + x_3) ..., always with the sum of lower ranks
+// first.
 void Communicator::reduce_directly(std::span<std::byte> data, DType type, ReduceOp op) {
   const std::size_t length = data.size();
   if (size_ >= doubling_ranks) {
@@ -252,8 +254,8 @@ void Communicator::reduce_directly(std::span<std::byte> data, DType type, Reduce
   for (std::size_t at = length; at < all.size(); at += length) reduce_into(data, all.subspan(at, length), type, op);
 }
 
-// Part p starts at rank p, and is passed on from rank to rank, each adding its own: ((x_p + x_(p+1)) + x_(p+2)) + ...,
-// indices modulo W. Then rank p-1 has its sum, and the sums are passed on round the ring.
+// Part p starts at rank p and is passed from rank to rank; each adds its own part: ((x_p + x_(p+1)) + x_(p+2)) + ...,
+// indices modulo W. Then rank p-1 has the sum, and the sums are passed around the ring.
 void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op) {
   const std::size_t element = size_of(type);
   const auto part = [&](int index) {
@@ -274,7 +276,8 @@ void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceO
   }
 }
 
-// One round: to rank+1 first, then rank+2, ..., so that at any time all ranks send to different ones.
+// One round. Each rank sends to rank+1 first, then to rank+2, ..., so that at any time all ranks send to different
+// ones.
 void Communicator::do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   sends_.clear();
   recvs_.clear();
@@ -286,7 +289,7 @@ void Communicator::do_all_gather(std::span<const std::byte> mine, std::span<std:
   counted_exchange(sends_, recvs_);
 }
 
-// A binomial tree: in round k the 2^k ranks that have the data, counted from the root, send it to 2^k others.
+// A binomial tree: in round k the 2^k ranks that have the data, counted from the root, send it to 2^k other ranks.
 void Communicator::do_broadcast(std::span<std::byte> data, int root) {
   const int place = (rank_ + size_ - root) % size_;
   for (int have = 1; have < size_; have *= 2) {
@@ -300,8 +303,8 @@ void Communicator::do_broadcast(std::span<std::byte> data, int root) {
   }
 }
 
-// Dissemination: after round k every rank has heard, directly or not, of the 2^(k+1)-1 before it. The messages are
-// empty.
+// Dissemination: after round k every rank has heard, directly or indirectly, from the 2^(k+1)-1 ranks before it. The
+// messages are empty.
 void Communicator::do_barrier() {
   for (int distance = 1; distance < size_; distance *= 2) {
     swap_with((rank_ + distance) % size_, {}, (rank_ + size_ - distance) % size_, {});

@@ -19,20 +19,20 @@ namespace sotto {
 
 class Mailbox;
 
-// A message to a peer. The transport does not hand it on before `not_before` (its default: at once).
+// A message to a peer. The transport does not forward it before `not_before` (default: at once).
 struct Send {
   int peer = 0;
   std::span<const std::byte> data;
   Clock::time_point not_before{};
 };
 
-// How long the message at the front of a buffer says that it is.
+// Reads the length of the message at the front of a buffer from the message itself.
 using MessageLength = std::size_t (*)(std::span<const std::byte> buffer);
 
-// Room for the next message from a peer, which may be shorter than the room: it stands at the front. Transports do not
-// tell how long it was (Gloo does not know), so a message that may be shorter says so itself, and `length` reads it;
-// without `length` it counts as filling the room. Only traffic() and the time on an emulated link depend on it.
-// `arrived` is filled in.
+// Room for the next message from a peer; a shorter message is at the front. Transports do not report the length (Gloo
+// does not know it), so a message that may be shorter contains it, and `length` reads it; without `length` the message
+// counts as filling the room. Only traffic() and the time on an emulated link depend on the length. The exchange fills
+// in `arrived`.
 struct Recv {
   int peer = 0;
   std::span<std::byte> buffer;
@@ -44,7 +44,7 @@ struct Recv {
 
 enum class ReduceOp : std::uint8_t { sum, min, max };
 
-// What this rank handed to the transport and got from it: payload bytes of messages, those of collectives included.
+// What this rank sent and received through the transport: payload bytes of messages, including those of collectives.
 struct Traffic {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -52,9 +52,9 @@ struct Traffic {
   double seconds = 0;  // inside public calls
 };
 
-// A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline: a
-// CommError names rank, peer, operation and step. One communicator belongs to one thread at a time; clone() makes one
-// for another.
+// A fixed group of ranks. Every public call is checked, counted and timed here, and ends within the deadline; a
+// CommError names rank, peer, operation and step. Only one thread may use a communicator at a time; clone() makes one
+// for another thread.
 class Communicator {
  public:
   Communicator(int rank, int size, std::chrono::milliseconds deadline);
@@ -68,56 +68,57 @@ class Communicator {
   virtual int number(int rank) const { return rank; }  // of one of these ranks in the whole job, for errors
   virtual std::string_view name() const = 0;           // of the backend: "threads", "gloo", "shaped"
 
-  // All sends and receives are posted together, so that no order of calls can deadlock. Messages between one pair of
-  // ranks stay in order. A peer may not be this rank. An empty message is delivered as one.
+  // All sends and receives are posted together, so that no order of calls can deadlock. Messages between a pair of
+  // ranks stay in order. A rank cannot exchange with itself. Empty messages are delivered, too.
   void exchange(std::span<const Send> sends, std::span<Recv> recvs);
 
-  // An exchange that all ranks make together: what one sends, its peer receives in this very call. Long messages go in
-  // rounds, where the backend does, in each of which a rank sends to one peer and receives from one: where many send to
-  // one rank at once they queue there while other links are idle.
+  // An exchange that all ranks make together: a peer receives what a rank sends within the same call. If the backend
+  // goes in rounds, long messages do: in each round a rank sends to one peer and receives from one. Otherwise messages
+  // of many senders would queue at one receiver while other links are idle.
   void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
   virtual bool goes_in_rounds() const { return true; }
 
-  // Element-wise over all ranks, in place; every rank ends with the same bits, and every backend with the same.
-  // Integers wrap; 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is
-  // aligned to its type.
+  // Element-wise over all ranks, in place. Every rank gets the same bits, and so does every backend. Integers wrap;
+  // 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is aligned to its
+  // type.
   void all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
   void all_reduce(std::span<float> data, ReduceOp op = ReduceOp::sum);
   void all_reduce(std::span<double> data, ReduceOp op = ReduceOp::sum);
-  // `mine`, of the same length on every rank, to `all` in rank order; all.size() == size() * mine.size().
+  // Gathers `mine`, which has the same length on every rank, into `all` in rank order; all.size() == size() *
+  // mine.size().
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
   void broadcast(std::span<std::byte> data, int root);
   void barrier();
 
-  // The same ranks on a group of their own, for another thread. Collective: every rank calls it in the same order.
+  // Makes a communicator of the same ranks, for another thread. Collective: every rank calls it in the same order.
   std::unique_ptr<Communicator> clone();
 
-  // Messages of the same ranks from anybody to anybody, of `max_bytes` at most. Collective, as clone(); CommError where
-  // a rank says another `max_bytes`, ConfigError where the backend has no mailbox.
+  // Opens a mailbox for messages of at most `max_bytes` between any two ranks. Collective, as clone(). CommError if a
+  // rank has another `max_bytes`, ConfigError if the backend has no mailbox.
   std::unique_ptr<Mailbox> open_mailbox(std::size_t max_bytes);
 
-  // This rank gives up, because of `reason`: every operation of others that needs it fails at once, and says so, where
-  // the backend can (Gloo); elsewhere at their deadline.
+  // This rank gives up because of `reason`. Operations of other ranks that need it fail at once with that reason if the
+  // backend can tell them (Gloo), otherwise at their deadline.
   virtual void give_up(const std::string& reason);
 
-  // What all ranks must have in common from now on: where a peer's mark is another one, the next message to or from it
-  // is an error on both sides, which says `otherwise` (a literal). 8 bytes beside that message, and no round, where the
-  // backend can tell (c10d); elsewhere nothing.
+  // Sets a mark that all ranks must share from now on. If a peer's mark differs, the next message to or from it is an
+  // error on both sides, with the text `otherwise` (a literal). Costs 8 bytes with that message, and no extra round, if
+  // the backend supports it (c10d); other backends do nothing.
   virtual void agree_on(std::uint64_t mark, std::string_view otherwise);
 
-  // So far; may be read while another thread is inside an operation.
+  // Traffic so far; may be read while another thread is inside an operation.
   Traffic traffic() const {
     return {traffic_.bytes_sent, traffic_.bytes_received, traffic_.messages_sent, traffic_.seconds};
   }
-  // Put into errors from now on.
+  // The step that errors name from now on.
   void at_step(std::uint64_t step) { step_ = step; }
-  // What an all_reduce of this many elements sends from this rank (for predictions).
+  // The bytes that this rank sends in an all_reduce of this many elements (for predictions).
   virtual std::uint64_t all_reduce_bytes(std::size_t elements, DType type) const;
 
  protected:
   // Backends throw CommError through fail(), and fill in `arrived`.
   virtual void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) = 0;
-  // Defined over do_exchange here; the order of each sum is documented in communicator.cc. A backend may override.
+  // The defaults use do_exchange; communicator.cc documents the order of each sum. A backend may override them.
   virtual void do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
   virtual void do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
   virtual void do_broadcast(std::span<std::byte> data, int root);
@@ -125,16 +126,16 @@ class Communicator {
   virtual std::unique_ptr<Communicator> do_clone() = 0;
   virtual std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes);
 
-  // "rank 2: exchange with rank 0 at step 17: REASON"; a peer below 0 is left out.
+  // "rank 2: exchange with rank 0 at step 17: REASON"; without the peer if it is below 0.
   std::string failure(std::string_view operation, int peer, std::string_view reason) const;
   [[noreturn]] void fail(std::string_view operation, int peer, std::string_view reason) const;
-  std::string_view operation() const { return operation_; }  // the public call that is going on
+  std::string_view operation() const { return operation_; }  // the current public call
   std::uint64_t step() const { return step_; }
   struct Counters {
     std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0, messages_sent = 0;
     std::atomic<double> seconds = 0;
   };
-  Counters traffic_;  // an override of a collective adds what it sends by its formula
+  Counters traffic_;  // an override of a collective adds the bytes of its formula
 
  private:
   class Call;
@@ -150,10 +151,10 @@ class Communicator {
   std::chrono::milliseconds deadline_;
   std::uint64_t step_ = 0;
   std::string_view operation_;
-  // Kept from call to call, so that a collective allocates nothing after the first.
+  // Kept from call to call, so that collectives allocate nothing after the first.
   std::vector<Send> sends_, round_sends_;
   std::vector<Recv> recvs_, round_recvs_;
-  std::vector<std::pair<int, std::size_t>> send_turns_, recv_turns_;  // the round of each message, and its index
+  std::vector<std::pair<int, std::size_t>> send_turns_, recv_turns_;  // the round and index of each message
   std::vector<std::byte> scratch_;
 };
 

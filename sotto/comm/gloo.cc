@@ -21,7 +21,7 @@
 namespace sotto {
 namespace {
 
-// Looking up a name may take longer than anybody wants to wait.
+// The look-up of a name may block for very long, so it is bounded.
 std::string near_address(const World& world, const TransportOptions& options) {
   const auto address =
       bounded(Clock::now() + options.connect_deadline, options.stop, [world] { return address_towards(world); });
@@ -36,7 +36,7 @@ std::string near_address(const World& world, const TransportOptions& options) {
 std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOptions& options) {
   ignore_broken_pipes();
   auto settings = c10d::ProcessGroupGloo::Options::create(options.deadline);
-  settings->threads = 1;  // for collectives, which are not used
+  settings->threads = 1;  // only for collectives, which are not used
   try {
     if (!options.interface.empty()) {
       require_interface(options.interface);

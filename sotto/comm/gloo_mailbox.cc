@@ -18,8 +18,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t with_frame = 4096;          // bytes of a message
-constexpr std::chrono::hours for_ever(24 * 365);  // Gloo adds it to the time of day
+constexpr std::size_t with_frame = 4096;          // bytes of a message that travel with its frame
+constexpr std::chrono::hours for_ever(24 * 365);  // finite, as Gloo adds it to the time of day
 
 class GlooMailbox final : public QueuedMailbox {
  public:
@@ -45,7 +45,7 @@ class GlooMailbox final : public QueuedMailbox {
 
  private:
   struct Line {
-    c10::intrusive_ptr<c10d::Work> sending, receiving;  // what its threads wait for
+    c10::intrusive_ptr<c10d::Work> sending, receiving;  // the messages that its threads wait for
   };
 
   void end() {
@@ -105,10 +105,10 @@ class GlooMailbox final : public QueuedMailbox {
     }
   }
 
-  // Sends or fills these bytes. False when that failed, or the mailbox ends.
+  // Sends or receives these bytes. Returns false if that failed, or the mailbox is ending.
   bool transfer(int peer, c10::intrusive_ptr<c10d::Work> Line::*current, std::span<const std::byte> bytes) {
     try {
-      // Gloo takes tensors; this one points at our memory.
+      // Gloo takes tensors; this one refers to our memory.
       std::vector<at::Tensor> tensor{
           at::from_blob(const_cast<std::byte*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
       c10::intrusive_ptr<c10d::Work> work;
@@ -130,7 +130,7 @@ class GlooMailbox final : public QueuedMailbox {
     }
   }
 
-  // A peer may have ended because of another one; the first to ask finds out.
+  // A peer may have ended because of another one; the first thread that asks finds the cause.
   [[noreturn]] void fail_because(int peer, const std::string& reason) override {
     const Lock lock(asking_);
     if (!cause_) cause_ = meeting_->report(peer, failure(peer, reason));

@@ -10,11 +10,11 @@
 
 namespace sotto {
 
-// A mailbox on Gloo connections of its own, which nobody else uses. Two threads a peer: one waits for what it sends,
-// one for what it takes, since Gloo's messages complete only when waited for.
+// Makes a mailbox on exclusive Gloo connections. It has two threads per peer, one for receiving and one for sending,
+// since Gloo's messages complete only while a thread waits for them.
 //
-// A message is a frame and its data; up to 4096 bytes of it travel with the frame, and the rest behind it, once the
-// receiver has made room of the length that the frame announces.
+// A message is a frame and its data. Up to 4096 bytes of it travel with the frame; the rest follows once the receiver
+// has made room for the length that the frame announces.
 std::unique_ptr<Mailbox> make_gloo_mailbox(c10::intrusive_ptr<c10d::Backend> group, std::shared_ptr<Meeting> meeting,
                                            std::size_t max_bytes, std::chrono::milliseconds deadline);
 

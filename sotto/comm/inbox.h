@@ -12,33 +12,34 @@
 
 namespace sotto {
 
-// What has come for a rank and that nobody has polled yet: what the mailboxes of all backends have in common. Any
-// thread may call anything.
+// The messages that have arrived for a rank and are not polled yet; the mailboxes of all backends share this class. Any
+// thread may call any function.
 class Inbox {
  public:
   enum class Put { taken, full, closed };
 
   explicit Inbox(int size) : peers_(static_cast<std::size_t>(size)) {}
 
-  // Waits until `until` for room, as there is for `depth` messages of each sender. The message is not handed out before
-  // mail.arrived, nor before an earlier one of that sender. Closed: nobody will poll it.
+  // Waits until `until` for room: there is room for `depth` messages of each sender. The message is not handed out
+  // before mail.arrived, nor before an earlier one of its sender. Returns `closed` if nobody will poll it.
   Put put(Mail mail, Clock::time_point until);
-  bool has_room(int sender) const;  // for a message, without waiting
-  // The message that arrived first; then the peer that was lost, and why, by `lost`.
+  bool has_room(int sender) const;  // whether there is room for a message now
+  // Returns the message that arrived first. If there is none and a peer was lost, writes the peer and the reason to
+  // `lost`.
   std::optional<Mail> poll(Clock::time_point until, std::pair<int, std::string>& lost);
   void cancel();
 
-  // No more comes from this peer: it has left, or is lost for a reason. The first word counts.
+  // No more messages will come from this peer: it has left, or is lost for a reason. The first call counts.
   void leave(int peer) { end(peer, ""); }
   void lose(int peer, std::string reason) { end(peer, std::move(reason)); }
-  bool has_left(int peer) const;  // and all that it sent was polled
-  // Why that peer is lost; "" when it has left; nothing when it is there.
+  bool has_left(int peer) const;  // and everything that it sent has been polled
+  // Why that peer is lost; "" if it has left; nothing if it is present.
   std::optional<std::string> gone(int peer) const;
 
-  // Drops what is there and what comes; wakes those who wait in put().
+  // Drops all messages, present and future; wakes the callers of put().
   void close();
 
-  // Memory for a message, of one that was recycled where there is any.
+  // Memory for a message; reuses a recycled buffer if there is one.
   std::vector<std::byte> buffer(std::size_t bytes);
   void recycle(std::vector<std::byte> buffer);
 

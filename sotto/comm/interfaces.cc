@@ -20,7 +20,7 @@
 namespace sotto {
 namespace {
 
-// The address of the near end of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
+// The local address of a connection to `target`, or nothing. Connecting a datagram socket sends nothing.
 std::string near_end(const SocketAddress& target) {
   const int socket = ::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return {};
@@ -67,7 +67,7 @@ bool is_loopback(std::string_view host) { return host.starts_with("127.") || hos
 
 void require_interface(const std::string& name) {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return;  // then Gloo will say what is wrong
+  if (::getifaddrs(&list) != 0) return;  // Gloo will report the error
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   std::set<std::string> names;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) names.insert(each->ifa_name);

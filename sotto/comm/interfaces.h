@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Where a socket connects or listens.
+// An address that a socket connects to or listens on.
 class SocketAddress {
  public:
   SocketAddress(const sockaddr* address, socklen_t length);
@@ -25,17 +25,17 @@ class SocketAddress {
   socklen_t length_;
 };
 
-// The addresses of a host by name or number, at least one. ConfigError when it is unknown. The look-up of a name may
-// take long, and cannot be called off.
+// The addresses of a host given by name or number, at least one. ConfigError if it is unknown. The look-up of a name
+// may take long and cannot be cancelled.
 std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port);
 
 bool is_loopback(std::string_view host);  // "127.0.0.1", "localhost", "::1"
 
-// ConfigError, with the names of those that there are, unless this machine has such a network interface.
+// ConfigError, with the names of the existing interfaces, unless this machine has this network interface.
 void require_interface(const std::string& name);
 
-// The numeric address of this machine from which packets go to the host of the store. ConfigError when that host is
-// unknown, or when its name leads to this machine's loopback although there are ranks on other machines.
+// This machine's numeric address from which packets go to the host of the store. ConfigError if that host is unknown,
+// or if its name resolves to this machine's loopback although there are ranks on other machines.
 std::string address_towards(const World& world);
 
 }  // namespace sotto

@@ -15,7 +15,7 @@ Clock::duration time_of(std::size_t bytes, double bits_per_second) {
   return bits_per_second > 0 ? seconds(8.0 * static_cast<double>(bytes) / bits_per_second) : Clock::duration::zero();
 }
 
-// Of two links one behind the other; 0: unlimited.
+// The rate of two links in series; 0: unlimited.
 double slower(double one, double other) { return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other); }
 
 }  // namespace

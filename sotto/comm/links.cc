@@ -37,7 +37,7 @@ struct Quantity {
   const Unit* unit = nullptr;
 };
 
-// Throws what is wrong with it, without a place.
+// Throws the error without its place.
 Quantity parse_quantity(std::string_view text, bool zero) {
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);

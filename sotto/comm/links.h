@@ -8,41 +8,41 @@
 
 namespace sotto {
 
-// An emulated link: every rank's egress and ingress carry `bits_per_second`, and each message is `latency` seconds
-// under way, and up to `jitter` more.
+// An emulated link: every rank's egress and ingress carry `bits_per_second`, and each message takes `latency` seconds,
+// plus up to `jitter` more.
 struct LinkShape {
   double bits_per_second = 0;  // 0: unlimited
   double latency = 0;          // seconds
   double jitter = 0;           // seconds
 };
 
-// The links of a job: one shape for all, and what differs from it.
+// The links of a job: one shape for all, and the exceptions.
 struct Links {
   struct Rank {
-    double egress = 0, ingress = 0;  // bits a second
-    double compute = 1;              // how many times as long as it does a rank computes
-    double delay = 0;                // and how many seconds longer a step
+    double egress = 0, ingress = 0;  // bits per second
+    double compute = 1;              // factor by which the rank's computing takes longer
+    double delay = 0;                // additional seconds per step
   };
 
   LinkShape all;
   std::uint64_t seed = 1;                            // of jitter
-  std::map<int, Rank> ranks{};                       // those that differ
-  std::map<std::pair<int, int>, LinkShape> pairs{};  // from, to; their rate is that of this direction alone
-  std::string file{};                                // what was read, word for word; empty: nothing was
+  std::map<int, Rank> ranks{};                       // exceptions
+  std::map<std::pair<int, int>, LinkShape> pairs{};  // by (from, to); the rate is for this direction alone
+  std::string file{};                                // the text of the file, verbatim; empty: there was none
 
   Rank rank(int rank) const;
   LinkShape pair(int from, int to) const;
 };
 
-// "100mbit", "1gbit,5ms", "20kbit, 200us", "50ms": a rate (bit, kbit, mbit, gbit), a latency (us, ms, s) or both;
-// ConfigError.
+// Parses "100mbit", "1gbit,5ms", "20kbit, 200us" or "50ms": a rate (bit, kbit, mbit, gbit), a latency (us, ms, s) or
+// both. ConfigError.
 LinkShape parse_link(std::string_view option, std::string_view text);
-// The same, or the path of a TOML file (docs/design.md), which ends in .toml. ConfigError names file, line and key; a
-// rank there is one of 0 .. size-1.
+// The same, or reads the TOML file (docs/design.md) at this path, which ends in .toml. ConfigError names file, line and
+// key. Ranks in the file are 0 .. size-1.
 Links parse_links(std::string_view option, const std::string& text, int size);
 
-// A number above 0 with a unit: "100mbit", "5ms". ConfigError begins with `option`. `zero`: 0 with a unit is taken,
-// too.
+// Parses a number above 0 with a unit: "100mbit", "5ms". ConfigError starts with `option`. `zero`: 0 with a unit is
+// accepted, too.
 double parse_rate(std::string_view option, std::string_view text);
 double parse_duration(std::string_view option, std::string_view text, bool zero = false);
 

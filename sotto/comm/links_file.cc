@@ -1,4 +1,4 @@
-// Links of a TOML file.
+// Reads links from a TOML file.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-// A table of the file, of which keys are taken; what is left over is unknown.
+// A table of the file. Keys that are never requested are unknown.
 class Keys {
  public:
   Keys(std::string file, const toml::table& table, int size) : file_(std::move(file)), table_(table), size_(size) {}
@@ -45,7 +45,7 @@ class Keys {
     if (number && *number < 0) throw ConfigError(fmt::format("{}: must be 0 or more", place(key)));
     return number;
   }
-  // The tables of [[key]].
+  // All tables of [[key]].
   std::vector<const toml::table*> tables(std::string_view key) {
     std::vector<const toml::table*> all;
     known_.push_back(key);
@@ -64,7 +64,7 @@ class Keys {
             fmt::format("{}: {}", line(key.source().begin), unknown_name("key", std::string(key.str()), known_)));
     }
   }
-  // The line of this key, or where it should be.
+  // The line of this key, or of the table if the key is missing.
   std::string place(std::string_view key) const {
     const auto found = table_.find(key);
     return fmt::format("{}: {}", line((found == table_.end() ? table_.source() : found->first.source()).begin), key);

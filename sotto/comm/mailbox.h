@@ -13,27 +13,28 @@
 
 namespace sotto {
 
-// A message that somebody sent.
+// A message from a rank.
 struct Mail {
   int sender = 0;
   std::vector<std::byte> data;
   Clock::time_point arrived{};
 };
 
-// Messages from any rank, in the order in which they arrive: for algorithms in which nobody waits for a certain peer
-// (parameter server, AD-PSGD, elastic groups). Communicator::open_mailbox() makes one. Messages of one sender stay in
-// order; a rank may send to itself. Any thread may call anything but the destructor.
+// Messages from any rank, in order of arrival: for algorithms in which no rank waits for a particular peer (parameter
+// server, AD-PSGD, elastic groups). Communicator::open_mailbox() makes one. Messages of one sender stay in order; a
+// rank may send to itself. Any thread may call anything but the destructor.
 //
-// A rank that has nothing more to say says so with close(), and is no trouble to the others from then on. One that
-// ends, or destroys its mailbox, without it is lost: polls of the others hand out what has come, and then throw.
+// A rank that will send nothing more calls close(), and does not affect the others from then on. A rank that ends or
+// destroys its mailbox without close() is lost: the polls of the others return the messages that have arrived, and then
+// throw.
 class Mailbox {
  public:
-  // Messages from one rank to another that may be on their way at each end: memory is bounded by this many of the
-  // longest, for each peer and direction.
+  // The number of messages from one rank to another that may be queued at each end. It bounds the memory: this many
+  // messages of the longest size for each peer and direction.
   static constexpr std::size_t depth = 4;
 
   Mailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline);
-  virtual ~Mailbox() = default;  // does not wait for anybody; what was not handed over yet may be lost
+  virtual ~Mailbox() = default;  // waits for nobody; messages not yet delivered may be lost
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
@@ -42,27 +43,29 @@ class Mailbox {
   std::size_t max_bytes() const { return max_bytes_; }
   std::chrono::milliseconds deadline() const { return deadline_; }
 
-  // Copies a message of at most max_bytes() and does not wait for its arrival; but for room, when `depth` others are
-  // on their way to that rank. It does not arrive before `not_before`. False when that rank has closed its mailbox: the
-  // message is dropped. CommError when it is lost, or there is no room within the deadline.
+  // Copies a message of at most max_bytes(). Does not wait for its arrival, but waits for room if `depth` other
+  // messages to that rank are in transit. The message does not arrive before `not_before`. Returns false if that rank
+  // has closed its mailbox: the message is dropped. CommError if that rank is lost, or there is no room within the
+  // deadline.
   bool send(int to, std::span<const std::byte> data, Clock::time_point not_before = {});
-  // The next message, or nothing when `wait` has passed or the mailbox was cancelled. CommError when a peer is lost,
-  // each time, once everything that came before was handed out.
+  // Returns the next message, or nothing if `wait` has passed or the mailbox was cancelled. After a peer is lost and
+  // all earlier messages have been returned, every call throws CommError.
   std::optional<Mail> poll(std::chrono::milliseconds wait);
-  // Memory of a message that was polled, for later ones: then none is allocated after the first few.
+  // Gives back the memory of a polled message for reuse: then only the first few messages allocate.
   virtual void recycle(Mail /*mail*/) {}
-  // Wakes every poll, now and later, without a message; other ranks are not disturbed.
+  // Wakes every poll, now and later, without a message; other ranks are not affected.
   virtual void cancel() = 0;
-  // This rank ends in peace: returns when all that it sent was handed over, and those ranks know. What arrives from now
-  // on is dropped. CommError when that takes longer than the deadline. A lost peer is not waited for.
+  // Ends this rank's part in order: returns when everything that it sent has been delivered, and the other ranks know
+  // that it leaves. Later arrivals are dropped. CommError if this takes longer than the deadline. Does not wait for
+  // lost peers.
   virtual void close() = 0;
-  // Whether that rank has closed its mailbox, and all that it sent was polled.
+  // Whether that rank has closed its mailbox, and everything that it sent has been polled.
   virtual bool has_left(int peer) const = 0;
 
-  // What the backend sends before the data of each message.
+  // The bytes that the backend sends before the data of each message.
   virtual std::size_t header_bytes() const { return 0; }
-  // As that of a communicator, headers included, and without what a rank sends to itself; `seconds` are those of all
-  // threads together.
+  // As Communicator::traffic(), including headers, without messages to the rank itself; `seconds` is the sum over all
+  // threads.
   Traffic traffic() const;
 
  protected:

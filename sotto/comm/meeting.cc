@@ -27,12 +27,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a meeting writes beneath its name.
-constexpr const char* ranks_key = "ranks";      // "4 2": of 4 ranks, says rank 2, which came first
+// The keys of a meeting, beneath its name.
+constexpr const char* ranks_key = "ranks";      // "4 2": rank 2 came first and expects 4 ranks
 constexpr const char* arrived_key = "arrived";  // how many ranks have come
-constexpr const char* settled_key = "settled";  // how many ranks wanted to write the outcome; the first one did
+constexpr const char* settled_key = "settled";  // how many ranks wanted to write the outcome; the first one wrote it
 constexpr const char* outcome_key = "outcome";  // "met", or "failed"
-constexpr const char* missed_key = "missed";    // what those say who waited in vain, for ranks that come later
+constexpr const char* missed_key = "missed";    // reports of those who waited in vain, for ranks that come later
 constexpr const char* failed_key = "failed";    // who failed last; "failed/2" is "1 ERROR", of rank 2 because of rank 1
 
 std::string key(std::string_view what, int rank) { return fmt::format("{}/{}", what, rank); }
@@ -42,7 +42,8 @@ double seconds(std::chrono::milliseconds time) { return std::chrono::duration<do
 std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// "NUMBER TEXT", or "NUMBER", as ranks write it. Others may write into a store, too: nothing for what is no number.
+// Parses "NUMBER TEXT" or "NUMBER", as ranks write them. Others may write into a store, too; returns nothing without a
+// number.
 std::optional<std::pair<int, std::string>> read_numbered(const std::string& text) {
   int number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -93,7 +94,7 @@ Meeting::Meeting(const World& world, std::chrono::milliseconds deadline, const S
     leave();
     throw Stopped(error, stopped.signal());
   } catch (...) {
-    leave();  // a store that this rank serves must tell the others why before it closes
+    leave();  // a store that this rank serves must deliver the reason before it closes
     throw;
   }
 }
@@ -108,8 +109,8 @@ Meeting::Meeting(StorePtr store, int rank, int size)
   }
 }
 
-// Those who waited for this rank in vain left a note, and come to the next meeting if they try again. So does this
-// rank, whether it is late or never tried to come.
+// Ranks that waited for this rank in vain left a note; if they try again, they come to the next meeting. So this rank
+// goes there too, whether it is late or never tried to come.
 void Meeting::join_next() {
   const std::string all = prefix_;
   for (;;) {
@@ -130,7 +131,7 @@ void Meeting::open(const World& world, std::chrono::milliseconds deadline, const
     use(serve_store(world.host, world.port, deadline));
     serves_ = true;
   } catch (const PortInUse&) {
-    // By a rank of this number, which is to be told, or by another program?
+    // Does a rank with the same number use the port, which must be told, or another program?
     bool twice = false;
     try {
       use(join_store(world.host, world.port, std::min<std::chrono::milliseconds>(deadline, 2s), stop));
@@ -149,7 +150,7 @@ Meeting::StorePtr Meeting::until(Clock::time_point end, const Stop& stop) const 
 
 void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop) {
   try {
-    const StorePtr store = until(end + 1s, stop);  // whoever asks just before the end is answered, too
+    const StorePtr store = until(end + 1s, stop);  // a request made just before `end` is still answered
     arrive(*store);
     for (Patience patience(100ms); !store->check({outcome_key}); patience.pause(end)) {
       if (const int signal = stop ? stop() : 0; signal != 0) throw Stopped("stopped", signal);
@@ -173,7 +174,7 @@ void Meeting::meet(Clock::time_point end, std::chrono::milliseconds deadline, co
   }
 }
 
-// Says that this rank is here, unless it should not be.
+// Registers this rank, unless it should not be here.
 void Meeting::arrive(c10d::Store& store) {
   const auto first = read_numbered(text_of(store.compareSet(ranks_key, {}, bytes(fmt::format("{} {}", size_, rank_)))));
   if (!first || first->first != size_) {
@@ -189,7 +190,7 @@ void Meeting::arrive(c10d::Store& store) {
   if (store.add(arrived_key, 1) == size_ && store.add(settled_key, 1) == 1) store.set(outcome_key, bytes("met"));
 }
 
-// Those who come or wait need not wait; but ranks that have met are none of our business.
+// Ends the wait of ranks that come or wait; ranks that have already met are not affected.
 void Meeting::refuse(c10d::Store& store, const std::string& error) {
   if (!store.check({outcome_key})) tell(store, rank_, error);
   throw CommError(error);
@@ -219,7 +220,7 @@ void Meeting::leave() {
     const StorePtr store = until(end + 500ms);
     store->add("gone", 1);
     for (Patience patience(50ms); serves_ && store->add("gone", 0) < size_ && Clock::now() < end;) patience.pause(end);
-  } catch (const std::exception&) {  // the store is gone: as good as no answer
+  } catch (const std::exception&) {  // the store is gone; treated as no answer
   }
 }
 
@@ -247,7 +248,7 @@ std::string Meeting::report(int peer, const std::string& error) {
       if (!said) break;
       std::tie(next, cause) = *said;
     }
-  } catch (const std::exception&) {  // the store is gone: as good as no answer
+  } catch (const std::exception&) {  // the store is gone; treated as no answer
   }
   return cause;
 }

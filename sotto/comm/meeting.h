@@ -12,45 +12,46 @@
 
 namespace sotto {
 
-// Where the ranks of a job find each other: a TCPStore that the launcher, torchrun's agent or rank 0 serves. Also where
-// they tell why they failed, so that an error can name the rank that was the cause and not only the neighbour that gave
-// up.
+// Where the ranks of a job find each other: a TCPStore that the launcher, torchrun's agent or rank 0 serves. The ranks
+// also report there why they failed, so that an error can name the rank that was the cause and not only the neighbour
+// that gave up.
 //
-// Meetings in one store are told apart by name: every rank makes them in the same order, and the n-th of all ranks is
-// one meeting. A rank passes over meetings in which others waited for it in vain, so that a rank that missed one meets
-// the others in their next. All that a meeting writes lies beneath its name, so that nobody reads what an earlier one
-// left.
+// Meetings in one store have different names: every rank makes them in the same order, and the n-th meetings of all
+// ranks are the same one. A rank skips meetings in which others waited for it in vain, so that a rank that missed one
+// meets the others in their next. All keys of a meeting are beneath its name, so that no meeting reads what an earlier
+// one left.
 //
-// A rank writes who it is, and counts itself; the last one writes the outcome, which all look for. So a rank sends a
-// handful of requests, however many ranks there are, and one for each look.
+// A rank writes who it is, and counts itself. The last one writes the outcome, which all ranks poll. So a rank sends
+// only a few requests, however many ranks there are, and one for each poll.
 class Meeting {
  public:
-  // Joins, and waits until all ranks have, or `stop` says so (Stopped). CommError names those that never came, a rank
-  // that was started twice or with another number of ranks, a port in use, and a place that does not answer;
-  // ConfigError a host that is unknown.
+  // Joins, and waits until all ranks have joined, or `stop` says so (Stopped). CommError names missing ranks, a rank
+  // that was started twice or with another number of ranks, a port in use, or a place that does not answer; ConfigError
+  // names an unknown host.
   Meeting(const World& world, std::chrono::milliseconds deadline, const Stop& stop = {});
-  // The next one in a store that somebody else owns and keeps until all ranks have ended. Waits for nobody.
+  // The next meeting in a store that somebody else owns and keeps until all ranks have ended. Does not wait.
   Meeting(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
-  // Says goodbye. The rank that serves the store waits for the others' goodbye, two seconds at most: it must close
+  // Says goodbye. The rank that serves the store waits up to two seconds for the others' goodbye, since it must close
   // last.
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  // Waits until all ranks have come; once a meeting. CommError names those that never do, or the one that reports a
-  // failure meanwhile.
+  // Waits until all ranks have come; called once per meeting. CommError names missing ranks, or a rank that reports a
+  // failure in the meantime.
   void wait_for_all(std::chrono::milliseconds deadline) { meet(Clock::now() + deadline, deadline, {}); }
 
-  // A part of the store, under names of its own.
+  // A part of the store with its own key prefix.
   c10::intrusive_ptr<c10d::Store> section(const std::string& name) const;
-  // "NAME.0", then "NAME.1", ...: the same on every rank when all ask in the same order.
+  // "NAME.0", then "NAME.1", ...: the same on every rank if all ask in the same order.
   std::string next_name(const std::string& name);
 
-  // Tells the others that this rank fails, and is itself the cause: nobody who waits for all waits any longer.
+  // Tells the others that this rank fails and is itself the cause: ranks that wait for all stop waiting.
   void give_up(const std::string& error) { report(rank_, error); }
-  // Tells the others that this rank failed because of `peer`, and asks who failed before: the peer may have given up
-  // because of another one. Below 0: no peer is known, and whoever failed last is asked. Returns the error of the first
-  // of that chain, or nothing when `peer` said none. Takes three seconds at most, also when the store is gone.
+  // Tells the others that this rank failed because of `peer`, and follows the chain of causes, since the peer may have
+  // failed because of another rank. Below 0: the peer is unknown, and the chain starts with the rank that failed last.
+  // Returns the error of the first rank in the chain, or nothing if `peer` reported none. Takes at most three seconds,
+  // even if the store is gone.
   std::string report(int peer, const std::string& error);
 
  private:
@@ -58,7 +59,7 @@ class Meeting {
 
   void join_next();
   void open(const World& world, std::chrono::milliseconds deadline, const Stop& stop);
-  // This meeting's part of the store, for requests that must end by then, or when `stop` says so.
+  // This meeting's part of the store, for requests that must end by `end`, or when `stop` says so.
   StorePtr until(Clock::time_point end, const Stop& stop = {}) const;
   void meet(Clock::time_point end, std::chrono::milliseconds deadline, const Stop& stop);
   void arrive(c10d::Store& store);
@@ -69,11 +70,11 @@ class Meeting {
 
   int rank_;
   int size_;
-  bool owned_;  // the store is ours, and ends with the job
+  bool owned_;  // this rank opened the store, which ends with the job
   bool serves_ = false;
-  std::string place_;  // "host:port", or what the store belongs to
+  std::string place_;  // "host:port", or the owner of the store
   std::string prefix_;
-  std::string missed_;  // what those said who waited in vain for this rank, in the meeting before this one
+  std::string missed_;  // the reports of ranks that waited in vain for this rank, in the previous meeting
   c10::intrusive_ptr<BoundedStore> store_;
 };
 

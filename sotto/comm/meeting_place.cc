@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10d::TCPStoreOptions& options) {
-  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d prints stack traces of what is told here in one line
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // c10d would print stack traces of errors that we report in one line
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
@@ -37,12 +37,12 @@ c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, const c10
       fmt::format("port {} is in use by another program; choose another as the meeting place, {}:PORT", port, host));
 }
 
-// A socket that is bound to that address of the loopback and port.
+// A socket that is bound to that loopback address and port.
 int bind_to(const SocketAddress& address, const std::string& host, std::uint16_t port) {
   const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
-  if (socket >= 0) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // after a job that has just ended
-  // Listening here, too, tells of a port in use what binding alone does not.
+  if (socket >= 0) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // an old job may have had it
+  // Listening detects ports in use that binding alone does not.
   if (socket >= 0 && ::bind(socket, address.get(), address.length()) == 0 && ::listen(socket, SOMAXCONN) == 0) {
     return socket;
   }
@@ -59,7 +59,7 @@ std::uint16_t port_of(int socket) {
   return SocketAddress(reinterpret_cast<const sockaddr*>(&address), length).port();
 }
 
-// Whether somebody accepts connections there; decided within five seconds, since a lost first packet is sent again.
+// Whether somebody accepts connections there. Takes up to five seconds, since a lost first packet is sent again.
 bool accepts(const SocketAddress& address, Clock::time_point until, const Stop& stop) {
   const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return false;
@@ -89,7 +89,7 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uin
   options.waitWorkers = false;
   options.timeout = deadline;
   options.port = port;
-  const auto addresses = resolve(host, port);  // c10d's client, which every server has, retries an unknown host
+  const auto addresses = resolve(host, port);  // c10d's client, which every server has, retries unknown hosts
   if (is_loopback(host)) {
     options.masterListenFd = bind_to(addresses.front(), host, port);
     options.port = port_of(*options.masterListenFd);
@@ -115,7 +115,7 @@ c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint
   if (!addresses) {
     throw CommError(fmt::format("nobody says where the host `{}` is, for {:g} s", host, seconds(deadline)));
   }
-  // c10d's client tells nothing of a server that accepts and is silent, and retries what cannot be for as long.
+  // c10d's client does not report a server that accepts and stays silent, and keeps retrying even if it cannot succeed.
   const auto anybody = [&](const SocketAddress& address) { return accepts(address, until, stop); };
   for (Patience patience(200ms); !std::ranges::any_of(*addresses, anybody); patience.pause(until)) {
     stop_here();

@@ -15,14 +15,14 @@ class PortInUse final : public CommError {
   using CommError::CommError;
 };
 
-// Serves a TCPStore, port 0 being any free one: on that address alone where `host` is the loopback, else on all
-// interfaces, since a machine's name may lead to another address here than on other machines. PortInUse, or CommError;
-// ConfigError when the host is unknown.
+// Serves a TCPStore; port 0 means any free one. It listens on the loopback alone if `host` is the loopback, otherwise
+// on all interfaces, since a machine's name may resolve to another address here than on other machines. PortInUse, or
+// CommError; ConfigError if the host is unknown.
 c10::intrusive_ptr<c10d::TCPStore> serve_store(const std::string& host, std::uint16_t port,
                                                std::chrono::milliseconds deadline);
 
-// Connects to a TCPStore that somebody serves there, within the deadline, or until `stop`. CommError when nobody does,
-// or does not answer; ConfigError at once when the host is unknown.
+// Connects to a TCPStore served there, within the deadline, or until `stop` says so. CommError if nobody serves one, or
+// it does not answer; ConfigError at once if the host is unknown.
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host, std::uint16_t port,
                                               std::chrono::milliseconds deadline, const Stop& stop);
 

@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr int tag = 0x736F;  // "so"; each communicator has its own group of MPI, so one is enough
+constexpr int tag = 0x736F;  // "so"; each communicator has its own MPI group, so one tag suffices
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -43,7 +43,7 @@ class MpiCommunicator final : public Communicator {
   struct Failure {
     int peer = -1;
     std::string reason;
-    bool peers_fault = false;  // it may have said why
+    bool peers_fault = false;  // the peer may have reported why
   };
 
   void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
@@ -106,7 +106,7 @@ class MpiCommunicator final : public Communicator {
     return std::nullopt;
   }
 
-  // Looks which messages are complete.
+  // Tests which messages are complete.
   std::optional<Failure> test(std::size_t& left) {
     const auto lock = session_->enter();
     if (!lock) return failed_before();
@@ -114,7 +114,7 @@ class MpiCommunicator final : public Communicator {
     const int code =
         MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, done_.data(), statuses_.data());
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return Failure{-1, mpi_reason("MPI_Testsome", code)};
-    for (int i = 0; i < count; ++i) {  // MPI_UNDEFINED, where there is none, is negative
+    for (int i = 0; i < count; ++i) {  // without any it is MPI_UNDEFINED, which is negative
       const Pending& message = pending_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])];
       if (code == MPI_ERR_IN_STATUS) {
         const int error = statuses_[static_cast<std::size_t>(i)].MPI_ERROR;
@@ -134,7 +134,7 @@ class MpiCommunicator final : public Communicator {
     return mpi_reason("MPI_Testsome", error);
   }
 
-  // Whether another rank has failed, and said so.
+  // Returns the failure of another rank that has reported one, if any.
   std::optional<Failure> hear() {
     const auto lock = session_->enter();
     if (!lock) return failed_before();
@@ -152,7 +152,8 @@ class MpiCommunicator final : public Communicator {
     return {held_back == nullptr ? -1 : held_back->peer, reason, true};
   }
 
-  // Receives that nothing has come for. MPI keeps the rest, so it must not be called again once the caller frees it.
+  // Cancels receives for which nothing has come. MPI keeps the others, so it must not be called again once the caller
+  // frees their memory.
   void take_back() {
     const auto lock = session_->enter();
     if (!lock) return;
@@ -173,7 +174,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    if (size() > 1) do_barrier();  // names who does not come
+    if (size() > 1) do_barrier();  // its error names missing ranks
     return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadline());
   }
 
@@ -183,7 +184,7 @@ class MpiCommunicator final : public Communicator {
 
   std::shared_ptr<MpiSession> session_;
   MPI_Comm group_;
-  // Of the exchange that is going on; kept, so that a step allocates nothing.
+  // For the current exchange; kept, so that a step allocates nothing.
   std::vector<MPI_Request> requests_;
   std::vector<Pending> pending_;
   std::vector<int> done_;

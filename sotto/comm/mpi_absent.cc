@@ -1,4 +1,4 @@
-// What stands in for the MPI backend where no MPI was found.
+// Replaces the MPI backend if no MPI was found.
 #include "sotto/comm/mpi.h"
 #include "sotto/core/error.h"
 

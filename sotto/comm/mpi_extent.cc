@@ -19,7 +19,7 @@ MpiExtent::MpiExtent(std::size_t bytes) {
   MPI_Type_free(&chunk);
 }
 
-// A message that is under way keeps the type.
+// MPI keeps the type until messages in transit are complete.
 MpiExtent::~MpiExtent() {
   if (type_ != MPI_BYTE) MPI_Type_free(&type_);
 }

@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// A number of bytes as MPI wants to be told: its counts are ints, so what is longer than 1 GiB is one element of a type
-// of its own. It may go when the call that it is for has returned.
+// A number of bytes in the form that MPI needs: its counts are ints, so more than 1 GiB is one element of a special
+// type. It may be destroyed when the call that uses it has returned.
 class MpiExtent {
  public:
   explicit MpiExtent(std::size_t bytes);

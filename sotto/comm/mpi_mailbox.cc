@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr int lost_tag = 4;  // beside the kinds of frames: the sender's mailbox is no more, and nobody was told before
+constexpr int lost_tag = 4;  // besides the kinds of frames: the sender's mailbox has ended without telling anybody
 constexpr const char* given_up = "it gave up its mailbox without closing it";
 constexpr std::chrono::milliseconds longest_pause(1);
 
@@ -47,7 +47,7 @@ class MpiMailbox final : public QueuedMailbox {
  private:
   struct Line {
     MPI_Request sending = MPI_REQUEST_NULL, receiving = MPI_REQUEST_NULL;
-    Mail mail;          // that is being received
+    Mail mail;          // the message that is being received
     bool over = false;  // nothing more comes
   };
 
@@ -79,7 +79,7 @@ class MpiMailbox final : public QueuedMailbox {
     }
   }
 
-  // False when this process must call MPI no more.
+  // Returns false if this process must not call MPI again.
   bool look(bool for_failures) {
     const auto allowed = session_->enter();
     if (!allowed) return false;
@@ -108,7 +108,7 @@ class MpiMailbox final : public QueuedMailbox {
     if (letter.not_before > Clock::now()) return MPI_SUCCESS;
     const MpiExtent extent(letter.bytes.size());
     moved_ = true;
-    const auto start = letter.kind == Frame::Kind::mail ? MPI_Issend : MPI_Isend;  // words need no room
+    const auto start = letter.kind == Frame::Kind::mail ? MPI_Issend : MPI_Isend;  // only mail needs room
     return start(letter.bytes.data(), extent.count(), extent.type(), to, static_cast<int>(letter.kind), group_,
                  &out.sending);
   }
@@ -128,7 +128,7 @@ class MpiMailbox final : public QueuedMailbox {
     return code;
   }
 
-  // Takes what stands first in the line, if there is anything; of mail the rest comes later.
+  // Receives the first message from this peer, if there is one; mail is completed later.
   int begin(int from) {
     Line& in = line(from);
     int there = 0;
@@ -162,7 +162,7 @@ class MpiMailbox final : public QueuedMailbox {
     lose(from, fmt::format("a message of {} bytes came, and {} may come at most", length, max_bytes()));
   }
 
-  // When the first letter that is held back may go.
+  // When the first postponed letter may be sent.
   Clock::time_point next_letter() SOTTO_REQUIRES(mutex_) {
     auto next = Clock::time_point::max();
     for (int peer = 0; peer < size(); ++peer) {
@@ -189,7 +189,7 @@ class MpiMailbox final : public QueuedMailbox {
     }
   }
 
-  // What is under way stays behind with its memory. Whether there was anything.
+  // Leaves messages in transit behind with their memory. Returns whether there were any.
   bool leave_behind() {
     const Lock lock(mutex_);
     bool any = false;
@@ -204,9 +204,9 @@ class MpiMailbox final : public QueuedMailbox {
 
   std::shared_ptr<MpiSession> session_;
   MPI_Comm group_;
-  Condition news_;  // for the carrier
+  Condition news_;  // for the thread that carries the messages
   bool has_news_ SOTTO_GUARDED_BY(mutex_) = false;
-  std::vector<Line> lines_;  // the carrier's, as is what follows
+  std::vector<Line> lines_;  // this and the following belong to that thread
   bool moved_ = false;
   std::thread carrier_;
 };

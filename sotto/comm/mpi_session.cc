@@ -23,13 +23,13 @@ void check(const char* call, int code) {
   if (code != MPI_SUCCESS) throw CommError(mpi_reason(call, code));
 }
 
-// A process that ends without MPI_Finalize leaves the others to wait, with some starters.
+// With some starters, a process that ends without MPI_Finalize leaves the others waiting.
 void abort_unless_finalized(int status, void* /*unused*/) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized != 0) return;
   std::fflush(nullptr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the others may have errors to print, too
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // time for the others to print their errors, too
   MPI_Abort(MPI_COMM_WORLD, status == 0 ? 1 : status);
 }
 
@@ -76,7 +76,7 @@ MpiSession::MpiSession(std::chrono::milliseconds deadline)
 
 MpiSession::~MpiSession() {
   end();
-  // What MPI may still use is not freed as long as the process lives.
+  // Memory that MPI may still use is not freed while the process lives.
   if (!kept_->empty()) static_cast<void>(kept_.release());
 }
 
@@ -93,7 +93,8 @@ void MpiSession::end() {
   }
 }
 
-// MPI_Finalize waits for all ranks without end; so they meet before, each with each, to know who does not come.
+// MPI_Finalize waits for all ranks without a limit. So all pairs of ranks exchange a message first, to find missing
+// ranks.
 void MpiSession::finalize() {
   const auto until = Clock::now() + deadline_;
   std::vector<MPI_Request> sends(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
@@ -140,7 +141,7 @@ MPI_Comm MpiSession::duplicate(MPI_Comm group) {
   MPI_Request request = MPI_REQUEST_NULL;
   check("MPI_Comm_idup", MPI_Comm_idup(group, copy.get(), &request));
   if (!finish(request, Clock::now() + deadline_)) {
-    static_cast<void>(copy.release());  // MPI writes there when the last rank comes after all
+    static_cast<void>(copy.release());  // MPI writes there if the last rank still comes
     throw CommError(fmt::format("rank {}: some rank did not come within {:g} s", rank_, seconds(deadline_)));
   }
   MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN);
@@ -152,7 +153,7 @@ void MpiSession::release(MPI_Comm& group) {
   if (lock && group != MPI_COMM_NULL) MPI_Comm_free(&group);
 }
 
-// False when it is not complete by then.
+// Returns false if the request is not complete by `until`.
 bool MpiSession::finish(MPI_Request& request, Clock::time_point until) {
   Patience patience;
   for (int done = 0;; patience.pause(until)) {

@@ -1,4 +1,4 @@
-// The NCCL backend: c10d's, behind copies between host and device.
+// The NCCL backend: c10d's NCCL, with copies between host and device.
 #include "sotto/comm/nccl.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -6,7 +6,7 @@
 #include <nccl.h>
 
 #include <cstdlib>
-#define USE_C10D_NCCL  // without, its header is empty
+#define USE_C10D_NCCL  // otherwise its header is empty
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-// c10d's watchdog would end the process in place of an error that says who is missing.
+// c10d's watchdog would end the process instead of reporting which rank is missing.
 void leave_errors_to_us() {
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0);
   ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0);
@@ -43,7 +43,7 @@ std::unique_ptr<Communicator> connect_nccl(const World& world, const TransportOp
   const auto connect = [rank = world.rank, size = world.size,
                         deadline](const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
     auto settings = c10d::ProcessGroupNCCL::Options::create();
-    settings->timeout = 2 * deadline;  // ours comes first
+    settings->timeout = 2 * deadline;  // our own deadline comes first
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(settings));
   };
   return make_staged(std::make_shared<Meeting>(world, options.connect_deadline, options.stop),

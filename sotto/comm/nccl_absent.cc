@@ -1,4 +1,4 @@
-// What stands in for the NCCL backend where LibTorch has no NCCL.
+// Replaces the NCCL backend if LibTorch has no NCCL.
 #include "sotto/comm/nccl.h"
 #include "sotto/core/error.h"
 

@@ -6,15 +6,15 @@
 
 namespace sotto {
 
-// Waits a moment between two looks at what others may have done: ranks may share cores, and a server may have a
-// thousand clients, so the longer nothing has come, the longer.
+// Waits a moment between two polls. The pauses grow while nothing happens, since ranks may share cores, and a server
+// may have a thousand clients.
 class Patience {
  public:
   explicit Patience(Clock::duration longest = std::chrono::microseconds(200)) : longest_(longest) {}
   void progress() { since_ = Clock::now(); }
-  bool is_long() const { return long_; }  // so long that it does no harm to look for other things, too
-  Clock::duration moment();               // to wait now; zero: only let others run
-  void pause(Clock::time_point wake);     // waits for it, no longer than until then
+  bool is_long() const { return long_; }  // whether a pause is long enough to check other things, too
+  Clock::duration moment();               // the time to wait now; zero: only yields
+  void pause(Clock::time_point wake);     // waits for a moment, but not beyond `wake`
 
  private:
   Clock::duration longest_;

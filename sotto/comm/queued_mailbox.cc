@@ -89,7 +89,7 @@ void QueuedMailbox::heard(Frame::Kind kind, int from) {
   of(from).changed.notify_all();
 }
 
-// The peer reads nothing any more but an answer, and no second one.
+// From now on the peer reads nothing but an answer, and only one.
 void QueuedMailbox::answer_goodbye(int from) {
   Peer& peer = of(from);
   inbox_.leave(from);

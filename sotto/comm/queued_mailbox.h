@@ -14,15 +14,16 @@
 
 namespace sotto {
 
-// What mailboxes over a network have in common: letters that wait until they are sent, and how a rank takes its leave.
-// A backend has threads that send the first letter of each peer's queue, pop() it, and hand over what comes: mail to
-// the inbox, the rest to heard(). They must have ended before this is destroyed.
+// What network mailboxes share: queues of letters to send, and the way in which ranks leave. A backend has threads that
+// send the first letter of each peer's queue, pop() it, and deliver what arrives: mail to the inbox, the rest to
+// heard(). These threads must have ended before this object is destroyed.
 //
-// A rank that closes its mailbox says goodbye to each other one, which thanks it, or says the same at the same time:
-// then it has read all that was sent before, and nothing more comes. Who has left, or is lost, hears nothing any more.
+// A rank that closes its mailbox says goodbye to each other rank, which answers with thanks, or says goodbye at the
+// same time. It has then read everything that was sent before, and sends nothing more. Nothing is sent to peers that
+// have left or are lost.
 class QueuedMailbox : public Mailbox {
  public:
-  // Framed: each letter begins with a frame; else the backend itself tells kinds and lengths.
+  // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length.
   QueuedMailbox(int rank, int size, std::size_t max_bytes, std::chrono::milliseconds deadline, bool framed);
 
   std::size_t header_bytes() const override { return framed_ ? Frame::bytes : 0; }
@@ -34,7 +35,7 @@ class QueuedMailbox : public Mailbox {
  protected:
   struct Letter {
     Frame::Kind kind;
-    std::vector<std::byte> bytes;  // with its frame
+    std::vector<std::byte> bytes;  // including its frame
     Clock::time_point not_before;
   };
   struct Peer {
@@ -48,21 +49,21 @@ class QueuedMailbox : public Mailbox {
 
   Peer& of(int peer) SOTTO_REQUIRES(mutex_) { return peers_[static_cast<std::size_t>(peer)]; }
 
-  // The first letter is sent.
+  // Removes the first letter, which has been sent.
   void pop(int to) SOTTO_REQUIRES(mutex_);
-  // A word that is no mail has come from that rank, from which nothing more will.
+  // A goodbye or thanks has come from that rank; nothing more will come from it.
   void heard(Frame::Kind kind, int from) SOTTO_REQUIRES(mutex_);
-  // There is a new letter; of(to).changed knows.
+  // Called for a new letter; of(to).changed is notified, too.
   virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
-  // The peer is lost, unless it has left; takes the lock.
+  // Marks the peer as lost, unless it has left; takes the lock.
   void lose(int peer, const std::string& reason);
-  // CommError; a backend may know more of the reason.
+  // Throws CommError; a backend may know more about the reason.
   [[noreturn]] virtual void fail_because(int peer, const std::string& reason);
 
   Inbox inbox_;
   Mutex mutex_;
-  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;    // the destructor has begun, and no peer is to blame for anything
+  bool ending_ SOTTO_GUARDED_BY(mutex_) = false;    // the destructor has started, and no peer is to blame for anything
   bool in_peace_ SOTTO_GUARDED_BY(mutex_) = false;  // close() has returned
 
  private:

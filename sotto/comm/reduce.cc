@@ -16,7 +16,7 @@ struct BF16 {
 float widen(F16 half) {
   const std::uint32_t sign = (half.bits & 0x8000U) << 16;
   const std::uint32_t magnitude = half.bits & 0x7FFFU;
-  // Moved into place, the exponent is 112 too small; multiplying puts that right for denormals too.
+  // After the shift the exponent is 112 too small; the multiplication corrects this, for denormals too.
   std::uint32_t bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112F);
   if (magnitude >= 0x7C00U) bits |= 0x7F800000U;  // infinity, NaN
   return std::bit_cast<float>(sign | bits);
@@ -31,7 +31,7 @@ void narrow(float value, F16& half) {
   } else if (magnitude >= 0x477FF000U) {
     magnitude = 0x7C00U;  // 65520 and more round to infinity
   } else if (magnitude < 0x38800000U) {
-    // Below 2^-14 halves are multiples of 2^-24, as floats in [0.5, 1) are: the addition rounds.
+    // Halves below 2^-14 are multiples of 2^-24, like floats in [0.5, 1), so the addition rounds.
     magnitude = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   } else {
     magnitude = (magnitude + 0xFFFU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
@@ -69,7 +69,7 @@ void reduce(std::span<std::byte> into, std::span<const std::byte> from, ReduceOp
   using Wide = decltype(widen(T{}));
   switch (op) {
     case ReduceOp::sum: return each<T>(into, from, [](Wide a, Wide b) { return static_cast<Wide>(a + b); });
-    // `x != x` is true of NaN alone.
+    // `x != x` is true only for NaN.
     case ReduceOp::min: return each<T>(into, from, [](Wide a, Wide b) { return b < a || b != b ? b : a; });
     case ReduceOp::max: return each<T>(into, from, [](Wide a, Wide b) { return b > a || b != b ? b : a; });
   }
@@ -85,7 +85,7 @@ void reduce_into(std::span<std::byte> into, std::span<const std::byte> from, DTy
     case DType::f16: return reduce<F16>(into, from, op);
     case DType::bf16: return reduce<BF16>(into, from, op);
     case DType::u8: return reduce<std::uint8_t>(into, from, op);
-    // Unsigned sums wrap, and have the bits of signed ones.
+    // Unsigned sums wrap, and have the same bits as signed sums.
     case DType::i32: return sum ? reduce<std::uint32_t>(into, from, op) : reduce<std::int32_t>(into, from, op);
     case DType::i64: return sum ? reduce<std::uint64_t>(into, from, op) : reduce<std::int64_t>(into, from, op);
   }

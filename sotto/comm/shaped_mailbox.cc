@@ -34,7 +34,7 @@ class ShapedMailbox final : public Mailbox {
   }
 
  private:
-  // Messages of one rank leave in the order of their times.
+  // Messages to one rank leave in the order of their times.
   bool do_send(int to, std::span<const std::byte> data, Clock::time_point not_before) override {
     if (to == rank()) return inner_->send(to, data, not_before);
     const Lock lock(sending_[static_cast<std::size_t>(to)]);
@@ -42,7 +42,7 @@ class ShapedMailbox final : public Mailbox {
     return inner_->send(to, data, link_->send(to, header_bytes() + data.size(), begin));
   }
 
-  // What the inner mailbox hands out has come as far as this rank's link, behind what comes in there already.
+  // A message of the inner mailbox has arrived at this rank's link, and waits for earlier ones there.
   std::optional<Mail> do_poll(Clock::time_point until) override {
     Lock lock(mutex_);
     while (!cancelled_) {
@@ -71,7 +71,7 @@ class ShapedMailbox final : public Mailbox {
 
   std::unique_ptr<Mailbox> inner_;
   std::shared_ptr<Link> link_;
-  std::deque<Mutex> sending_{static_cast<std::size_t>(size())};  // by rank
+  std::deque<Mutex> sending_{static_cast<std::size_t>(size())};  // for each rank
   mutable Mutex mutex_;
   Condition changed_;
   std::deque<Mail> coming_in_ SOTTO_GUARDED_BY(mutex_);

@@ -7,7 +7,7 @@
 
 namespace sotto {
 
-// Holds the messages of another mailbox back as the link would, which a communicator may share.
+// Delays the messages of another mailbox as the link would; a communicator may share the link.
 std::unique_ptr<Mailbox> make_shaped_mailbox(std::unique_ptr<Mailbox> inner, std::shared_ptr<Link> link);
 
 }  // namespace sotto

@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-// The bytes of a batch of messages on the device, each beginning where a device copies fast.
+// The bytes of a batch of messages on the device; each message starts at an address that the device copies fast.
 class Stage {
  public:
   explicit Stage(c10::Device device) : device_(device) {}
@@ -82,7 +82,7 @@ class StagedCommunicator final : public Communicator {
   }
 
   std::string_view name() const override { return backend_.name; }
-  bool goes_in_rounds() const override { return false; }  // a rank may do so beside others that do not
+  bool goes_in_rounds() const override { return false; }  // one rank must not go in rounds while another does not
 
   void give_up(const std::string& reason) override {
     if (failure_) return;  // they know
@@ -116,14 +116,14 @@ class StagedCommunicator final : public Communicator {
                                                 deadline());
   }
 
-  // Connections are made when first used, by all ranks together.
+  // All ranks make the connections together when they are first used.
   void meet() {
     until_ = Clock::now() + deadline();
     std::vector<at::Tensor> one{at::ones({1}, at::TensorOptions().dtype(at::kFloat).device(backend_.device))};
     wait(group_->allreduce(one), -1);
   }
 
-  // A device takes the messages of an exchange together.
+  // The device transfers all messages of an exchange together, so it waits for the latest `not_before`.
   void wait_for_begin(std::span<const Send> sends) {
     Clock::time_point begin{};
     for (const Send& send : sends) begin = std::max(begin, send.not_before);
@@ -172,7 +172,7 @@ class StagedCommunicator final : public Communicator {
     }
   }
 
-  // What is staged, but for empty messages.
+  // Transfers the staged messages, except empty ones.
   void transfer(std::span<const Send> sends, std::span<const Recv> recvs) {
     group_->startCoalescing();
     for (std::size_t i = 0; i < recvs.size(); ++i) {
@@ -188,7 +188,7 @@ class StagedCommunicator final : public Communicator {
     wait(group_->endCoalescing(), peer_of(sends, recvs));
   }
 
-  // A wait of a device's queue for messages has no end, so they are waited for here first.
+  // Waiting in the device's queue has no time limit, so the host polls first.
   void wait(const c10::intrusive_ptr<c10d::Work>& work, int peer) {
     if (!work) return;  // there was nothing to send
     while (!work->isCompleted()) {
@@ -198,7 +198,7 @@ class StagedCommunicator final : public Communicator {
     work->wait();
   }
 
-  // The only one that an exchange is with, or below 0.
+  // The only peer of an exchange, or a number below 0.
   static int peer_of(std::span<const Send> sends, std::span<const Recv> recvs) {
     std::optional<int> only;
     const auto add = [&](int peer) { only = !only || *only == peer ? peer : -1; };
@@ -207,7 +207,7 @@ class StagedCommunicator final : public Communicator {
     return only.value_or(-1);
   }
 
-  // Peers that wait for this rank learn of it where the connections tell.
+  // Peers that wait for this rank notice it if their connections report it.
   void hang_up() {
     if (!group_) return;
     group_->abort();
@@ -228,8 +228,8 @@ class StagedCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::Backend> group_;
   Stage outgoing_, incoming_;
   std::vector<std::uint64_t> lengths_;  // of sends, then of receives
-  Clock::time_point until_;             // of the exchange that is going on
-  std::optional<Failure> failure_;      // for good: ranks that lost one message no longer fit together
+  Clock::time_point until_;             // of the current exchange
+  std::optional<Failure> failure_;      // permanent: ranks that lost one message are out of step
 };
 
 }  // namespace

@@ -6,12 +6,11 @@
 
 namespace sotto {
 
-// Asked now and then by whoever waits for the other ranks to come: the number of a signal that asks this process to
-// end, or 0. Empty: there is none. It stays what it is once it is not 0.
+// Called now and then while a rank waits for the others to come. Returns the number of a signal that asks this process
+// to end, or 0; once it is not 0, it does not change. An empty function means that there is none.
 using Stop = std::function<int()>;
 
-// A signal came while this rank waited for the others: nothing has begun that could be finished first. Exit status
-// 128 + signal.
+// A signal came while this rank waited for the others, before there was any work to finish. Exit status 128 + signal.
 class Stopped final : public CommError {
  public:
   Stopped(const std::string& what, int signal) : CommError(what), signal_(signal) {}

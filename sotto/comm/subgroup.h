@@ -6,12 +6,13 @@
 
 namespace sotto {
 
-// Some ranks of a communicator as a group of their own, numbered in the order given, over the exchanges of that one: so
-// with any backend, and counted there, too. Each of these ranks makes it; nobody is asked. Used from the thread of the
-// other, which must outlive it; messages of both between one pair stay in order. It cannot be cloned.
+// Some ranks of a communicator as a group of their own, numbered in the given order. It uses the parent's exchanges, so
+// it works with any backend, and its traffic counts there, too. Each of these ranks makes it, without communication. It
+// is used from the parent's thread, and the parent must outlive it. Messages of both between one pair of ranks stay in
+// order. It cannot be cloned.
 class Subgroup final : public Communicator {
  public:
-  // REQUIRES ranks of `parent`, each once, and its own among them.
+  // REQUIRES distinct ranks of `parent`, including its own.
   Subgroup(Communicator& parent, std::vector<int> ranks);
 
   std::string_view name() const override { return parent_.name(); }
@@ -26,7 +27,7 @@ class Subgroup final : public Communicator {
  private:
   Communicator& parent_;
   std::vector<int> ranks_;
-  std::vector<Send> sends_;  // with the parent's numbers
+  std::vector<Send> sends_;  // with the parent's rank numbers
   std::vector<Recv> recvs_;
 };
 

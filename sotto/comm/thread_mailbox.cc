@@ -8,13 +8,13 @@
 namespace sotto {
 namespace {
 
-// A message goes straight into the inbox of whom it is for.
+// Puts a message directly into the inbox of its receiver.
 class ThreadMailbox final : public Mailbox {
  public:
   ThreadMailbox(std::shared_ptr<PostOffice> office, int rank, std::size_t max_bytes, std::chrono::milliseconds deadline)
       : Mailbox(rank, office->size(), max_bytes, deadline), office_(std::move(office)) {}
 
-  // An exception that ends the rank is told by whoever catches it, with its reason.
+  // If an exception ends the rank, whoever catches it reports the reason.
   ~ThreadMailbox() override {
     if (std::uncaught_exceptions() == exceptions_) office_->end(rank(), "it gave up its mailbox without closing it");
   }
@@ -32,7 +32,7 @@ class ThreadMailbox final : public Mailbox {
     std::ranges::copy(data, mail.data.begin());
     const auto put = theirs.put(std::move(mail), Clock::now() + deadline());
     if (put == Inbox::Put::full) throw CommError(failure(to, not_polled()));
-    return put == Inbox::Put::taken || !is_gone(to);  // who closes an inbox has told everybody before
+    return put == Inbox::Put::taken || !is_gone(to);  // whoever closes an inbox has told everybody before
   }
 
   bool is_gone(int peer) {
@@ -60,7 +60,7 @@ PostOffice::PostOffice(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) inboxes_.emplace_back(ranks);
 }
 
-// The others are told first: who cannot send any more finds out why.
+// The others are told first, so that a rank that cannot send any more finds out why.
 void PostOffice::close(int rank) {
   for (Inbox& inbox : inboxes_) inbox.leave(rank);
   of(rank).close();

@@ -11,14 +11,15 @@
 
 namespace sotto {
 
-// The mailboxes of all ranks that are threads of this process.
+// The mailboxes of all ranks, which are threads of this process.
 class PostOffice {
  public:
   explicit PostOffice(int ranks);
   Inbox& of(int rank) { return inboxes_[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(inboxes_.size()); }
 
-  // That rank has closed its mailbox; or nobody hears of it any more, for that reason, unless it has closed it before.
+  // close(): that rank has closed its mailbox. end(): the rank is lost for that reason, unless it has closed its
+  // mailbox before.
   void close(int rank);
   void end(int rank, const std::string& reason);
 

@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-// What all ranks share: one lock for everything, one bell a rank. Data is copied outside the lock.
+// What all ranks share: one lock for everything, and one bell per rank. Data is copied outside the lock.
 struct Session {
   explicit Session(int ranks) : bells(static_cast<std::size_t>(ranks)), ended(bells.size()) {}
 
@@ -61,7 +61,7 @@ struct Post {
   State state = State::waiting;
 };
 
-// The channels of one communicator, one an ordered pair of ranks; clones have their own.
+// The channels of one communicator, one for each ordered pair of ranks; clones have their own.
 struct Group {
   explicit Group(std::shared_ptr<Session> of)
       : session(std::move(of)), channels(session->bells.size() * session->bells.size()) {}
@@ -71,7 +71,7 @@ struct Group {
 
   std::shared_ptr<Session> session;
   std::vector<std::vector<Post*>> channels SOTTO_GUARDED_BY(session->mutex);
-  // In the order of the calls; made by the rank that comes first.
+  // In the order of the calls; the first rank to call makes the entry.
   std::vector<std::shared_ptr<Group>> clones SOTTO_GUARDED_BY(session->mutex);
   std::vector<std::shared_ptr<PostOffice>> offices SOTTO_GUARDED_BY(session->mutex);
 };
@@ -133,8 +133,8 @@ class ThreadCommunicator final : public Communicator {
     }
   }
 
-  // Takes what is there; `wake` becomes the time when the next message may be taken. Returns whether anything was
-  // taken; meanwhile the mutex is released for a while.
+  // Receives the messages that are there; `wake` becomes the time when the next one may be received. Returns whether
+  // any was received; releases the mutex while it copies.
   bool receive(std::span<Recv> recvs, Clock::time_point& wake) SOTTO_REQUIRES(group_->session->mutex) {
     bool any = false;
     blocked_.assign(blocked_.size(), false);
@@ -168,7 +168,7 @@ class ThreadCommunicator final : public Communicator {
     return any;
   }
 
-  // A peer that something is still awaited from, or -1.
+  // A peer from which a message is still missing, or -1.
   int awaited(std::span<const Recv> recvs) const SOTTO_REQUIRES(group_->session->mutex) {
     for (std::size_t i = 0; i < recvs.size(); ++i) {
       if (!filled_[i]) return recvs[i].peer;
@@ -179,7 +179,7 @@ class ThreadCommunicator final : public Communicator {
     return -1;
   }
 
-  // Takes back what was not received yet, and waits for whoever is copying.
+  // Withdraws sends that were not received yet, and waits for receivers that are copying.
   void withdraw(Lock& lock) SOTTO_REQUIRES(group_->session->mutex) {
     for (Post& message : posts_) {
       if (message.state == Post::State::waiting) std::erase(group_->channel(rank(), message.to), &message);
@@ -190,10 +190,10 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Group> group_;
   std::size_t clones_ = 0;
   std::size_t mailboxes_ = 0;
-  // Of the exchange that is going on; kept, so that a step allocates nothing.
+  // For the current exchange; kept, so that a step allocates nothing.
   std::vector<Post> posts_ SOTTO_GUARDED_BY(group_->session->mutex);
   std::vector<bool> filled_;
-  std::vector<bool> blocked_;  // by peer
+  std::vector<bool> blocked_;  // for each peer
 };
 
 }  // namespace
@@ -227,7 +227,7 @@ void run_threads(int ranks, std::chrono::milliseconds deadline,
   threads.reserve(static_cast<std::size_t>(ranks));
   try {
     for (int rank = 0; rank < ranks; ++rank) threads.push_back(start_thread("a rank", run, rank));
-  } catch (const Error& error) {  // those that run already learn that the others never come
+  } catch (const Error& error) {  // running ranks learn that the others never come
     const Lock lock(session->mutex);
     const auto first = static_cast<int>(threads.size());
     if (session->failed < 0) {

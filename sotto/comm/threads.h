@@ -8,8 +8,8 @@
 
 namespace sotto {
 
-// Ranks as threads of one process, for tests: no sockets. Runs `body` once a rank and waits for all; when one throws,
-// the others' pending operations fail at once, naming it, and the first exception is thrown again.
+// Ranks as threads of one process, for tests: no sockets. Runs `body` once per rank and waits for all. If one throws,
+// the pending operations of the others fail at once, naming it, and the first exception is rethrown.
 void run_threads(int ranks, std::chrono::milliseconds deadline,
                  const std::function<void(Communicator& communicator)>& body);
 

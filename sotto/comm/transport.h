@@ -13,33 +13,33 @@
 
 namespace sotto {
 
-// How a transport connects the ranks of a job. Each transport ignores the options that its traits rule out.
+// How a transport connects the ranks of a job. Each transport ignores the options that its entry rules out.
 struct TransportOptions {
   std::string interface = {};  // network interface ("eth0"); empty: by address
   std::string address = {};    // address or host name to bind; empty: the address that routes to the store
   std::chrono::milliseconds deadline{60000};          // of each operation
-  std::chrono::milliseconds connect_deadline{60000};  // for all ranks to come
-  Stop stop = {};                                     // asked while they come and connect
+  std::chrono::milliseconds connect_deadline{60000};  // until all ranks have come
+  Stop stop = {};                                     // called while they come and connect
 };
 
-// A way for the processes of a job to exchange messages, which users choose by name. Ranks that are threads of one
-// process (threads.h) and emulated links (shaped.h) are not in the table: nobody chooses them as a transport.
+// A way for the processes of a job to exchange messages; users choose it by name. Ranks that are threads of one process
+// (threads.h) and emulated links (shaped.h) are not in the table, since users do not choose them as a transport.
 struct Transport {
   std::string_view name;
   std::string_view summary;
-  std::string_view needs;  // what it wants of the machine, in words that follow "which wants"; empty: nothing
+  std::string_view needs;  // what it needs from the machine, in words that follow "which wants"; empty: nothing
 
   // Who chooses the network, as a whole clause; empty: TransportOptions::interface and ::address do.
   std::string_view own_networks;
   // How the ranks find each other, as a whole clause; empty: they meet in a store at World::host and World::port.
   std::string_view own_meeting;
 
-  // ConfigError when the ranks of this world cannot use it: the transport was not built, or lacks what it needs. Ranks
-  // that the launcher has yet to start are asked about as a world with the starter "single".
+  // ConfigError if the ranks of this world cannot use the transport: it was not built, or lacks what it needs. For
+  // ranks that the launcher has not started yet, pass a world with the starter "single".
   void (*require)(const World& world);
   std::unique_ptr<Communicator> (*connect)(const World& world, const TransportOptions& options);
-  // For `sotto doctor`: the library, or what a trial found, over that interface where it is not empty. Returns nothing
-  // where the transport was not built; throws the Error that a training would end with.
+  // For `sotto doctor`: returns the library, or the result of a trial, over that interface if it is not empty. Returns
+  // nothing if the transport was not built; throws the Error that a training would end with.
   std::string (*check)(const std::string& interface);
 };
 

@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// What others wrote, to be printed on a terminal: bytes that are no printable ASCII as \n, \t, \xNN, and a backslash as
-// it is. Cut after 4000 characters.
+// Makes text from others safe for a terminal: bytes that are not printable ASCII become \n, \t or \xNN; a backslash
+// stays. The text is cut after 4000 characters.
 std::string visible(std::string_view text);
 
 }  // namespace sotto

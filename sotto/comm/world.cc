@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-// Variables that are set to nothing count as not set.
+// Empty variables count as not set.
 std::optional<std::string> variable(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -35,13 +35,13 @@ int whole(const std::string& name, std::string_view text, int low, int high) {
   return value;
 }
 
-constexpr int most_ranks = 65535;  // a rank has 16 bits in every message
+constexpr int most_ranks = 65535;  // messages have 16 bits for a rank
 
 struct Names {
   const char *rank, *size, *local_rank, *local_size;
 };
 
-// Ranks as four variables give them; the local ones may both be missing, which means one rank a host.
+// Reads the ranks from four variables; the local ones may both be missing, which means one rank per host.
 World numbered(const char* starter, const Names& names) {
   World world;
   world.starter = starter;
@@ -67,8 +67,8 @@ void meet_at(World& world, const std::string& said, const std::string& text) {
   world.port = static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), 1, 65535));
 }
 
-// For launchers that serve no store: rank 0 does, at the address from the flag, or else at a port that depends on the
-// job, below the range from which the system takes ports by itself.
+// For launchers that serve no store, rank 0 does: at the address from the flag, or else at a port that depends on the
+// job, below the range from which the system assigns ports.
 void meet_at_rank_0(World& world, const std::string& master, const std::string& host, const std::string& job) {
   world.host_store = world.rank == 0;
   world.prefix = "sotto/" + job;
@@ -123,7 +123,7 @@ World from_open_mpi(const std::string& master, bool meets) {
   return world;
 }
 
-// MPICH's mpirun (Hydra), whose jobs have no name that all ranks know.
+// MPICH's mpirun (Hydra); its jobs have no name that all ranks know.
 World from_mpich(const std::string& master, bool meets) {
   World world = numbered("mpich", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
   if (!meets) return world;
@@ -132,7 +132,7 @@ World from_mpich(const std::string& master, bool meets) {
   return world;
 }
 
-// The first host of "node[01-03,07],other": "node01"; there may be several brackets in a name.
+// The first host of "node[01-03,07],other": "node01"; a name may contain several brackets.
 std::string first_host(const std::string& list) {
   std::string host;
   for (std::size_t at = 0; at < list.size() && list[at] != ',';) {
@@ -150,7 +150,7 @@ std::string first_host(const std::string& list) {
   return host;
 }
 
-// Entry `node` of "2(x3),1", which means 2, 2, 2, 1.
+// Entry `node` of a list such as "2(x3),1", which means 2, 2, 2, 1.
 int tasks_of_node(const std::string& list, int node) {
   const char* const name = "SLURM_STEP_TASKS_PER_NODE";
   int first = 0;
@@ -188,7 +188,8 @@ World from_slurm(const std::string& master) {
 
 }  // namespace
 
-// What is started last is asked first: torchrun or our launcher may run below srun, and mpirun in a batch script.
+// Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
+// script.
 World find_world(const std::string& master, bool meets) {
   if (variable("SOTTO_RANK") || variable("SOTTO_RANKS")) return from_sotto();
   if (variable("RANK") || variable("WORLD_SIZE")) return from_torchrun(master);

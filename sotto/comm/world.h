@@ -6,27 +6,27 @@
 
 namespace sotto {
 
-// Who this process is in a job, and where the ranks meet. Filled from the variables of whatever started it.
+// Who this process is in a job, and where the ranks meet. Read from the variables of its starter.
 struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of this host
   std::string starter = "single";      // "sotto", "torchrun", "openmpi", "mpich", "slurm", "single"
-  std::string host = "127.0.0.1";      // of the TCPStore where ranks meet
+  std::string host = "127.0.0.1";      // of the TCPStore where the ranks meet
   std::uint16_t port = 0;
   bool host_store = false;  // this rank must serve the store (false when the launcher or torchrun's agent does)
-  std::string prefix;       // of keys in the store: a restarted job must not read an old one's
+  std::string prefix;       // of keys in the store: a restarted job must not read the keys of an old one
 };
 
-// Reads SOTTO_* (our launcher), torchrun's, Open MPI's, MPICH's or SLURM's variables. ConfigError when they contradict
-// each other or are malformed. `master` is "host:port", from a flag, or empty. Not `meets`: nobody needs a store, since
-// the transport itself connects the ranks (Transport::own_meeting).
+// Reads the variables of our launcher (SOTTO_*), torchrun, Open MPI, MPICH or SLURM. ConfigError if they contradict
+// each other or are malformed. `master` is "host:port", from a flag, or empty. `meets` is false if the transport itself
+// connects the ranks (Transport::own_meeting), so that no store is needed.
 World find_world(const std::string& master, bool meets = true);
 
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
-// loopback alone when `host` is that, else on all interfaces.
+// loopback alone if `host` is the loopback, otherwise on all interfaces.
 class StoreServer {
  public:
-  explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError: the port is in use
+  explicit StoreServer(const std::string& host, std::uint16_t port = 0);  // CommError if the port is in use
   ~StoreServer();
   std::uint16_t port() const;
 
