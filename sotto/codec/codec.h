@@ -136,10 +136,10 @@ class Codec {
   virtual void visit_state(StateVisitor&) {}
 };
 
-// Makes the codec of these stages, for example those of read_stages() (stages.h); without a quantiser, floats are sent
-// unchanged. ConfigError if the stages cannot follow each other. The threads of `pool` share the work; codecs that are
-// not used at the same time may share a pool. Without a pool the calling thread does all the work. The threads do not
-// change the results.
+// Makes the codec of these stages (see read_stages() in stages.h); without a quantiser, floats are sent unchanged.
+// ConfigError if the stages cannot follow each other. The threads of `pool` share the work; codecs that are not used at
+// the same time may share a pool. Without a pool the calling thread does all the work. The threads do not change the
+// results.
 std::unique_ptr<Codec> make_codec(const StageSpecs& stages, std::shared_ptr<ThreadPool> pool = nullptr);
 
 }  // namespace sotto

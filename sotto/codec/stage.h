@@ -71,8 +71,8 @@ class Transform : public Stage {
   // some energy is not finite either.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
-  // out += scale * (the inverse transform of `rows`). `selected` holds the ascending numbers, within the piece, of the
-  // atoms that these rows belong to; the other atoms are zero.
+  // out += scale * (the inverse transform of `rows`). `selected` holds the ascending numbers of their atoms within the
+  // piece; the others are zero.
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // if all atoms are sent unchanged

@@ -19,8 +19,8 @@ namespace sotto {
 // heard(). These threads must have ended before this object is destroyed.
 //
 // A rank that closes its mailbox says goodbye to each other rank, which answers with thanks, or says goodbye at the
-// same time. It has then read everything that was sent before, and sends nothing more. Nothing is sent to peers that
-// have left or are lost.
+// same time. By then the other rank has read everything that was sent before, and nothing more follows. Nothing is sent
+// to peers that have left or are lost.
 class QueuedMailbox : public Mailbox {
  public:
   // framed: each letter starts with a frame; otherwise the backend itself transmits kind and length.

@@ -30,7 +30,7 @@ struct TernGradOptions {
 
 // TernGrad (Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
 // 2017): s * sign(v) * Bernoulli(|v| / s), where s is the largest magnitude of a segment after clipping; clipping is
-// the only bias. A value has two bits, most of them 0, which a code can exploit. The standard deviation for clipping is
+// the only bias. A value takes two bits; most are 0, which a code can exploit. The standard deviation for clipping is
 // taken about 0, not about the mean as in the paper, so that equal values, or a single one, are not clipped to nothing.
 // With a shared scale, s is the maximum over the ranks, and values are clipped to it.
 //

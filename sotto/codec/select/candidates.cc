@@ -143,7 +143,7 @@ std::size_t Candidates::select_largest(ThreadPool& pool, std::size_t k, std::spa
   }
   if (groups.size() == 1 && atoms <= few && ties == Ties::first) return sort_largest(k, groups[0], indices, counts[0]);
   // A sample with about 64 of the k largest (at most one atom in 8 is sampled) gives a threshold that a little more
-  // than k atoms reach: the rank in the sample is four standard deviations below the expected one. If fewer than k
+  // than k atoms reach: the rank in the sample is four standard deviations beyond the expected one. If fewer than k
   // reach it, all atoms are collected.
   const double one_in = std::max(8.0, static_cast<double>(k) / 64);
   const auto sample = this->sample(pool, groups, static_cast<std::size_t>(one_in));

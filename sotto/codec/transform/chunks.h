@@ -17,7 +17,7 @@ struct ChunkOptions {
   void visit(OptionVisitor& v) {
     v.option("chunk", chunk, "elements that are transformed together, a power of two", Bounds{1, 1U << 16});
   }
-  // Describes an invalid combination of options; empty if there is none.
+  // Describes an invalid option; empty if there is none.
   std::string problem() const {
     return std::has_single_bit(static_cast<std::uint64_t>(chunk)) ? "" : "chunk must be a power of two";
   }

@@ -79,7 +79,7 @@ void StreamedLargest::add(ThreadPool& pool, const Computed& numbers, std::size_t
   add_ranked(pool, numbers, tasks, keep, scale, out);
 }
 
-// The magnitude at a rank of the sample that is four standard deviations below the expected one.
+// The magnitude at a rank of the sample that is four standard deviations beyond the expected one.
 std::uint32_t StreamedLargest::guess(ThreadPool& pool, const Computed& numbers, std::span<const Task> tasks,
                                      std::size_t keep) {
   constexpr unsigned shift = magnitude_bits - digit_bits;
