@@ -39,7 +39,7 @@ class ChainEncoder : public ChainMessage {
   std::size_t compress(std::span<std::byte> body, std::size_t head, Range packed);
   std::span<const float> linear_values(const Bucket& bucket, const Key& key);
 
-  std::span<const float> agreed_;    // of the bucket at hand
+  std::span<const float> agreed_;    // of the current bucket
   std::vector<std::uint32_t> crcs_;  // of the symbols of each stretch
   Scratch<float> energies_, rows_;
   Scratch<std::uint32_t> numbers_, kept_numbers_;  // number of the random draw for each selected float

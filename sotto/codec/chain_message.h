@@ -70,7 +70,7 @@ class ChainMessage {
   static constexpr CodeFlags within_flags{2, 4};                      // of the second selection
   static constexpr std::size_t length_bytes = sizeof(std::uint32_t);  // the length before indices or coded bodies
 
-  // A piece of the message at hand, and its atoms.
+  // A piece of the current message, and its atoms.
   struct Slot {
     Piece piece;
     Atoms atoms;

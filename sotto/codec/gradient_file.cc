@@ -18,7 +18,7 @@ constexpr std::string_view magic = "SOTTOGRD";
 constexpr std::uint32_t version = 1;
 constexpr std::size_t guarded_from = magic.size() + 2 * sizeof(std::uint32_t);
 constexpr int level = 3;
-constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // the byte count of so many fits in 64 bits
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 60;  // their byte count fits in 64 bits
 
 std::uint32_t checksum(std::span<const std::byte> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 

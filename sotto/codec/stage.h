@@ -120,7 +120,7 @@ class Select : public Stage {
   virtual std::size_t dense() const { return 0; }
   // Every atom is sent in every step, as with a ratio of 1, so none counts as chosen.
   virtual bool sends_all() const { return false; }
-  virtual bool pools() const { return false; }     // all groups of a message share one budget
+  virtual bool pools() const { return false; }     // selects from all groups of a message together
   virtual bool by_chunk() const { return false; }  // the chunks of a transform are its groups; block() is 1
   virtual bool scales() const { return false; }    // otherwise `scales` is empty, and rows are not scaled
   // Does not look at energies, so the chain checks that they are finite.

@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-// Values of which every `block` share a norm: one float of the side information, or several.
+// Blocks of `block` values share a norm: one or several floats of the side information.
 struct NormBlocks {
   static constexpr std::size_t chunk = 2048;  // values that are read twice while in the cache
   std::size_t block = 1;
