@@ -89,9 +89,15 @@ class Steps:
         """Of the ranks that share this one's model; None: it has one of its own. Collective."""
         if self._node_size == 1:
             return None
-        first = self.stepper.rank() // self._node_size * self._node_size
-        ranks = dist.get_process_group_ranks(self._group)[first:first + self._node_size]
-        return dist.new_group(ranks, use_local_synchronization=True)
+        all_ranks = dist.get_process_group_ranks(self._group)
+        size = self._node_size
+        first = self.stepper.rank() // size * size
+        if len(all_ranks) < dist.get_world_size():  # the others would have to call new_group(), too
+            return dist.new_group(all_ranks[first:first + size], use_local_synchronization=True)
+        # Local synchronization names a group by how many groups this rank is in. Where that differs within a node, its ranks
+        # would wait for each other for ever.
+        groups = [dist.new_group(all_ranks[begin:begin + size]) for begin in range(0, len(all_ranks), size)]
+        return groups[first // size]
 
     def before_forward(self) -> None:
         """What is to be on its way while the gradient is computed leaves."""

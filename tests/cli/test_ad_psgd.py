@@ -94,7 +94,7 @@ def test_all_ranks_end_when_one_is_asked_to(start, good, tmp_path, asked, count)
 
 def test_what_does_not_fit_is_refused(run):
     for ranks, flags, words in [
-        (4, ["--topology", "exponential"], "take --topology bipartite_exponential"),
+        (4, ["--topology", "exponential"], "take bipartite_exponential"),
         (3, ["--topology", "ring"], "star (any number)"),
         (3, [], "no even number"),
         (4, ["--mixing", "metropolis"], "leave --mixing out"),

@@ -47,7 +47,7 @@ def test_one_of_ones_own(good, run, tmp_path):
          "--test-size", 32, "--batch-size", 8, "--max-steps", 4, "--algorithm", "d_psgd", "--topology", "own.toml",
          "--train-dir", "own")  # fmt: skip
     config = (tmp_path / "own" / "config.toml").read_text()
-    assert "graph(1:0.25 2:0.25; 0:0.25; 0:0.25)" in config and "mixing = 'given'" in config
+    assert "graph(sends_to=1:0.25 2:0.25; 0:0.25; 0:0.25)" in config and "mixing = 'given'" in config
     uneven = run("train", "--ranks", 3, "--algorithm", "d_psgd", "--topology", "graph(1 2; 2; 0)")
     assert uneven.status == 2 and "doubly stochastic" in uneven.err and uneven.err.count("\n") < 8
     job = run("topology", "show", "own.toml", "--ranks", 4)

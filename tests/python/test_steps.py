@@ -148,6 +148,12 @@ def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
         assert mean == pytest.approx(wanted[0][1], abs=2e-4)
 
 
+def test_a_node_may_have_a_rank_that_is_in_more_groups_than_another(pair):
+    """torch names a group by how many a rank is in, which made such ranks wait for each other."""
+    found = pair.values("nodes_beside_a_group", how="push_sum", node_size=2, ranks=2)
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(("what", "why"), [("nan", "NumericError: "), ("shape", "ConfigError: parameter out.bias is Float of shape [3]")])
 def test_a_rank_of_ad_psgd_that_fails(pair, what, why):
     (other, _), (bad, again) = found = pair.values("own_speed_fails", what=what)

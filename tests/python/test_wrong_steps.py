@@ -86,7 +86,7 @@ def test_bad_calls(trio):
         "peers too late": "wants pairs of a step, ascending from 0",
         "too many peers": "each has 2 peers, not 7",
         "fixed peers": "always has the same peers",
-        "peers and mixing": "of neighbours that both send",
+        "peers and mixing": "neighbours that both send",
         "peers and topology": "unknown topology `rign`",
         "peers of d_psgd": "has no peers whose number may change; push_sum has",
         "node size": "node_size: 3 ranks do not fall into nodes of 2",

@@ -357,6 +357,12 @@ def own_speed_fails(what):
     return said
 
 
+def nodes_beside_a_group(**how):
+    """As nodes(), where one rank is in a group of its own, which the other ranks of its node are not in."""
+    dist.new_group([1])
+    return nodes(**how)
+
+
 def nodes(how, node_size, ranks, **options):
     """Adam's steps of a network, between nodes; each of which has, in each step, the batches of its share of all ranks'."""
     torch.manual_seed(7)
