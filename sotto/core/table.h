@@ -33,7 +33,8 @@ auto with_place(const Spec<Entry>& spec, Make&& make) {
     return make();
   } catch (const ConfigError& error) {
     if (spec.place.text.empty()) throw;
-    fail_at(spec.place, error.what());
+    fail_at(spec.place,
+            error.text([](std::string_view option, std::string_view value) { return named(option, value); }));
   }
 }
 

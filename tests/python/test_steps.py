@@ -150,7 +150,7 @@ def test_nodes_whose_ranks_share_a_model(quartet, pair, how):
 
 def test_a_node_may_have_a_rank_that_is_in_more_groups_than_another(pair):
     """torch names a group by how many a rank is in, which made such ranks wait for each other."""
-    found = pair.values("nodes_beside_a_group", how="push_sum", node_size=2, ranks=2)
+    found = pair.values("nodes_beside_a_group")
     assert found[0] == found[1]
 
 

@@ -357,10 +357,15 @@ def own_speed_fails(what):
     return said
 
 
-def nodes_beside_a_group(**how):
-    """As nodes(), where one rank is in a group of its own, which the other ranks of its node are not in."""
+def nodes_beside_a_group():
+    """A step of a node, one rank of which is in a group that the other one is not in."""
     dist.new_group([1])
-    return nodes(**how)
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    model = sotto.GossipDataParallel(net, "push_sum", node_size=2, timeout=60)
+    model(torch.full((3, 4), 1.0 + dist.get_rank())).sum().backward()
+    optimizer.step()
+    return digest(net)
 
 
 def nodes(how, node_size, ranks, **options):
