@@ -13,12 +13,12 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t most = 1'000'000'000'000;  // the largest epoch (or step) and number of peers
+constexpr std::uint64_t largest = 1'000'000'000'000;  // the largest epoch (or step) and number of peers
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number > most) return std::nullopt;
+  if (error != std::errc{} || end != text.data() + text.size() || number > largest) return std::nullopt;
   return number;
 }
 
