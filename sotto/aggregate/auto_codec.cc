@@ -11,13 +11,13 @@
 namespace sotto {
 namespace {
 
-struct Candidate {
+struct Sender {
   const char* name;   // as users write it
   const char* stage;  // which has four bits by default, where it has any
 };
-constexpr Candidate candidates[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
+constexpr Sender senders[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
 
-StageSpecs stages_of(const Candidate& candidate) { return {stage_table().choose(candidate.stage)}; }
+StageSpecs stages_of(const Sender& sender) { return {stage_table().choose(sender.stage)}; }
 
 constexpr double clearly = 0.95;  // of the dense time
 
@@ -113,8 +113,8 @@ std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorPa
     return "it chooses a whole method: no memory before it, no codec behind it";
   }
   AggregatorParts tried = parts;
-  for (const Candidate& candidate : candidates) {
-    tried.codec = make_codec(stages_of(candidate));
+  for (const Sender& sender : senders) {
+    tried.codec = make_codec(stages_of(sender));
     if (std::string reason = why_not(options.carrier, tried); !reason.empty()) return reason;
   }
   return "";
@@ -122,9 +122,9 @@ std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorPa
 
 std::unique_ptr<Aggregator> make_auto_codec(const AutoCodecOptions& options, AggregatorParts parts) {
   std::vector<AutoCodec::Candidate> made;
-  for (const Candidate& candidate : candidates) {
-    parts.codec = make_codec(stages_of(candidate), parts.pool);
-    made.push_back({candidate.name, make_aggregator(options.carrier, parts)});
+  for (const Sender& sender : senders) {
+    parts.codec = make_codec(stages_of(sender), parts.pool);
+    made.push_back({sender.name, make_aggregator(options.carrier, parts)});
   }
   return std::make_unique<AutoCodec>(std::move(made), parts.ranks, seconds_now);
 }
