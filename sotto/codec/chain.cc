@@ -19,12 +19,12 @@ namespace {
 std::size_t slice_for(const Quantise& quantise, std::size_t grain) {
   const std::size_t wanted = std::min<std::size_t>(16384, grain);
   const Contract contract = quantise.contract(wanted);
-  const std::size_t step = std::lcm(contract.block, quantise.group());
+  const std::size_t step = std::lcm(contract.block, quantise.packing().group);
   return std::max<std::size_t>(wanted / step, 1) * step;
 }
 
 bool has_one_block(const Quantise& quantise) {
-  if (quantise.whole()) return true;
+  if (dynamic_cast<const WholeUnits*>(&quantise) != nullptr) return true;
   const Contract::Grain grain = quantise.contract(1).grain;
   return grain != Contract::Grain::element && grain != Contract::Grain::block;
 }
@@ -36,7 +36,9 @@ ChainParts::ChainParts(StageSpecs specs_, Stages made, std::shared_ptr<ThreadPoo
       specs(std::move(specs_)),
       sentence(text_of(specs)),
       pool(std::move(pool_)),
-      whole(stages.quantise->whole()),
+      packing(stages.quantise->packing()),
+      whole(dynamic_cast<const WholeUnits*>(stages.quantise.get())),
+      agreed(dynamic_cast<AgreedNumbers*>(stages.quantise.get())),
       one_block(has_one_block(*stages.quantise)),
       slice(slice_for(*stages.quantise, pool->grain())),
       stretch((pool->grain() + slice - 1) / slice * slice) {
@@ -113,10 +115,10 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   std::size_t packed = 0;
   std::size_t widest = 0;
   const auto add_units = [&](std::size_t count, std::size_t size) {
-    plan.max_body += count * stages_.quantise->side_bytes(size);
-    packed += count * stages_.quantise->packed_bytes(size);
+    plan.max_body += count * parts_->side_bytes(size);
+    packed += count * parts_->packed_bytes(size);
     plan.units += count;
-    const RunLimits runs = stages_.quantise->run_limits(size);
+    const RunLimits runs = parts_->whole != nullptr ? parts_->whole->run_limits(size) : RunLimits{1, size};
     plan.runs.runs += count * runs.runs;
     plan.runs.symbols += count * runs.symbols;
     if (count > 0) plan.largest = std::max(plan.largest, size);
@@ -135,7 +137,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   }
   plan.values = std::min(plan.values, plan.most * widest);
   plan.max_body +=
-      parts_->whole ? packed : std::min(packed, stages_.quantise->packed_bytes(plan.most * widest) + plan.units);
+      parts_->whole != nullptr ? packed : std::min(packed, parts_->packed_bytes(plan.most * widest) + plan.units);
   if (parts_->selection_is_known()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
@@ -215,7 +217,7 @@ void ChainMessage::cut_stretches(std::size_t slice) {
       cut.begin += size;
       room -= std::min(room, size);
     }
-    cut.side += stages_.quantise->side_bytes(count);
+    cut.side += parts_->side_bytes(count);
     cut.packed += units_[cut.unit].packed;
   }
   cut.begin = 0;

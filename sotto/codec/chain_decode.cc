@@ -45,7 +45,7 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
   if (stages_.within) read_selected_within(lists.first(within), within_flags.in(header.flags));
 
   std::size_t side_bytes = 0;
-  for (const Unit& unit : units_) side_bytes += stages_.quantise->side_bytes(unit.sent);
+  for (const Unit& unit : units_) side_bytes += parts_->side_bytes(unit.sent);
   const std::size_t left = reader.left();
   const auto side = reader.take(side_bytes, "side information");
   const std::size_t packed = read_sizes(side);
@@ -59,13 +59,12 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
 
 // Reads the size of each unit's symbols; returns the total in bytes.
 std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
-  const Quantise& quantise = *stages_.quantise;
   std::size_t total = 0;
   for (Unit& unit : units_) {
-    unit.packed = quantise.packed_bytes(unit.sent);
-    if (parts_->whole && unit.sent > 0) {
-      const std::size_t bytes = quantise.side_bytes(unit.sent);
-      const std::size_t size = quantise.packed_size(side.first(bytes), unit.sent);
+    unit.packed = parts_->packed_bytes(unit.sent);
+    if (parts_->whole != nullptr && unit.sent > 0) {
+      const std::size_t bytes = parts_->side_bytes(unit.sent);
+      const std::size_t size = parts_->whole->packed_size(side.first(bytes), unit.sent);
       side = side.subspan(bytes);
       if (size > unit.packed)
         throw WireError(fmt::format("{} bytes of symbols, where {} are the most", size, unit.packed));
@@ -122,10 +121,10 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   const bool whole_coded = (header.flags & flag_coded) != 0 && !stages_.code->of_symbols();
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   sections_ = read_body(body, header, layout, plan);
-  if (!parts_->whole) cut_stretches(parts_->slice);
+  if (parts_->whole == nullptr) cut_stretches(parts_->slice);
   visit_all_shares([&](const Share& share) {
     const auto packed = part_of(sections_.packed, share.packed);
-    if (!kernels::zeros_behind(packed, share.values.size() * stages_.quantise->width_of(share.values.size()))) {
+    if (!kernels::zeros_behind(packed, share.values.size() * parts_->packing.width)) {
       throw WireError("bits behind the last symbol of a segment that are not zero");
     }
     stages_.quantise->check(part_of(sections_.side, share.side), packed, share.values.size());

@@ -27,12 +27,12 @@ void ChainEncoder::reserve(const Plan& plan) {
 }
 
 void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
-  const std::size_t each = stages_.quantise->agreed_count();
+  const std::size_t each = parts_->agreed_count();
   const auto segments = bucket.layout->segments();
   if (numbers.size() != each * segments.size()) throw std::logic_error("Codec::propose: agreed_count() numbers");
   for (std::size_t i = 0; each > 0 && i < segments.size(); ++i) {
     const Range range = segments[i].range();
-    stages_.quantise->propose(bucket.values.subspan(range.begin, range.size()), numbers.subspan(i * each, each));
+    parts_->agreed->propose(bucket.values.subspan(range.begin, range.size()), numbers.subspan(i * each, each));
   }
 }
 
@@ -41,12 +41,12 @@ void ChainEncoder::encode(const Bucket& bucket, const Key& key, std::span<const 
   if (out.size() != parts.size()) throw std::logic_error("Codec::encode: one message per part");
   if (parts.size() > std::numeric_limits<std::uint16_t>::max()) throw std::logic_error("Codec::encode: too many parts");
   if (bucket.values.size() != bucket.layout->size()) throw std::logic_error("Codec::encode: bucket and layout differ");
-  if (agreed.size() != stages_.quantise->agreed_count() * bucket.layout->segments().size()) {
+  if (agreed.size() != parts_->agreed_count() * bucket.layout->segments().size()) {
     throw std::logic_error("Codec::encode: agreed_count() numbers");
   }
   const auto odd = std::ranges::find_if(agreed, [](float number) { return !std::isfinite(number); });
   if (odd != agreed.end()) {
-    const auto segment = static_cast<std::size_t>(odd - agreed.begin()) / stages_.quantise->agreed_count();
+    const auto segment = static_cast<std::size_t>(odd - agreed.begin()) / parts_->agreed_count();
     throw_not_finite("what the ranks agreed on for " + bucket.layout->segments()[segment].name, key);
   }
   agreed_ = agreed;
@@ -98,8 +98,8 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
   std::size_t side_bytes = 0;
   std::size_t packed_bytes = 0;
   for (Unit& unit : units_) {
-    unit.packed = stages_.quantise->packed_bytes(unit.sent);
-    side_bytes += stages_.quantise->side_bytes(unit.sent);
+    unit.packed = parts_->packed_bytes(unit.sent);
+    side_bytes += parts_->side_bytes(unit.sent);
     packed_bytes += unit.packed;
   }
   const auto side = writer.take(side_bytes);

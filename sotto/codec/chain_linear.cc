@@ -14,7 +14,9 @@ namespace sotto {
 const LinearForm* ChainParts::linear() const {
   const bool same_map = !stages.transform || stages.transform->linear();
   const bool same_atoms = !stages.select || selection_is_known();
-  return same_map && same_atoms && !stages.within && !stages.code ? stages.quantise->linear() : nullptr;
+  return same_map && same_atoms && !stages.within && !stages.code
+             ? dynamic_cast<const LinearForm*>(stages.quantise.get())
+             : nullptr;
 }
 
 std::optional<DType> Chain::linear_type() const {

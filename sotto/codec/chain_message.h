@@ -30,15 +30,24 @@ struct ChainParts {
   bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised in the bucket itself
   bool selection_is_known() const { return stages.select && stages.select->known(); }
   const LinearForm* linear() const;  // null: the values cannot be summed
+  std::size_t side_bytes(std::size_t values) const { return stages.quantise->side_bytes(values); }
+  // Of the symbols of a unit. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of
+  // packing.group. An upper bound if units are wholes.
+  std::size_t packed_bytes(std::size_t values) const {
+    return whole != nullptr ? whole->max_packed_bytes(values) : packing.bytes_of(values);
+  }
+  std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers a segment
 
   Stages stages;
   StageSpecs specs;
   std::string sentence;
   std::shared_ptr<ThreadPool> pool;
-  bool whole;           // quantise->whole()
-  bool one_block;       // a unit has one block or is a whole, so it is quantised in one call
-  std::size_t slice;    // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
-  std::size_t stretch;  // the smallest size of a stretch, in values
+  Packing packing;
+  const WholeUnits* whole;  // null: units can be cut
+  AgreedNumbers* agreed;    // null: ranks agree on no numbers
+  bool one_block;           // a unit has one block or is a whole, so it is quantised in one call
+  std::size_t slice;        // otherwise: values per call of the quantiser, whole blocks that fill whole bytes
+  std::size_t stretch;      // the smallest size of a stretch, in values
 };
 
 // The message that is being made or read: its pieces, atoms and units, and buffers that are reused from message to
@@ -165,24 +174,23 @@ class ChainMessage {
 // Calls visit(share) for each unit's share of the stretch, in order.
 template <class Visit>
 void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
-  const Quantise& quantise = *stages_.quantise;
+  const ChainParts& parts = *parts_;
   const Cut& end = cuts_[stretch + 1];
   for (Cut at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
        ++at.unit, at.begin = 0) {
     const Unit& unit = units_[at.unit];
     const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
-    const Range side = parts_->one_block
-                           ? Range{0, quantise.side_bytes(unit.sent)}
-                           : Range{quantise.side_bytes(values.begin),
-                                   quantise.side_bytes(values.begin) + quantise.side_bytes(values.size())};
-    const std::size_t packed = at.packed + quantise.packed_bytes(values.begin);
+    const Range side = parts.one_block ? Range{0, parts.side_bytes(unit.sent)}
+                                       : Range{parts.side_bytes(values.begin),
+                                               parts.side_bytes(values.begin) + parts.side_bytes(values.size())};
+    const std::size_t packed = at.packed + parts.packed_bytes(values.begin);
     if (values.size() > 0) {
       visit(Share{&unit,
                   values,
                   {at.side + side.begin, at.side + side.end},
-                  {packed, packed + quantise.packed_bytes(values.size())}});
+                  {packed, packed + parts.packed_bytes(values.size())}});
     }
-    at.side += quantise.side_bytes(unit.sent);
+    at.side += parts.side_bytes(unit.sent);
     at.packed += unit.packed;
   }
 }
@@ -190,14 +198,14 @@ void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
 // Calls visit(share) for all shares: on all threads, or one after the other if units are wholes.
 template <class Visit>
 void ChainMessage::visit_all_shares(Visit visit) const {
-  if (!parts_->whole) {
+  if (parts_->whole == nullptr) {
     pool_.run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
     return;
   }
   std::size_t side = 0;
   std::size_t packed = 0;
   for (const Unit& unit : units_) {
-    const std::size_t side_end = side + stages_.quantise->side_bytes(unit.sent);
+    const std::size_t side_end = side + parts_->side_bytes(unit.sent);
     if (unit.sent > 0) visit(Share{&unit, {0, unit.sent}, {side, side_end}, {packed, packed + unit.packed}});
     side = side_end;
     packed += unit.packed;

@@ -30,7 +30,7 @@ Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Str
   const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
   const auto data =
       stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.sent);
-  const std::size_t each = stages_.quantise->agreed_count();
+  const std::size_t each = parts_->agreed_count();
   const auto agreed = each > 0 ? agreed_.subspan(slot.piece.segment * each, each) : agreed_;
   return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed, step, place};
 }
@@ -53,7 +53,7 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
     crcs_[stretch] = crc;
   });
   JoinedCrc joined;
-  const auto begin_of = [&](const Cut& cut) { return cut.packed + stages_.quantise->packed_bytes(cut.begin); };
+  const auto begin_of = [&](const Cut& cut) { return cut.packed + parts_->packed_bytes(cut.begin); };
   for (std::size_t stretch = 0; stretch < crcs_.size(); ++stretch) {
     joined.add(crcs_[stretch], begin_of(cuts_[stretch + 1]) - begin_of(cuts_[stretch]));
   }
@@ -68,11 +68,11 @@ SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Stream
   std::size_t used = 0;
   for (Unit& unit : units_) {
     if (unit.sent == 0) continue;
-    const auto its_side = side.first(stage.side_bytes(unit.sent));
+    const auto its_side = side.first(parts_->side_bytes(unit.sent));
     if (!stage.encode(values_of(unit, bucket, streams), its_side, packed.subspan(used, unit.packed))) {
       throw_not_finite(unit, bucket, streams.key);
     }
-    if (parts_->whole) unit.packed = stage.packed_size(its_side, unit.sent);
+    if (parts_->whole != nullptr) unit.packed = parts_->whole->packed_size(its_side, unit.sent);
     used += unit.packed;
     side = side.subspan(its_side.size());
   }
@@ -97,8 +97,9 @@ bool ChainEncoder::quantise(const Values& values, std::span<std::byte> side, std
   const std::size_t count = values.data.size();
   for (std::size_t begin = 0; begin < count; begin += parts_->slice) {
     const std::size_t size = std::min(parts_->slice, count - begin);
-    const auto bytes = packed.subspan(stage.packed_bytes(begin), stage.packed_bytes(size));
-    if (!stage.encode(values.part(begin, size), side.subspan(stage.side_bytes(begin), stage.side_bytes(size)), bytes))
+    const auto bytes = packed.subspan(parts_->packed_bytes(begin), parts_->packed_bytes(size));
+    if (!stage.encode(values.part(begin, size), side.subspan(parts_->side_bytes(begin), parts_->side_bytes(size)),
+                      bytes))
       return false;
     crc = crc32(crc, bytes);
   }

@@ -29,6 +29,7 @@ class Stage {
   // Sets the threads that share the work; before this call the calling thread works alone. The result is the same to
   // the last bit.
   void use(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
+  virtual void visit_state(StateVisitor&) {}  // the warm starts of svd, the clusters of each place
 
  protected:
   ThreadPool& pool() const { return *pool_; }
@@ -88,7 +89,6 @@ class Transform : public Stage {
   // Whether add_inverse() of such a sum equals the sum of the single add_inverse() results. A linear transform need not
   // be additive: a sketch recovers only the largest elements.
   virtual bool additive() const { return linear(); }
-  virtual void visit_state(StateVisitor&) {}  // warm starts
 };
 
 // What a selection sees of one piece, or of one factor of an atom. `first` numbers the group's first atom (or block of
@@ -136,7 +136,7 @@ class Select : public Stage {
 };
 
 // Floats of one piece, and the number of the random draw for each: its number within the segment (for rows: atom *
-// width + column). `agreed` holds the numbers that all ranks agreed on for this segment (Quantise::agreed_count).
+// width + column). `agreed` holds the numbers that all ranks agreed on for this segment (AgreedNumbers).
 struct Values {
   std::span<const float> data;
   kernels::Draws draws;
@@ -155,20 +155,6 @@ struct Values {
   }
 };
 
-// A representation in which the values of several ranks can be summed element by element.
-class LinearForm {
- public:
-  virtual ~LinearForm() = default;
-  virtual DType type() const = 0;
-  // Writes values * scale as type(). Returns false if a value or product is not finite or too large for the type; `out`
-  // is then unspecified.
-  virtual bool write(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
-  // out += scale * value.
-  virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
-};
-
-class Bins;
-
 // Symbols of one width, packed into whole bytes (see kernels/bits.h).
 struct SymbolRun {
   unsigned width = 8;  // bits a symbol, 1 .. 32
@@ -182,45 +168,24 @@ struct RunLimits {
   std::size_t runs = 0, symbols = 0;
 };
 
+// How many bytes symbols take: `group` of them fill `bytes` whole bytes.
+struct Packing {
+  std::size_t group = 8, bytes = 0;
+  unsigned width =
+      0;  // bits a symbol, 1 .. 32, without gaps. 0: another way; check() inspects the end of the last byte
+  static constexpr Packing of_width(unsigned width) { return {.bytes = width, .width = width}; }
+  std::size_t bytes_of(std::size_t symbols) const { return (symbols * bytes + group - 1) / group; }
+};
+
 // Maps floats to side information and symbols, both as bytes without alignment. If the contract's grain is an element
 // or a block, several threads encode stretches of whole blocks at once, each as if it were alone. add_decoded() is
 // called for such stretches whatever the grain is; its `side` then has the stretch's blocks, or the one block of the
-// whole piece. If whole() is true, the stage gets whole units one after the other and divides the work itself.
+// whole piece. A quantiser may also offer the interfaces below, by deriving from them: WholeUnits, AgreedNumbers,
+// LinearForm, Bins (quantise/bins.h) and BinSketch.
 class Quantise : public Stage {
  public:
-  // Bits per symbol, 1 .. 32, packed without gaps. 0: packed in another way, and check() inspects the end of the last
-  // byte.
-  virtual unsigned width() const = 0;
+  virtual Packing packing() const { return {}; }                              // not asked of WholeUnits
   virtual std::size_t side_bytes(std::size_t /*values*/) const { return 0; }  // a multiple of 4, growing with `values`
-  // Grows with `values`. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of group(), and is
-  // at most one byte less otherwise. If whole() is true: an upper bound, and these rules need not hold.
-  virtual std::size_t packed_bytes(std::size_t values) const { return (values * width() + 7) / 8; }
-  // Bits per symbol in a unit of `values` values, if the width depends on that number.
-  virtual unsigned width_of(std::size_t /*values*/) const { return width(); }
-  // Appends the runs of symbols of a unit to `runs`, for a code; the symbols have `packed` bytes. Called after
-  // packed_size() and before check(). Symbols of mixed widths are listed as bytes.
-  virtual void list_runs(std::span<const std::byte> /*side*/, std::size_t values, std::size_t packed,
-                         std::vector<SymbolRun>& runs) const {
-    const SymbolRun run{.width = width_of(values), .count = values};
-    runs.push_back(run.width > 0 && run.bytes() == packed ? run : SymbolRun{.width = 8, .count = packed});
-  }
-  virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
-  virtual std::size_t group() const { return 8; }  // this many symbols fill whole bytes
-  virtual bool whole() const { return false; }
-  // If whole() is true: the number of symbol bytes that encode() wrote to the front of `packed`, read from the side
-  // information. Called before check(). WireError if encode() cannot have written that side information.
-  virtual std::size_t packed_size(std::span<const std::byte> /*side*/, std::size_t values) const {
-    return packed_bytes(values);
-  }
-
-  // How many numbers per segment all ranks agree on (their maximum) before any of them encodes. A stage that needs such
-  // numbers allows no other stage in the sentence but a code: other stages would change the values that it proposed
-  // numbers for.
-  virtual std::size_t agreed_count() const { return 0; }
-  // Writes this rank's numbers for a whole segment. They are finite whatever the values are: encode() is what reports
-  // values that are not finite.
-  virtual void propose(std::span<const float> /*values*/, std::span<float> /*numbers: overwritten*/) {}
-
   // Allocates for units of at most `values` values and for what is remembered of `place`; encode() then allocates
   // nothing.
   virtual void reserve(std::optional<std::uint64_t> /*place*/, std::size_t /*values*/) {}
@@ -233,17 +198,51 @@ class Quantise : public Stage {
   // out[i] += scale * value i. REQUIRES bytes that passed check().
   virtual void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                            std::span<float> out) const = 0;
-  virtual void visit_state(StateVisitor&) {}  // what is remembered of each place
+  virtual Contract contract(std::size_t largest) const = 0;  // for pieces of at most `largest` values
+};
 
-  // For pieces of at most `largest` values.
-  virtual Contract contract(std::size_t largest) const = 0;
-  // Not null for a cast: its values can be summed directly if the stages before it are the same on every rank.
-  virtual const LinearForm* linear() const { return nullptr; }
-  // Not null where the symbols are bins (quantise/bins.h).
-  virtual Bins* bins() { return nullptr; }
-  // Whether the stage sketches bins that the quantiser before it computes; use_bins() then passes that quantiser in.
-  virtual bool wants_bins() const { return false; }
-  virtual void use_bins(std::unique_ptr<Quantise> /*quantise*/) {}
+// Offered by a quantiser that encodes whole units one after the other and divides the work itself. Only the side
+// information of a unit says how many bytes its symbols take.
+class WholeUnits {
+ public:
+  virtual ~WholeUnits() = default;
+  virtual std::size_t max_packed_bytes(std::size_t values) const = 0;
+  // The number of symbol bytes that encode() wrote to the front of `packed`. Called before check(). WireError if
+  // encode() cannot have written that side information.
+  virtual std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const = 0;
+  // Appends the runs of symbols of a unit to `runs`, for a code. Called after packed_size() and before check().
+  virtual void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const = 0;
+  virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
+};
+
+// Offered by a quantiser whose ranks first agree on numbers, their maximum over the ranks. It allows no other stage in
+// the sentence but a code: other stages would change the values that it proposed numbers for.
+class AgreedNumbers {
+ public:
+  virtual ~AgreedNumbers() = default;
+  virtual std::size_t agreed_count() const = 0;  // numbers a segment; 0: none with these options
+  // Writes this rank's numbers for a whole segment. They are finite whatever the values are: encode() is what reports
+  // values that are not finite.
+  virtual void propose(std::span<const float> values, std::span<float> numbers) = 0;
+};
+
+// Offered by a cast, whose values can be summed element by element if the stages before it are the same on every rank.
+class LinearForm {
+ public:
+  virtual ~LinearForm() = default;
+  virtual DType type() const = 0;
+  // Writes values * scale as type(). Returns false if a value or product is not finite or too large for the type; `out`
+  // is then unspecified.
+  virtual bool write(std::span<const float> values, float scale, std::span<std::byte> out) const = 0;
+  // out += scale * value.
+  virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
+};
+
+// Offered by a quantiser that sketches the bins which another one computes, the quantiser before it.
+class BinSketch {
+ public:
+  virtual ~BinSketch() = default;
+  virtual void use_bins(std::unique_ptr<Quantise> quantise) = 0;  // REQUIRES a quantiser that offers Bins
 };
 
 // The input of a code: consecutive runs that together fill `bytes`; the runs' units ascend.

@@ -163,10 +163,11 @@ class Assembly {
     const bool within = kind == StageKind::select && made_.select && !made_.within && made_.transform != nullptr &&
                         made_.transform->factors();
     AnyStage stage = spec.entry->make(spec.options);
-    const bool sketch = kind == StageKind::quantise && std::get<2>(stage)->wants_bins();
-    const bool after_bins = sketch && made_.quantise != nullptr && made_.quantise->bins() != nullptr;
+    BinSketch* const sketch =
+        kind == StageKind::quantise ? dynamic_cast<BinSketch*>(std::get<2>(stage).get()) : nullptr;
+    const bool after_bins = sketch != nullptr && dynamic_cast<Bins*>(made_.quantise.get()) != nullptr;
     check_order(spec, within || after_bins);
-    if (sketch && !after_bins) {
+    if (sketch != nullptr && !after_bins) {
       fail_at(spec.place, fmt::format("{0} sketches bins: it stands behind a quantiser that makes some, as in "
                                       "quantile | {0}",
                                       spec.entry->name));
@@ -175,7 +176,7 @@ class Assembly {
       case StageKind::transform: made_.transform = std::get<0>(std::move(stage)); break;
       case StageKind::select: add_selection(spec, std::get<1>(std::move(stage)), within); break;
       case StageKind::quantise:
-        if (sketch) std::get<2>(stage)->use_bins(std::move(made_.quantise));
+        if (sketch != nullptr) sketch->use_bins(std::move(made_.quantise));
         made_.quantise = std::get<2>(std::move(stage));
         check_alone(spec);
         break;
@@ -216,7 +217,8 @@ class Assembly {
   }
 
   void check_alone(const StageSpec& spec) const {
-    if (made_.quantise->agreed_count() == 0 || (!made_.transform && !made_.select)) return;
+    const auto* agreed = dynamic_cast<const AgreedNumbers*>(made_.quantise.get());
+    if (agreed == nullptr || agreed->agreed_count() == 0 || (!made_.transform && !made_.select)) return;
     fail_at(spec.place, fmt::format("{} wants all ranks to agree on numbers of whole segments, so no transform or "
                                     "selection stands in front of it",
                                     spec.text()));

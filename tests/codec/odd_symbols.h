@@ -57,16 +57,17 @@ class EqualRuns final : public Code {
 };
 
 // Exact, in as many of the upper bytes of a float as all values of a piece want: the side information says how many.
-class Trimmed final : public Quantise {
+class Trimmed final : public Quantise, public WholeUnits {
  public:
-  unsigned width() const override { return 0; }
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
-  std::size_t packed_bytes(std::size_t values) const override { return 4 * values; }
-  bool whole() const override { return true; }
+  std::size_t max_packed_bytes(std::size_t values) const override { return 4 * values; }
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override {
     const auto bytes = kernels::load<std::uint32_t>(side.data(), 0);
     if (bytes > 5) throw WireError("trimmed: too many bytes a value");
     return bytes * values;
+  }
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const override {
+    runs.push_back({.count = packed_size(side, values)});
   }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override {
     if (!kernels::all_finite(values.data)) return false;
@@ -97,12 +98,10 @@ class Trimmed final : public Quantise {
 
 // Shares of the largest magnitude that any rank has in a segment, three values a byte, each to the nearest of -2 .. 2;
 // so stretches of a multiple of three are whole bytes.
-class Thirds final : public Quantise {
+class Thirds final : public Quantise, public AgreedNumbers {
  public:
-  unsigned width() const override { return 0; }
+  Packing packing() const override { return {.group = 3, .bytes = 1}; }
   std::size_t side_bytes(std::size_t values) const override { return values > 0 ? 4 : 0; }
-  std::size_t packed_bytes(std::size_t values) const override { return (values + 2) / 3; }
-  std::size_t group() const override { return 3; }
   std::size_t agreed_count() const override { return 2; }
   void propose(std::span<const float> values, std::span<float> numbers) override {
     numbers[0] = -1;
@@ -121,7 +120,7 @@ class Thirds final : public Quantise {
     return true;
   }
   void check(std::span<const std::byte>, std::span<const std::byte> packed, std::size_t values) const override {
-    EXPECT_EQ(packed.size(), packed_bytes(values));
+    EXPECT_EQ(packed.size(), packing().bytes_of(values));
   }
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override {

@@ -9,10 +9,11 @@ namespace sotto::testing {
 namespace {
 
 // Floats as they are; looks at what is given along.
-class Watching final : public Quantise {
+class Watching final : public Quantise, public AgreedNumbers {
  public:
-  unsigned width() const override { return 32; }
+  Packing packing() const override { return Packing::of_width(32); }
   std::size_t agreed_count() const override { return 1; }
+  void propose(std::span<const float>, std::span<float>) override {}
   bool encode(const Values& values, std::span<std::byte>, std::span<std::byte> packed) override {
     EXPECT_EQ(values.step, 9U);
     EXPECT_EQ(values.place, std::uint64_t{4} << 32);

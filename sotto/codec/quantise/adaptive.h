@@ -25,23 +25,20 @@ struct AdaptiveOptions {
 // "DQ-SGD: Dynamic Quantization in SGD for Communication-Efficient Distributed Learning", 2021); here the bits depend
 // only on the current segment, without a table of past errors. ("Adaptive Gradient Quantization for Data-Parallel SGD",
 // Faghri et al., NeurIPS 2020, is different: it moves the levels and keeps their number.)
-class Adaptive final : public Quantise {
+class Adaptive final : public Quantise, public WholeUnits {
  public:
   using Options = AdaptiveOptions;
   explicit Adaptive(const AdaptiveOptions& options)
       : options_(options), blocks_{static_cast<std::size_t>(options.bucket)} {}
 
-  unsigned width() const override { return 0; }
   std::size_t side_bytes(std::size_t values) const override {
     return values == 0 ? 0 : sizeof(std::uint32_t) + blocks_.side_bytes(values);
   }
-  std::size_t packed_bytes(std::size_t values) const override {
+  std::size_t max_packed_bytes(std::size_t values) const override {
     return kernels::packed_bytes(values, static_cast<unsigned>(options_.bits) + 1);
   }
-  bool whole() const override { return true; }
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
-  void list_runs(std::span<const std::byte> side, std::size_t values, std::size_t /*packed*/,
-                 std::vector<SymbolRun>& runs) const override {
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const override {
     runs.push_back({.width = levels(side).width(), .count = values});
   }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -30,12 +30,16 @@ std::size_t ClusterQuantiser::side_bytes(std::size_t values) const {
                   : clusters() * sizeof(float);
 }
 
-std::size_t ClusterQuantiser::packed_bytes(std::size_t values) const {
+std::size_t ClusterQuantiser::max_packed_bytes(std::size_t values) const {
   return std::max(kernels::packed_bytes(values, width_), std::min(values, raw_) * sizeof(float));
 }
 
 std::size_t ClusterQuantiser::packed_size(std::span<const std::byte>, std::size_t values) const {
   return kernels::packed_bytes(values, width_of(values));
+}
+
+void ClusterQuantiser::list_runs(std::span<const std::byte>, std::size_t values, std::vector<SymbolRun>& runs) const {
+  runs.push_back({.width = width_of(values), .count = values});
 }
 
 void ClusterQuantiser::reserve(std::optional<std::uint64_t> place, std::size_t values) {

@@ -13,17 +13,15 @@ namespace sotto {
 // centres, to the centre of the cluster (1, 2 or 3 bits per value with 1, 2 or 4 clusters per side). The message
 // contains the tables or centres, so a decoder needs nothing else. The quantiser remembers the clusters of each segment
 // and finds them anew every `retrain` steps, or sooner if the centres have become far too large for the values.
-class ClusterQuantiser final : public Quantise {
+class ClusterQuantiser final : public Quantise, public WholeUnits {
  public:
   using Options = ClustersOptions;
   explicit ClusterQuantiser(const ClustersOptions& options);
 
-  unsigned width() const override { return width_; }
-  unsigned width_of(std::size_t values) const override { return goes_raw(values) ? 32 : width_; }
   std::size_t side_bytes(std::size_t values) const override;
-  std::size_t packed_bytes(std::size_t values) const override;
-  bool whole() const override { return true; }
+  std::size_t max_packed_bytes(std::size_t values) const override;
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const override;
   void reserve(std::optional<std::uint64_t> place, std::size_t values) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
@@ -39,6 +37,7 @@ class ClusterQuantiser final : public Quantise {
     bool any() const { return !clusters.centres.empty(); }
   };
   bool goes_raw(std::size_t values) const { return values <= raw_; }
+  unsigned width_of(std::size_t values) const { return goes_raw(values) ? 32 : width_; }
   bool hashed() const { return options_.decode == "hash"; }
   std::size_t clusters() const { return 2 * static_cast<std::size_t>(options_.c); }
   ClusterSymbols symbols() const { return {width_}; }

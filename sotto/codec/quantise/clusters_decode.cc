@@ -7,6 +7,7 @@
 #include "sotto/codec/quantise/cluster_tables.h"
 #include "sotto/codec/quantise/clusters.h"
 #include "sotto/core/error.h"
+#include "sotto/kernels/bits.h"
 #include "sotto/kernels/cast.h"
 #include "sotto/kernels/load.h"
 
@@ -63,6 +64,9 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
   if (goes_raw(values)) {
     if (!kernels::all_finite_f32(packed)) throw WireError("clusters: a value that is not finite");
     return;
+  }
+  if (!kernels::zeros_behind(packed, values * width_)) {
+    throw WireError("clusters: bits behind the last symbol of a segment that are not zero");
   }
   if (hashed()) {
     check_tables(side);

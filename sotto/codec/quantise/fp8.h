@@ -24,7 +24,7 @@ class Fp8 final : public Quantise {
   explicit Fp8(const Fp8Options& options)
       : options_(options), e4m3_(options.format == "e4m3"), block_(static_cast<std::size_t>(options.block)) {}
 
-  unsigned width() const override { return 8; }
+  Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block_) * sizeof(float); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;

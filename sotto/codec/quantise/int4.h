@@ -18,7 +18,7 @@ class Int4 final : public Quantise {
       : options_(options),
         levels_{.blocks = {static_cast<std::size_t>(options.block)}, .bits = 3, .stochastic = options.stochastic} {}
 
-  unsigned width() const override { return levels_.width(); }
+  Packing packing() const override { return Packing::of_width(levels_.width()); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte>, std::size_t) const override {

@@ -16,7 +16,7 @@ class Int8 final : public Quantise {
   using Options = Int8Options;
   explicit Int8(const Int8Options& options) : options_(options), blocks_{static_cast<std::size_t>(options.block)} {}
 
-  unsigned width() const override { return 8; }
+  Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return blocks_.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;

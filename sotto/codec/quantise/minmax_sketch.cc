@@ -40,38 +40,37 @@ std::span<std::uint16_t> read_classes(const SketchBlock& its, std::span<const st
 }  // namespace
 
 std::size_t MinMaxSketch::side_bytes(std::size_t values) const {
-  return bins_->side_bytes(values) + SketchBlocks::side_bytes(values, groups());
+  return quantise_->side_bytes(values) + SketchBlocks::side_bytes(values, groups());
 }
 
 std::size_t MinMaxSketch::most_bytes(std::size_t values) const {
   if (values == 0) return 0;
   const std::size_t columns = std::min(share_of(options_.columns, values) + groups(), values);
-  const std::size_t longest = SketchClasses::longest(bins_->bins()->most_bins() - 1, groups());
+  const std::size_t longest = SketchClasses::longest(bins_->most_bins() - 1, groups());
   return kernels::packed_bytes(values, SketchClasses::width_of(groups() + 1)) +
          kernels::packed_bytes(rows() * columns, SketchClasses::width_of(longest)) + groups();
 }
 
-std::size_t MinMaxSketch::packed_bytes(std::size_t values) const {
+std::size_t MinMaxSketch::max_packed_bytes(std::size_t values) const {
   return values / block * most_bytes(block) + most_bytes(values % block);
 }
 
 std::size_t MinMaxSketch::blocks_a_task() const { return std::max<std::size_t>(pool().grain() / block, 1); }
 
 SketchBlocks MinMaxSketch::blocks(std::span<const std::byte> side, std::size_t values, const BinValues& bins) const {
-  return {bins, side.subspan(bins_->side_bytes(values)), values, shape_};
+  return {bins, side.subspan(quantise_->side_bytes(values)), values, shape_};
 }
 
 std::size_t MinMaxSketch::packed_size(std::span<const std::byte> side, std::size_t values) const {
-  const auto of_bins = side.first(bins_->side_bytes(values));
+  const auto of_bins = side.first(quantise_->side_bytes(values));
   check_bins(of_bins);
   const SketchBlocks all = blocks(side, values, BinValues(of_bins));
   all.check();
   return all.bytes(0, all.count());
 }
 
-void MinMaxSketch::list_runs(std::span<const std::byte> side, std::size_t values, std::size_t /*packed*/,
-                             std::vector<SymbolRun>& runs) const {
-  blocks(side, values, BinValues(side.first(bins_->side_bytes(values)))).list_runs(runs);
+void MinMaxSketch::list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const {
+  blocks(side, values, BinValues(side.first(quantise_->side_bytes(values)))).list_runs(runs);
 }
 
 RunLimits MinMaxSketch::run_limits(std::size_t values) const {
@@ -80,8 +79,8 @@ RunLimits MinMaxSketch::run_limits(std::size_t values) const {
 
 bool MinMaxSketch::encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) {
   const std::size_t count = values.data.size();
-  const auto of_bins = side.first(bins_->side_bytes(count));
-  if (!bins_->bins()->find(pool(), values.data, of_bins)) return false;
+  const auto of_bins = side.first(quantise_->side_bytes(count));
+  if (!bins_->find(pool(), values.data, of_bins)) return false;
   const SketchBlocks all = blocks(side, count, BinValues(of_bins));
   const auto counts = side.subspan(of_bins.size());
   const std::size_t most = most_bytes(block);
@@ -111,7 +110,7 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
   Symbols class_of;
   const auto levels = std::span(bin_of).first(values.size());
   const auto symbols = std::span(class_of).first(values.size());
-  bins_->bins()->place(values, levels);
+  bins_->place(values, levels);
   std::array<std::uint32_t, kernels::most_bins> of_bins{};
   kernels::count_symbols(levels, of_bins);
   const bool zeros = of_bins[0] > 0;
@@ -147,7 +146,7 @@ std::size_t MinMaxSketch::encode_block(std::span<const float> values, std::uint6
 }
 
 void MinMaxSketch::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
-  const SketchBlocks all = blocks(side, values, BinValues(side.first(bins_->side_bytes(values))));
+  const SketchBlocks all = blocks(side, values, BinValues(side.first(quantise_->side_bytes(values))));
   all.visit(pool(), blocks_a_task(), packed,
             [&](std::size_t b, const SketchBlock& its, std::span<const std::byte> bytes) {
               const SketchClasses& classes = *its.classes;
@@ -174,7 +173,7 @@ void MinMaxSketch::check(std::span<const std::byte> side, std::span<const std::b
 
 void MinMaxSketch::add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                                std::span<float> out) const {
-  BinValues terms(side.first(bins_->side_bytes(out.size())));
+  BinValues terms(side.first(quantise_->side_bytes(out.size())));
   const SketchBlocks all = blocks(side, out.size(), terms);
   for (float& value : terms.values) value *= scale;
   all.visit(pool(), blocks_a_task(), packed,

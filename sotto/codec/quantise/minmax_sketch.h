@@ -27,7 +27,7 @@ struct MinMaxSketchOptions {
 //
 // Values are sketched in blocks, each as if alone, whose cells fit in the cache. The paper codes the keys of each group
 // separately, which tells a value's group; here each value is sent with its class instead (docs/wire).
-class MinMaxSketch final : public Quantise {
+class MinMaxSketch final : public Quantise, public WholeUnits, public BinSketch {
  public:
   using Options = MinMaxSketchOptions;
   explicit MinMaxSketch(const MinMaxSketchOptions& options)
@@ -35,23 +35,22 @@ class MinMaxSketch final : public Quantise {
         shape_{static_cast<std::size_t>(options.groups), static_cast<unsigned>(options.rows), options.columns} {}
   static constexpr std::size_t block = SketchBlock::size;
 
-  unsigned width() const override { return 0; }
-  bool whole() const override { return true; }
   std::size_t side_bytes(std::size_t values) const override;
-  std::size_t packed_bytes(std::size_t values) const override;
+  std::size_t max_packed_bytes(std::size_t values) const override;
   std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const override;
-  void list_runs(std::span<const std::byte> side, std::size_t values, std::size_t packed,
-                 std::vector<SymbolRun>& runs) const override;
+  void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const override;
   RunLimits run_limits(std::size_t values) const override;
-  void reserve(std::optional<std::uint64_t> place, std::size_t values) override { bins_->reserve(place, values); }
+  void reserve(std::optional<std::uint64_t> place, std::size_t values) override { quantise_->reserve(place, values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;
-  Contract contract(std::size_t largest) const override { return bins_->contract(largest); }
+  Contract contract(std::size_t largest) const override { return quantise_->contract(largest); }
 
-  bool wants_bins() const override { return true; }
-  void use_bins(std::unique_ptr<Quantise> quantise) override { bins_ = std::move(quantise); }
+  void use_bins(std::unique_ptr<Quantise> quantise) override {
+    quantise_ = std::move(quantise);
+    bins_ = dynamic_cast<Bins*>(quantise_.get());
+  }
 
  private:
   static constexpr std::size_t most_cells = kernels::MinMaxCells::most_rows * (block + 1);  // of a block
@@ -67,7 +66,8 @@ class MinMaxSketch final : public Quantise {
 
   MinMaxSketchOptions options_;
   SketchShape shape_;
-  std::unique_ptr<Quantise> bins_;
+  std::unique_ptr<Quantise> quantise_;  // makes the bins
+  Bins* bins_ = nullptr;                // the same object
 };
 
 }  // namespace sotto

@@ -16,7 +16,7 @@ class Natural final : public Quantise {
   using Options = NoOptions;
   explicit Natural(const NoOptions&) {}
 
-  unsigned width() const override { return 8; }
+  Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return block_count(values, block) * sizeof(float); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;

@@ -23,7 +23,7 @@ class Qsgd final : public Quantise {
   using Options = QsgdOptions;
   explicit Qsgd(const QsgdOptions& options);
 
-  unsigned width() const override { return levels_.width(); }
+  Packing packing() const override { return Packing::of_width(levels_.width()); }
   std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;

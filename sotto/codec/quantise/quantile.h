@@ -27,7 +27,7 @@ class Quantile final : public Quantise, public Bins {
   using Options = QuantileOptions;
   explicit Quantile(const QuantileOptions& options);
 
-  unsigned width() const override { return width_; }
+  Packing packing() const override { return Packing::of_width(width_); }
   std::size_t side_bytes(std::size_t values) const override;
   void reserve(std::optional<std::uint64_t> /*place*/, std::size_t values) override { sample_.reserve(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
@@ -36,7 +36,6 @@ class Quantile final : public Quantise, public Bins {
                    std::span<float> out) const override;
   Contract contract(std::size_t) const override;
 
-  Bins* bins() override { return this; }
   bool find(ThreadPool& pool, std::span<const float> values, std::span<std::byte> side) override;
   void place(std::span<const float> values, std::span<std::uint16_t> bins) const override {
     search_.find(values, bins);

@@ -19,7 +19,7 @@ class Sign final : public Quantise {
   using Options = SignOptions;
   explicit Sign(const SignOptions& options) : options_(options), block_(static_cast<std::size_t>(options.block)) {}
 
-  unsigned width() const override { return 1; }
+  Packing packing() const override { return Packing::of_width(1); }
   std::size_t side_bytes(std::size_t values) const override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;

@@ -11,7 +11,7 @@ class Signs final : public Quantise {
   using Options = NoOptions;
   explicit Signs(const NoOptions&) {}
 
-  unsigned width() const override { return 1; }
+  Packing packing() const override { return Packing::of_width(1); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void add_decoded(std::span<const std::byte> side, std::span<const std::byte> packed, float scale,
                    std::span<float> out) const override;

@@ -48,7 +48,7 @@ bool TernGrad::encode(const Values& values, std::span<std::byte> side, std::span
     scale = *own;
   }
   kernels::store(side.data(), 0, scale);
-  const std::size_t grain = kernels::sum_chunk / group() * group();
+  const std::size_t grain = kernels::sum_chunk / packing().group * packing().group;
   pool().run_stretches(count, grain, [&](std::size_t begin, std::size_t end) {
     if (trits_) {
       write_trits(values, begin, end, side, packed);

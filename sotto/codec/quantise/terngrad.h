@@ -36,7 +36,7 @@ struct TernGradOptions {
 //
 // bits > 1: stochastic rounding to 2^bits - 1 levels up to the scale instead of one, as in the code that ATOMO's
 // authors compared with (its quantisation level); that code, however, takes the scale before it clips.
-class TernGrad final : public Quantise {
+class TernGrad final : public Quantise, public AgreedNumbers {
  public:
   using Options = TernGradOptions;
   explicit TernGrad(const TernGradOptions& options)
@@ -44,12 +44,11 @@ class TernGrad final : public Quantise {
         trits_(options.pack == "trits"),
         levels_{.blocks = {largest_piece}, .bits = static_cast<unsigned>(options.bits)} {}
 
-  unsigned width() const override { return trits_ ? 0 : levels_.width(); }
-  std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
-  std::size_t packed_bytes(std::size_t values) const override {
-    return trits_ ? kernels::trit_bytes(values) : Quantise::packed_bytes(values);
+  Packing packing() const override {
+    if (!trits_) return Packing::of_width(levels_.width());
+    return {.group = kernels::trit_group, .bytes = kernels::trit_bytes(kernels::trit_group)};
   }
-  std::size_t group() const override { return trits_ ? kernels::trit_group : Quantise::group(); }
+  std::size_t side_bytes(std::size_t values) const override { return levels_.blocks.side_bytes(values); }
   std::size_t agreed_count() const override { return options_.shared ? 1 : 0; }
   void propose(std::span<const float> values, std::span<float> numbers) override;
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;

@@ -26,7 +26,7 @@ class UInt8 final : public Quantise {
   explicit UInt8(const UInt8Options& options)
       : options_(options), blocks_{static_cast<std::size_t>(options.block), 2} {}
 
-  unsigned width() const override { return 8; }
+  Packing packing() const override { return Packing::of_width(8); }
   std::size_t side_bytes(std::size_t values) const override { return blocks_.side_bytes(values); }
   bool encode(const Values& values, std::span<std::byte> side, std::span<std::byte> packed) override;
   void check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const override;
