@@ -73,7 +73,7 @@ def train(arguments, results, run):
     threads = max(1, arguments.cores // arguments.jobs // nodes)
     command = [arguments.sotto, "train", "--model", "mnist-cnn", "--data", "mnist", "--data-dir", arguments.data_dir]
     command += ["--ranks", str(nodes), "--threads", str(threads), "--batch-size", "100", "--lr", str(0.001 * nodes)]
-    command += ["--momentum", momentum, "--codec", f"{memory}threshold({share(percent)}, drop, dense=0)"]
+    command += ["--momentum", momentum, "--codec", f"{memory}threshold(drop={share(percent)}, dense=0)"]
     command += ["--epochs", "1000", "--max-steps", str(steps), "--eval-freq", str(steps), "--checkpoint-every", "250"]
     command += ["--deadline", "3600", "--train-dir", str(folder)]
     if (folder / "config.toml").exists():  # the run may have ended before its first checkpoint

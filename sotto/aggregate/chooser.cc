@@ -38,7 +38,6 @@ Taken take_apart(const Codec& codec) {
 // Selects all that is not zero.
 StageSpec what_is_there() {
   ThresholdOptions options;
-  options.value = 0;
   options.dense = "0";
   return stage_table().choose("threshold", options);
 }

@@ -37,7 +37,7 @@ constexpr std::array entries{
            "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
            "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, `average-iterates` "
            "of 100"},
-    Preset{"masking", "ef", "threshold(99%, drop, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
+    Preset{"masking", "ef", "threshold(drop=99%, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
     Preset{"demo", "demo", "dct2(64) | topk(count=32, scope=chunk, dense=0)", "gather_held", "sign",

@@ -103,7 +103,7 @@ std::vector<Case> cases() {
     for (const char* method :
          {"ef | topk(0.05)", "ef | topk(0.05) | qsgd(bits=4)", "ef | threshold(1.0) | f16 | zstd",
           "ef | topk(0.1, scope=bucket) | sign(block=16)", "ef | randomk(0.1, shared=false) | int8",
-          "ef | block(16, 0.1)", "ef | threshold(5%, kind=adaptive) | bf16", "topk(0.05)", "momentum | topk(0.05)",
+          "ef | block(16, 0.1)", "ef | threshold(keep=5%) | bf16", "topk(0.05)", "momentum | topk(0.05)",
           "memsgd | sampled_topk(0.05) | qsgd(bits=4)", "ef | sampled_topk(0.1, scope=bucket, dense=0)"}) {
       all.push_back({ranks, method, "sparse"});
     }

@@ -114,7 +114,7 @@ TEST(Graphs, ASampledSelectionMixesAsTheExactOneDoes) {
   const double none = distance("choco(gamma=0.000001)", "none");
   const double worst = distance("choco(gamma=0.011)", "sampled_topk(0.05)");
   EXPECT_LT(exact, 0.5 * none);
-  for (const char* codec : {"sampled_topk(0.05)", "threshold(0.05, kind=adaptive)", "sampled_topk(0.05) | int8"}) {
+  for (const char* codec : {"sampled_topk(0.05)", "threshold(keep=0.05)", "sampled_topk(0.05) | int8"}) {
     const double found = distance("choco", codec);
     EXPECT_LT(found, 1.25 * exact) << codec;
     EXPECT_LT(found, 0.7 * worst) << codec;

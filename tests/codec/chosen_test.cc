@@ -97,7 +97,7 @@ TEST(Chosen, IsNothingOfARatioOfOne) {
   const Input input{"gaussian", layout, gaussian(layout, 52)};
   for (const char* sentence :
        {"topk(1)", "topk(1, scope=bucket) | qsgd(bits=4)", "sampled_topk(1)", "sampled_topk(1, scope=bucket)",
-        "randomk(1)", "randomk(1, shared=false)", "block(7, 1)", "block(7, 1, random)", "threshold(0, drop)"}) {
+        "randomk(1)", "randomk(1, shared=false)", "block(7, 1)", "block(7, 1, random)", "threshold(drop=0)"}) {
     SCOPED_TRACE(sentence);
     const auto codec = make_codec(read_stages(sentence));
     const auto message = encode(*codec, input);

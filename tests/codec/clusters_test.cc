@@ -191,7 +191,7 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
 TEST(Clusters, CentresOfMuchLargerValuesAreNotKept) {
   for (const char* sentence :
        {"clusters(c=1, percentile=100, raw=0, decode=centre)", "clusters(c=3, raw=0, decode=centre)",
-        "hadamard(4) | threshold(0.1, kind=adaptive) | clusters(c=2, raw=0, decode=centre)"}) {
+        "hadamard(4) | threshold(keep=0.1) | clusters(c=2, raw=0, decode=centre)"}) {
     const Input input = vector_of(300, 7);
     Input spike = input;
     Input positive = input;

@@ -56,11 +56,11 @@ TEST(Contracts, OfSelections) {
   EXPECT_EQ(contract_of("threshold(0.1)").kind, Kind::none);
   EXPECT_EQ(contract_of("threshold(0.1)").input, Contract::Input::gradient);
   EXPECT_EQ(contract_of("threshold").delta, 1);
-  EXPECT_DOUBLE_EQ(contract_of("threshold(0.1, relative)").delta, 0.001);
-  EXPECT_DOUBLE_EQ(contract_of("threshold(1%, adaptive)").delta, 0.001);
-  EXPECT_DOUBLE_EQ(contract_of("threshold(99%, drop)").delta, 0.01);
-  EXPECT_DOUBLE_EQ(contract_of("threshold(29%, drop)", 100).delta, 0.71);
-  EXPECT_EQ(contract_of("threshold(1, drop)").kind, Kind::none);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(relative=0.1)").delta, 0.001);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(keep=1%)").delta, 0.001);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(drop=99%)").delta, 0.01);
+  EXPECT_DOUBLE_EQ(contract_of("threshold(drop=29%)", 100).delta, 0.71);
+  EXPECT_EQ(contract_of("threshold(drop=1)").kind, Kind::none);
   EXPECT_DOUBLE_EQ(contract_of("topk(0.01) | sign").delta, 0.01 / 10);
 }
 

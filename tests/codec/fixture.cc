@@ -21,7 +21,7 @@ std::vector<std::string> list_sentences() {
                                          "topk(0.1)",
                                          "topk(0.3, scope=bucket, dense=0)",
                                          "threshold(0.7, dense=0)",
-                                         "threshold(0.5, kind=relative, dense=7)",
+                                         "threshold(relative=0.5, dense=7)",
                                          "sampled_topk(0.2, dense=0)"};
   const std::vector<std::string> transforms{"dct(8)",
                                             "dct2(5)",
@@ -48,12 +48,12 @@ std::vector<std::string> list_sentences() {
                                          "sampled_topk(0.1, sample=0.5)",
                                          "sampled_topk(0.2, scope=bucket, dense=0)",
                                          "sampled_topk(0.1, sample=0.5, scope=bucket, dense=7)",
-                                         "threshold(0.5, kind=relative, scope=bucket, dense=0)",
-                                         "threshold(0.1, kind=adaptive, dense=0)",
-                                         "threshold(0.2, kind=adaptive, scope=bucket)",
-                                         "threshold(0.7, kind=drop, dense=0)",
-                                         "threshold(0.9, kind=drop, scope=bucket, dense=7)",
-                                         "threshold(1, kind=drop)",
+                                         "threshold(relative=0.5, scope=bucket, dense=0)",
+                                         "threshold(keep=0.1, dense=0)",
+                                         "threshold(keep=0.2, scope=bucket)",
+                                         "threshold(drop=0.7, dense=0)",
+                                         "threshold(drop=0.9, scope=bucket, dense=7)",
+                                         "threshold(drop=1)",
                                          "randomk(0.2, dense=0)",
                                          "randomk(0.2, unbiased=true, dense=7)",
                                          "randomk(0.2, scope=bucket, dense=0)",
@@ -118,7 +118,7 @@ std::vector<std::string> list_sentences() {
     for (const char* rest :
          {"f16", "bf16", "topk(0.3)", "randomk(0.4)", "block(2, 0.4)", "block(2, 0.4, shared, dense=0) | f16",
           "randomk(0.4, scope=bucket, dense=0)", "atomo(2)", "qsgd(bits=8)", "atomo(s=3) | qsgd(bits=8)",
-          "int8(block=32)", "topk(0.5) | f16 | zstd", "threshold(0.5, kind=relative) | sign(block=8)"}) {
+          "int8(block=32)", "topk(0.5) | f16 | zstd", "threshold(relative=0.5) | sign(block=8)"}) {
       sentences.push_back(transform + " | " + rest);
     }
   }

@@ -66,12 +66,12 @@ const std::vector<std::string> selections{"topk(0.1, dense=9)",
                                           "sampled_topk(0.2, dense=9)",
                                           "sampled_topk(0.2, scope=bucket, dense=9)",
                                           "threshold(1.5, dense=9)",
-                                          "threshold(0.5, kind=relative, dense=9)",
-                                          "threshold(0.5, kind=relative, scope=bucket, dense=9)",
-                                          "threshold(0.2, kind=adaptive, scope=bucket, dense=9)",
-                                          "threshold(0.8, kind=drop, dense=9)",
-                                          "threshold(0.8, kind=drop, scope=bucket, dense=9)",
-                                          "threshold(1, kind=drop, dense=9)",
+                                          "threshold(relative=0.5, dense=9)",
+                                          "threshold(relative=0.5, scope=bucket, dense=9)",
+                                          "threshold(keep=0.2, scope=bucket, dense=9)",
+                                          "threshold(drop=0.8, dense=9)",
+                                          "threshold(drop=0.8, scope=bucket, dense=9)",
+                                          "threshold(drop=1, dense=9)",
                                           "block(2, 0.3, dense=9)",
                                           "block(3, 0.4, scope=bucket, dense=9)"};
 
@@ -111,7 +111,7 @@ TEST(Dense, OfTheDefaultAreBiasesAndNoMore) {
   for (const std::int64_t n : {1024, 1025}) {
     const Layout layout({{"bias", 0, {n}}}, static_cast<std::size_t>(n));
     const std::vector<float> values = gaussian(layout, 33);
-    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(0.5, kind=relative)", "randomk(0.1)",
+    for (const char* sentence : {"topk(0.1)", "sampled_topk(0.1)", "threshold(relative=0.5)", "randomk(0.1)",
                                  "randomk(0.1, shared=false)", "block(4, 0.1)", "block(4, 0.1, shared)"}) {
       EXPECT_EQ(sent(sentence, layout, values) == values, n == 1024) << sentence << " " << n;
     }
@@ -153,7 +153,7 @@ TEST(AdaptiveThreshold, SendsAboutTheShareThatIsAimedAt) {
   };
   for (const auto& [values, slack] : inputs) {
     for (const double ratio : {0.1, 0.01, 0.001}) {
-      const auto out = sent("threshold(" + std::to_string(ratio) + ", kind=adaptive)", layout, values);
+      const auto out = sent("threshold(keep=" + std::to_string(ratio) + ")", layout, values);
       const auto count = static_cast<double>(std::ranges::count_if(out, [](float x) { return x != 0; }));
       EXPECT_GT(count, ratio * static_cast<double>(n) / slack) << ratio;
       EXPECT_LT(count, ratio * static_cast<double>(n) * slack) << ratio;
@@ -163,12 +163,11 @@ TEST(AdaptiveThreshold, SendsAboutTheShareThatIsAimedAt) {
 
 TEST(AdaptiveThreshold, AlwaysSendsTheLargest) {
   const Layout layout({{"w", 0, {1, 6}}}, 6);
-  EXPECT_EQ(sent("threshold(0.1, kind=adaptive)", layout, {1, -1, 1, 1, -1, 1}),
-            (std::vector<float>{1, -1, 1, 1, -1, 1}));
-  EXPECT_EQ(sent("threshold(0.1, kind=adaptive)", layout, {0, 0, 0, -1e-45F, 0, 0})[3], -1e-45F);
-  EXPECT_EQ(sent("threshold(0.2, kind=adaptive)", layout, {1, 2, 3, 4, 5, -1e30F})[5], -1e30F);
-  EXPECT_EQ(sent("threshold(1, kind=adaptive)", layout, {1, 2, 3, 0, 5, 6}), (std::vector<float>{1, 2, 3, 0, 5, 6}));
-  EXPECT_EQ(sent("threshold(0.2, kind=adaptive)", layout, std::vector<float>(6)), std::vector<float>(6));
+  EXPECT_EQ(sent("threshold(keep=0.1)", layout, {1, -1, 1, 1, -1, 1}), (std::vector<float>{1, -1, 1, 1, -1, 1}));
+  EXPECT_EQ(sent("threshold(keep=0.1)", layout, {0, 0, 0, -1e-45F, 0, 0})[3], -1e-45F);
+  EXPECT_EQ(sent("threshold(keep=0.2)", layout, {1, 2, 3, 4, 5, -1e30F})[5], -1e30F);
+  EXPECT_EQ(sent("threshold(keep=1)", layout, {1, 2, 3, 0, 5, 6}), (std::vector<float>{1, 2, 3, 0, 5, 6}));
+  EXPECT_EQ(sent("threshold(keep=0.2)", layout, std::vector<float>(6)), std::vector<float>(6));
 }
 
 TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
@@ -184,7 +183,7 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
     const float least = dropped < n ? magnitudes[dropped] : std::numeric_limits<float>::infinity();
     std::vector<float> expected = values;
     for (float& x : expected) x = std::abs(x) >= least ? x : 0;
-    EXPECT_EQ(sent("threshold(" + std::to_string(share) + ", kind=drop, scope=bucket)", layout, values), expected);
+    EXPECT_EQ(sent("threshold(drop=" + std::to_string(share) + ", scope=bucket)", layout, values), expected);
   }
 }
 

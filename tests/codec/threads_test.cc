@@ -24,7 +24,8 @@ std::vector<std::shared_ptr<ThreadPool>> all_workers(std::size_t grain) {
 }
 
 // Two steps, since some codecs begin where they ended.
-void expect_the_same(const std::string& sentence, const Input& input, std::span<const std::shared_ptr<ThreadPool>> all) {
+void expect_the_same(const std::string& sentence, const Input& input,
+                     std::span<const std::shared_ptr<ThreadPool>> all) {
   SCOPED_TRACE(sentence + ", " + input.name);
   const auto reference = make_codec(read_stages(sentence));
   std::vector<std::unique_ptr<Codec>> codecs;
@@ -94,7 +95,7 @@ TEST(Threads, MakeTheSameMessagesOfLongVectors) {
                                "quantile | minmax_sketch",
                                "threshold(2.5)",
                                "threshold(0)",
-                               "threshold(0.7, kind=relative)",
+                               "threshold(relative=0.7)",
                                "sampled_topk(0.01)",
                                "sampled_topk(0.3)",
                                "sampled_topk(0.1, scope=bucket)",

@@ -169,9 +169,9 @@ def fitted(magnitudes, value):
 
 def select_threshold(value, kind, scope="segment"):
     least_of = {
-        "absolute": lambda magnitudes: f32(value),
+        "at": lambda magnitudes: f32(value),
         "relative": lambda magnitudes: f32(value) * max(magnitudes),
-        "adaptive": lambda magnitudes: fitted(magnitudes, value),
+        "keep": lambda magnitudes: fitted(magnitudes, value),
         "drop": lambda magnitudes: dropping(magnitudes, value),
     }[kind]
 

@@ -38,8 +38,8 @@ std::optional<TopKOptions> usual_options(const StageSpec& stage) {
   }
   if (stage.entry->name != "threshold") return std::nullopt;
   const auto& options = stage.options.as<ThresholdOptions>();
-  if (options.kind != "adaptive") return std::nullopt;
-  usual.ratio = options.value;
+  if (!options.keep) return std::nullopt;
+  usual.ratio = *options.keep;
   usual.scope = options.scope;
   usual.dense = options.dense;
   return usual;

@@ -14,17 +14,10 @@ namespace sotto {
 
 std::string ThresholdOptions::problem() const {
   if (const std::string wrong = DenseOption::problem(); !wrong.empty()) return wrong;
-  if (kind == "absolute") {
-    return scope == "bucket" ? "an absolute threshold is the same for all segments: it has no scope" : "";
-  }
-  if (kind == "relative" && value > 1) return "a relative threshold above 1 would never send anything";
-  if (kind == "adaptive" && (value <= 0 || value > 1)) {
-    return "value is the share of the elements that is aimed at, in (0, 1], as in threshold(1%, kind=adaptive)";
-  }
-  if (kind == "drop" && value > 1) {
-    return "value is the share of the elements that is dropped, in [0, 1], as in threshold(99%, kind=drop)";
-  }
-  return "";
+  const int said = at.has_value() + relative.has_value() + keep.has_value() + drop.has_value();
+  if (said > 1) return "only one of at, relative, keep and drop says which elements go";
+  const bool of_segments = relative || keep || drop;
+  return scope == "bucket" && !of_segments ? "a given threshold is the same for all segments: it has no scope" : "";
 }
 
 std::size_t Threshold::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
@@ -34,7 +27,7 @@ std::size_t Threshold::limits(std::span<const std::size_t> atoms, std::span<std:
 
 // A product that should be whole, such as 0.29 * 100, may come out slightly too small.
 std::size_t Threshold::kept(std::size_t atoms) const {
-  const double dropped = std::floor(static_cast<double>(atoms) * options_.value * (1 + 1e-12));
+  const double dropped = std::floor(static_cast<double>(atoms) * value_ * (1 + 1e-12));
   return atoms - std::min(static_cast<std::size_t>(dropped), atoms);
 }
 
@@ -68,9 +61,9 @@ std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std:
 
 std::uint32_t Threshold::least_of(std::span<const Group> groups) const {
   if (drops()) return kernels::infinity_bits;  // keeps only values that are not finite
-  if (options_.kind == "adaptive") return fit_exponential(pool(), groups, options_.value);
-  auto least = options_.value > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(options_.value);
-  if (options_.kind == "relative") {
+  if (options_.keep) return fit_exponential(pool(), groups, value_);
+  auto least = value_ > std::numeric_limits<float>::max() ? INFINITY : static_cast<float>(value_);
+  if (options_.relative) {
     std::uint32_t most = 0;
     for (const Group& group : groups) most = std::max(most, largest_magnitude(pool(), group.energies));
     const auto largest = std::bit_cast<float>(std::min(most, kernels::infinity_bits - 1));
@@ -81,8 +74,8 @@ std::uint32_t Threshold::least_of(std::span<const Group> groups) const {
 
 Contract Threshold::contract(std::span<const std::size_t> atoms) const {
   using Kind = Contract::Kind;
-  if (options_.value == 0) return {.kind = Kind::contraction, .delta = 1, .input = Contract::Input::delta};
-  if (options_.kind == "absolute") return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
+  if (value_ == 0) return {.kind = Kind::contraction, .delta = 1, .input = Contract::Input::delta};
+  if (!options_.relative && !options_.keep && !drops()) return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
   double delta = 1;
   const auto keep = [&](std::size_t n) {
     // The largest element is always sent; with `drop`, no dropped element is larger than a sent one.

@@ -8,26 +8,29 @@
 namespace sotto {
 
 struct ThresholdOptions : DenseOption {
-  double value = 0;
-  std::string kind = "absolute";
+  // At most one of these; none is at = 0, which all elements reach.
+  std::optional<double> at, relative, keep, drop;
   std::string scope = "segment";
   void visit(OptionVisitor& v) {
-    v.option("value", value, "what `kind` says; 0: all elements go", Bounds::at_least(0));
-    v.option("kind", kind,
-             "elements go that reach: value; value (at most 1) times the largest magnitude; a magnitude that about the "
-             "share `value` of them reaches, estimated; the magnitude below which the share `value` of them lies",
-             {"absolute", "relative", "adaptive", "drop"});
+    const auto visit_one = [&](std::string_view name, std::optional<double>& value, const char* help, Bounds bounds) {
+      if (!v.records() || value) v.option(name, value, help, bounds);
+    };
+    visit_one("at", at, "elements go that reach this magnitude", Bounds::at_least(0));
+    visit_one("relative", relative, "elements go that reach this share of the largest magnitude", {0, 1});
+    visit_one("keep", keep, "about this share of the elements goes, the largest, by an estimate", Bounds::share());
+    visit_one("drop", drop, "exactly this share of the elements stays, the smallest", {0, 1});
     v.option("scope", scope, "largest magnitudes and shares are those of each segment, or of the whole bucket",
              {"segment", "bucket"});
     visit_dense(v);
   }
   // Describes a conflict between options; empty if there is none.
   std::string problem() const;
+  double value() const { return keep ? *keep : drop ? *drop : relative ? *relative : at.value_or(0); }
 };
 
-// Sends the elements that reach a threshold, except zeros; their number varies and may be 0. absolute: Strom,
+// Sends the elements that reach a threshold, except zeros; their number varies and may be 0. at: Strom,
 // Interspeech 2015. relative: a share of the largest magnitude, not of the root mean square, so that the largest
-// element is always sent and the stage is a contraction. adaptive: the estimate of SIDCo (Abdelmoniem et al., "An
+// element is always sent and the stage is a contraction. keep: the estimate of SIDCo (Abdelmoniem et al., "An
 // Efficient Statistical-based Gradient Compression Technique for Distributed Training Systems", MLSys 2021), which fits
 // an exponential distribution to the excesses over a threshold, in stages; the largest element is always sent. Unlike
 // other adaptive thresholds it keeps no state: a message depends on its values alone, so parts, resumes and threads
@@ -35,7 +38,7 @@ struct ThresholdOptions : DenseOption {
 class Threshold final : public Select {
  public:
   using Options = ThresholdOptions;
-  explicit Threshold(const ThresholdOptions& options) : options_(options) {}
+  explicit Threshold(const ThresholdOptions& options) : options_(options), value_(options.value()) {}
 
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override {
@@ -44,12 +47,12 @@ class Threshold final : public Select {
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
   std::size_t dense() const override { return options_.most_dense(); }
-  bool sends_all() const override { return drops() && options_.value == 0; }
+  bool sends_all() const override { return drops() && value_ == 0; }
   bool pools() const override { return options_.scope == "bucket"; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  bool drops() const { return options_.kind == "drop"; }
+  bool drops() const { return options_.drop.has_value(); }
   std::size_t kept(std::size_t atoms) const;  // of `atoms` atoms, if a share of them is dropped
   // The threshold for these groups together.
   std::uint32_t least_of(std::span<const Group> groups) const;
@@ -57,6 +60,7 @@ class Threshold final : public Select {
                           std::span<std::size_t> counts);
 
   ThresholdOptions options_;
+  double value_;
   Candidates candidates_;
 };
 
