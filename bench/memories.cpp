@@ -52,7 +52,7 @@ class Bench {
       Timer timer;
       std::memcpy(decoded_.data(), gradient_.data(), gradient_.size() * sizeof(float));
       copy.push_back(timer.lap());
-      Bucket prepared = memory->prepare(bucket, {key.step, 0.1});
+      Bucket prepared = memory->prepare(bucket, {key.step, 0.1}, {});
       prepare.push_back(timer.lap());
       codec->encode(prepared, key, {}, {&whole, 1}, {&message, 1});
       encode.push_back(timer.lap());

@@ -9,7 +9,7 @@ LEVELS = [
     ["codec", "comm", "data", "model", "optim", "topology"],
     ["aggregate", "task"],
     ["algorithm"],
-    ["train"],
+    ["launch", "train"],
     ["cli"],
 ]
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

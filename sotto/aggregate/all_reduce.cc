@@ -30,7 +30,7 @@ class AllReduce final : public Aggregator {
                Timings& timings) override {
     Timer timer;
     require_finite(bucket, key);
-    Bucket prepared = parts_.memory->prepare(bucket, step);
+    Bucket prepared = parts_.memory->prepare(bucket, step, {});
     timings.encode += timer.lap();
     mean_.average(prepared, bucket, key, communicator, timings);
     if (!parts_.memory->remembers()) return;

@@ -30,7 +30,7 @@ class Gather final : public Aggregator {
                Timings& timings) override {
     const Range whole{0, bucket.values.size()};
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, step);
+    Bucket prepared = parts_.memory->prepare(bucket, step, {});
     timings.encode += timer.lap();
     encoder_.encode(prepared, key, {&whole, 1}, {&own_, 1}, communicator, timings);
     timer.lap();

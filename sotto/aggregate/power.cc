@@ -105,7 +105,7 @@ class Power final : public Aggregator {
     const Plan& plan = plans_.at(bucket.index);
     Timer timer;
     require_finite(bucket, key);
-    const Bucket prepared = parts_.memory->prepare(bucket, step);
+    const Bucket prepared = parts_.memory->prepare(bucket, step, {});
     Bucket left{left_.room(plan.left.size()), &plan.left, bucket.index};
     Bucket right{right_.room(plan.right.size()), &plan.right, bucket.index};
     Bucket own{own_.room(plan.left.size()), &plan.left, bucket.index};

@@ -34,10 +34,7 @@ class ScatterReduce final : public Aggregator {
                Timings& timings) override {
     const Cut& cut = cuts_.at(bucket.index);
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, step);
-    if (const float change = parts_.memory->change_of_units(); keeps_ && change != 1) {
-      kernels::scale(change, error_of(cut));
-    }
+    Bucket prepared = parts_.memory->prepare(bucket, step, keeps_ ? error_of(cut) : std::span<float>());
     timings.encode += timer.lap();
     owners_.send(prepared, key, cut, communicator, timings);
     timer.lap();

@@ -75,7 +75,7 @@ class Sparse final : public Aggregator {
                Timings& timings) override {
     Regions& regions = regions_.at(bucket.index);
     Timer timer;
-    Bucket prepared = parts_.memory->prepare(bucket, step);
+    Bucket prepared = parts_.memory->prepare(bucket, step, {});
     Bucket chosen = bucket;
     chosen.values = chosen_.room(bucket.values.size());
     chooser_.choose(prepared, key, chosen);

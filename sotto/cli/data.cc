@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sotto/cli/commands.h"
-#include "sotto/cli/console.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
@@ -14,6 +13,7 @@
 #include "sotto/core/table.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
+#include "sotto/launch/console.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {

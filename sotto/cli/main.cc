@@ -9,10 +9,10 @@
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/launcher.h"
 #include "sotto/comm/stop.h"
 #include "sotto/core/error.h"
 #include "sotto/core/table.h"
+#include "sotto/launch/launcher.h"
 
 namespace sotto {
 namespace {

@@ -54,17 +54,10 @@ World numbered(const char* starter, const Names& names) {
   return world;
 }
 
-// "host:port" or "[IPv6 address]:port".
 void meet_at(World& world, const std::string& said, const std::string& text) {
-  const auto colon = text.rfind(':');
-  std::string host = text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
-    throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
-  }
-  world.host = host;
-  world.port = static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), 1, 65535));
+  const MeetingPlace place = read_meeting_place(said, text);
+  world.host = place.host;
+  world.port = place.port;
 }
 
 // For launchers that serve no store, rank 0 does: at the address from the flag, or else at a port that depends on the
@@ -187,6 +180,17 @@ World from_slurm(const std::string& master) {
 }
 
 }  // namespace
+
+MeetingPlace read_meeting_place(const std::string& said, const std::string& text) {
+  const auto colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (colon == std::string::npos || host.empty() || (!bracketed && host.find_first_of("[]: ") != std::string::npos)) {
+    throw ConfigError(said + ": must be HOST:PORT, as in 10.0.0.1:29500");
+  }
+  return {host, static_cast<std::uint16_t>(whole("the port in " + said, text.substr(colon + 1), 1, 65535))};
+}
 
 // Whatever starts the ranks last is checked first: torchrun or our launcher may run below srun, and mpirun in a batch
 // script.

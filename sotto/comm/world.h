@@ -22,6 +22,13 @@ struct World {
 // connects the ranks (Transport::own_meeting), so that no store is needed.
 World find_world(const std::string& master, bool meets = true);
 
+struct MeetingPlace {
+  std::string host;
+  std::uint16_t port = 0;
+};
+// Reads "host:port" or "[IPv6 address]:port". ConfigError, whose text begins with `said`, if it is neither.
+MeetingPlace read_meeting_place(const std::string& said, const std::string& text);
+
 // Serves a TCPStore on a free port until it is destroyed; for the launcher, which outlives its ranks. It listens on the
 // loopback alone if `host` is the loopback, otherwise on all interfaces.
 class StoreServer {

@@ -91,7 +91,7 @@ struct Exchange {
   }
   static Key key(int step) { return {3, 0, 0, static_cast<std::uint32_t>(step)}; }
   Bucket prepare(int step) {
-    return memory->prepare(gradient(step), {static_cast<std::uint64_t>(step), sample_rate(step)});
+    return memory->prepare(gradient(step), {static_cast<std::uint64_t>(step), sample_rate(step)}, {});
   }
 
   // What of `prepared` is sent.
@@ -210,7 +210,7 @@ TEST(Memories, LoseNothingInAFailedExchange) {
       broken = true;
       EXPECT_THROW(average_all(*whole, buckets, values, 1, mirror), CommError);
       EXPECT_EQ(values, sample_gradient(layout, 0, 1));
-      twin->prepare({values, &layout, 0}, {1, sample_rate(1)});
+      twin->prepare({values, &layout, 0}, {1, sample_rate(1)}, {});
       EXPECT_EQ(test::state_of(*whole), test::state_of(*twin)) << sentence << ", " << aggregator;
     }
   }
@@ -234,7 +234,7 @@ TEST(MemSgd, WithOneRateIsErrorFeedback) {
 
 TEST(MemSgd, RefusesAStepWithoutARate) {
   Exchange exchange("memsgd", "topk(0.05)");
-  const auto text = message_of([&] { exchange.memory->prepare(exchange.gradient(0), {.number = 7}); });
+  const auto text = message_of([&] { exchange.memory->prepare(exchange.gradient(0), {.number = 7}, {}); });
   EXPECT_NE(text.find("at step 7"), std::string::npos) << text;
   EXPECT_NE(text.find("use a schedule of rates above 0, or `ef`"), std::string::npos) << text;
 }

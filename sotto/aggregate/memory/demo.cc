@@ -9,7 +9,7 @@ class Demo final : public Residual {
  public:
   Demo(const DemoOptions& options, const MemoryParts& parts) : Residual(parts, "memory.demo"), options_(options) {}
 
-  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/) override {
+  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
     const Bucket momentum = held_.beside(gradient);
     kernels::xpay(gradient.values, static_cast<float>(options_.decay), momentum.values);
     return momentum;

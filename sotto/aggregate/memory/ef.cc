@@ -9,7 +9,7 @@ class ErrorFeedback final : public Residual {
  public:
   explicit ErrorFeedback(const MemoryParts& parts) : Residual(parts, "memory.ef") {}
 
-  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/) override {
+  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
     hold(gradient);
     return held_.beside(gradient);
   }

@@ -24,13 +24,12 @@ struct StepContext {
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
-  virtual Bucket prepare(const Bucket& gradient, const StepContext& step) = 0;
+  // Returns the vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Called once per
+  // step and bucket. `owed` is what the caller itself holds back of these gradients, such as the residual of the chunk
+  // that it owns; where what is held back is in units of a rate, which changed, both are rescaled.
+  virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
   // `sent` is what everybody kept who had to receive it.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
-  // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which
-  // changed. Whoever holds back something of these gradients beside the memory does the same.
-  virtual float change_of_units() const { return 1; }
   // Takes over what somebody else held back of these gradients: it is sent with the next ones.
   virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false: settle() need not be called

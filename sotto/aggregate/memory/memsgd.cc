@@ -10,7 +10,7 @@ class MemSgd final : public Residual {
  public:
   explicit MemSgd(const MemoryParts& parts) : Residual(parts, "memory.memsgd"), rates_(parts.buckets.size()) {}
 
-  Bucket prepare(const Bucket& gradient, const StepContext& step) override {
+  Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) override {
     const auto rate = static_cast<float>(step.rate);
     if (!(rate > 0)) {
       throw ConfigError("memsgd holds back gradients times the learning rate, which is " + format_double(step.rate) +
@@ -19,12 +19,12 @@ class MemSgd final : public Residual {
     }
     const Bucket held = held_.beside(gradient);
     float& before = rates_.at(gradient.index);
-    change_ = before > 0 ? before / rate : 1.0F;
-    kernels::xpay(gradient.values, change_, held.values);
+    const float change = before > 0 ? before / rate : 1.0F;
+    kernels::xpay(gradient.values, change, held.values);
+    kernels::scale(change, owed);
     before = rate;
     return held;
   }
-  float change_of_units() const override { return change_; }
   void visit_state(StateVisitor& visitor) override {
     Residual::visit_state(visitor);
     visitor.visit("memory.memsgd.rates", rates_);
@@ -32,7 +32,6 @@ class MemSgd final : public Residual {
 
  private:
   std::vector<float> rates_;  // that each bucket's residual is in units of; 0: none yet
-  float change_ = 1;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ class Momentum final : public Memory {
         velocity_(parts.buckets),
         held_(parts.buckets) {}
 
-  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/) override {
+  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
     const Bucket held = held_.beside(gradient);
     if (options_.clip == 0) {
       accumulate(gradient, {0, gradient.values.size()}, 1.0F);

@@ -11,7 +11,9 @@ namespace {
 // No memory: what was not sent is lost, as in the papers without error feedback.
 class NoMemory final : public Memory {
  public:
-  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/) override { return gradient; }
+  Bucket prepare(const Bucket& gradient, const StepContext& /*step*/, std::span<float> /*owed*/) override {
+    return gradient;
+  }
   void settle(Bucket& /*prepared*/, Sent& /*sent*/) override {}
   void hold(const Bucket& /*owed*/) override {}
   bool remembers() const override { return false; }

@@ -19,7 +19,7 @@ void Uplink::send(const Bucket& gradient, const Key& key, const StepContext& ste
                   Timings& timings) {
   Timer timer;
   const Range whole{0, gradient.values.size()};
-  Bucket prepared = memory_->prepare(gradient, step);
+  Bucket prepared = memory_->prepare(gradient, step, {});
   codec_->encode(prepared, key, {}, {&whole, 1}, {&message_, 1});
   timings.encode += timer.lap();
   mailbox.send(server, message_.bytes());

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sotto/cli/console.h"
+#include "sotto/launch/console.h"
 
 namespace sotto {
 
@@ -24,13 +24,12 @@ struct LaunchResult {
   std::string error;  // why, in the words of the rank that failed first; empty when nothing failed
 };
 
-// Starts the ranks, gives them the variables that find_world() reads and those of OpenMP, and shows what they print:
-// lines as
-// "[2] text" (a single rank's as they are), and text that ends in '\r' as progress. The first failure ends all of them
-// within two seconds: those that have not ended by themselves are killed. SIGINT and SIGTERM are handed to the ranks
-// once; the second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is handed over, too,
-// asks for the same, and is no first one of them. The ranks die
-// with this process. ConfigError for a malformed master, CommError when its port is in use.
+// Starts the ranks with the variables that find_world() reads and those of OpenMP, and shows their output: lines as
+// "[2] text" (those of a single rank unchanged), and text that ends in '\r' as progress. The first failure ends the job
+// within two seconds: ranks that have not ended by themselves are killed. SIGINT and SIGTERM are forwarded to the
+// ranks; a second one kills them. SIGHUP counts as SIGTERM, unless it is ignored (nohup). SIGUSR1 is forwarded too, but
+// does not count as the first signal. The ranks die with this process. ConfigError for a malformed master, CommError if
+// its port is in use.
 LaunchResult launch(const LaunchSpec& spec, Console& console);
 
 // Whether a process that ends with this status was asked to by a signal.

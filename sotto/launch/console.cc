@@ -1,4 +1,4 @@
-#include "sotto/cli/console.h"
+#include "sotto/launch/console.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

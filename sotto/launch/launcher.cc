@@ -1,9 +1,8 @@
-#include "sotto/cli/launcher.h"
+#include "sotto/launch/launcher.h"
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,10 +18,11 @@
 #include <thread>
 #include <utility>
 
-#include "sotto/cli/spawn.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
-#include "sotto/core/options.h"
+#include "sotto/core/option_name.h"
+#include "sotto/launch/signals.h"
+#include "sotto/launch/spawn.h"
 
 namespace sotto {
 namespace {
@@ -34,51 +34,6 @@ constexpr milliseconds last_grace{1500};  // until those that SIGTERM did not en
 constexpr std::size_t longest_line = 1 << 16;
 constexpr std::size_t held_lines = 20;
 constexpr const char* report_variable = "SOTTO_REPORT";
-
-// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD as a descriptor, while it lives.
-class Signals {
- public:
-  Signals() {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;  // whoever started us may have had SIGCHLD ignored, and then nobody can be waited for
-    sigaction(SIGCHLD, &action, nullptr);
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&set, number);
-    struct sigaction hang_up {};
-    sigaction(SIGHUP, nullptr, &hang_up);
-    if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // nohup wants it ignored
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!descriptor_.open()) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
-  }
-  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  int descriptor() const { return descriptor_.get(); }
-  // The next pending one, or 0.
-  int next() {
-    signalfd_siginfo info{};
-    return read(descriptor_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  sigset_t before_{};
-  Descriptor descriptor_;
-};
-
-// Host and port of --master; any port of this machine when it is empty.
-std::pair<std::string, std::uint16_t> meeting_point(const std::string& master) {
-  if (master.empty()) return {"127.0.0.1", 0};
-  const std::size_t colon = master.rfind(':');
-  std::string host = master.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (colon == std::string::npos || host.empty())
-    throw ConfigError(fmt::format("--master {}: must be HOST:PORT", master));
-  const auto port = parse_int(fmt::format("--master {}: the port", master), master.substr(colon + 1), {1, 65535});
-  return {host, static_cast<std::uint16_t>(port)};
-}
 
 struct Rank {
   Process process;
@@ -147,7 +102,9 @@ class Job {
 };
 
 void Job::start() {
-  const auto [host, port] = meeting_point(spec_.master);
+  const std::string& asked = spec_.master;
+  const auto [host, port] =
+      asked.empty() ? MeetingPlace{"127.0.0.1", 0} : read_meeting_place(named("master", asked), asked);
   store_.emplace(host, port);
   const std::string master =
       fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", store_->port());

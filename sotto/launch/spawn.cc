@@ -1,4 +1,4 @@
-#include "sotto/cli/spawn.h"
+#include "sotto/launch/spawn.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "sotto/cli/launcher.h"
+#include "sotto/launch/launcher.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
