@@ -83,7 +83,7 @@ Contract ChainMessage::contract(const Layout& layout) {
 
 ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   cut_pieces(layout, part, pieces_);
-  const std::size_t block = stages_.select ? stages_.select->block() : 1;
+  const std::size_t block = stages_.select.traits().block;
   Plan plan;
   slots_.clear();
   sizes_.clear();
@@ -176,7 +176,7 @@ void ChainMessage::reserve_selection(const Plan& plan) {
   groups_.reserve(groups);
   counts_.reserve(groups);
   stages_.select.reserve(plan.atoms, slots_.size());
-  if (stages_.select->scales()) scales_.room(plan.most_blocks);
+  if (stages_.select.traits().scales) scales_.room(plan.most_blocks);
 }
 
 // Builds the units of the selected atoms. REQUIRES `selected` and `value` of every slot.

@@ -46,7 +46,7 @@ class Chain final : public Codec {
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) override {
     reader_.from_linear(in, scale, key, out);
   }
-  bool additive() const override { return !parts_->stages.transform || parts_->stages.transform->additive(); }
+  bool additive() const override { return !parts_->stages.transform || parts_->stages.transform->traits().additive; }
   void clear_chosen(const Key& key, Bucket& out) override { reader_.clear_chosen(key, out); }
   void visit_state(StateVisitor& visitor) override;
 

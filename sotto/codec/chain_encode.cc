@@ -23,7 +23,7 @@ void ChainEncoder::reserve(const Plan& plan) {
   if (stages_.within) stages_.within.reserve(plan.values, plan.units);
   numbers_.room(plan.values);
   if (stages_.within) kept_numbers_.room(plan.values);
-  if (stages_.within && stages_.within->scales()) scales_.room(plan.values);
+  if (stages_.within.traits().scales) scales_.room(plan.values);
 }
 
 void ChainEncoder::propose(const Bucket& bucket, std::span<float> numbers) {
@@ -130,7 +130,7 @@ void ChainEncoder::require_readable(const Sections& sections, const Bucket& buck
     const auto all = stages_.select ? values_.room(slot.value + slot.values()) : rows_.room(slot.value + slot.values());
     near = near || !(bound_of_sums(slot, all.subspan(slot.value)) * margin <= std::numeric_limits<float>::max());
   }
-  if (stages_.within && stages_.within->scales() && !units_.empty()) {
+  if (stages_.within.traits().scales && !units_.empty()) {
     const std::size_t kept = units_.back().kept + units_.back().sent;
     const float most = std::bit_cast<float>(kernels::max_abs_bits(kept_values_.room(kept)));
     near = near || static_cast<double>(kept) * most * most * margin > std::numeric_limits<float>::max();
@@ -147,7 +147,7 @@ void ChainEncoder::require_readable(const Sections& sections, const Bucket& buck
 void ChainEncoder::apply_transform(const Bucket& bucket, const Streams& streams, const Plan& plan) {
   const auto rows = rows_.room(plan.rows);
   const auto energies = energies_.room(plan.rows > plan.atoms ? plan.atoms : 0);
-  const bool factors = stages_.transform->factors();
+  const bool factors = stages_.transform->traits().factors;
   for (const Slot& slot : slots_) {
     const Range range = slot.piece.range;
     const auto its_rows = rows.subspan(slot.row, slot.atoms.values());
@@ -171,7 +171,7 @@ void ChainEncoder::write_factors(const Slot& slot, const Bucket& bucket, const S
 
 // Gathers and scales the rows of the selected atoms, and lists the number of each float within its segment.
 void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
-  const std::size_t block = stages_.select->block();
+  const std::size_t block = stages_.select.traits().block;
   const std::size_t count = values_in_slots();
   const auto all_values = values_.room(count);
   const auto all_numbers = numbers_.room(count);
@@ -183,9 +183,9 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
     const auto values = all_values.subspan(slot.value, slot.values());
     const auto numbers = all_numbers.subspan(slot.value, slot.values());
     const auto first = static_cast<std::uint32_t>(slot.first);
-    const bool factors = stages_.transform && stages_.transform->factors();
+    const bool factors = stages_.transform && stages_.transform->traits().factors;
     if (factors) write_factors(slot, bucket, streams, values);
-    const bool scaled = stages_.select->scales();
+    const bool scaled = stages_.select.traits().scales;
     const auto scales = scales_.room(scaled ? slot.taken_at + slot.taken : 0).subspan(scaled ? slot.taken_at : 0);
     const std::size_t scaled_floats = slot.atoms.split > 0 ? slot.atoms.split : width;
     pool_.run_stretches(indices.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
@@ -218,9 +218,9 @@ std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& b
   require_finite(*stages_.within, *bucket.layout, streams.key);
   counts_.resize(units_.size());
   Streams second = streams;
-  if (stages_.within->known()) second.key.rank = 0;
+  if (stages_.within.traits().known) second.key.rank = 0;
   second.selection = Purpose::select_within;
-  const auto scales = scales_.room(stages_.within->scales() ? count : 0);
+  const auto scales = scales_.room(stages_.within.traits().scales ? count : 0);
   const std::size_t total = stages_.within.select(groups_, second, within_.room(count), counts_, scales);
 
   const auto kept_values = kept_values_.room(total);

@@ -28,7 +28,7 @@ struct ChainParts {
   ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
 
   bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised in the bucket itself
-  bool selection_is_known() const { return stages.select && stages.select->known(); }
+  bool selection_is_known() const { return stages.select.traits().known; }
   const LinearForm* linear() const;  // null: the values cannot be summed
   std::size_t side_bytes(std::size_t values) const { return stages.quantise->side_bytes(values); }
   // Of the symbols of a unit. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of
@@ -84,7 +84,7 @@ class ChainMessage {
     Piece piece;
     Atoms atoms;
     std::size_t first = 0;        // number of its first atom in the message
-    std::size_t first_block = 0;  // number of its first block (Select::block) in the message
+    std::size_t first_block = 0;  // number of its first block (SelectTraits::block) in the message
     std::size_t blocks = 0;
     std::size_t taken = 0;     // number of its selected blocks
     std::size_t taken_at = 0;  // where these begin among the selected blocks of all pieces

@@ -23,7 +23,7 @@ std::span<const std::uint32_t> ChainEncoder::apply_select(const Bucket& bucket, 
 
 // A blind selection may leave out values that are not finite, so they are checked here.
 void ChainEncoder::require_finite(const Select& select, const Layout& layout, const Key& key) const {
-  if (!select.blind()) return;
+  if (!select.traits().blind) return;
   for (const Group& group : groups_) {
     if (largest_magnitude(pool_, group.energies) < kernels::infinity_bits) continue;
     throw_not_finite(layout.segments()[group.segment].name, key);
@@ -51,10 +51,10 @@ Group ChainMessage::group_of(const Layout& layout, const Slot& slot, std::span<c
 
 // Returns the numbers of the selected blocks of all groups; slots and indices_ then hold the selected atoms.
 std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan& plan) {
-  if (stages_.select->known()) streams.key.rank = 0;
+  if (stages_.select.traits().known) streams.key.rank = 0;
   counts_.resize(slots_.size());
   const auto room = room_for_blocks(plan);
-  const auto scales = scales_.room(stages_.select->scales() ? plan.most_blocks : 0);
+  const auto scales = scales_.room(stages_.select.traits().scales ? plan.most_blocks : 0);
   const auto taken = room.first(stages_.select.select(groups_, streams, room, counts_, scales));
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].taken = counts_[i];
   spread_blocks(taken, plan);
@@ -63,12 +63,12 @@ std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan&
 
 // Blocks of one atom share the room for atoms.
 std::span<std::uint32_t> ChainMessage::room_for_blocks(const Plan& plan) {
-  return (stages_.select->block() > 1 ? taken_ : indices_).room(plan.most_blocks);
+  return (stages_.select.traits().block > 1 ? taken_ : indices_).room(plan.most_blocks);
 }
 
 // Lists the atoms of the blocks in `taken`. REQUIRES the number of taken blocks of each slot.
 void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Plan& plan) {
-  const std::size_t block = stages_.select->block();
+  const std::size_t block = stages_.select.traits().block;
   const auto indices = indices_.room(plan.most);
   std::size_t taken_at = 0;
   std::size_t sent = 0;

@@ -84,8 +84,9 @@ class Opened : public Sent {
   virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
 };
 
-// The lossy or lossless code of a bucket. An object serves one caller at a time and reuses its buffers, so steps after
-// the first allocate nothing. All randomness comes from the Key.
+// The lossy or lossless code of a bucket. Abstract so that whoever uses one needs no header of a stage. An object
+// serves one caller at a time and reuses its buffers, so steps after the first allocate nothing. All randomness comes
+// from the Key.
 class Codec {
  public:
   virtual ~Codec() = default;

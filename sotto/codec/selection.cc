@@ -61,13 +61,13 @@ void Selection::reserve(std::size_t atoms, std::size_t groups) {
   stage_->reserve(atoms, groups);
   others_.reserve(groups);
   numbers_.reserve(groups);
-  if (stage_->dense() > 0) dense_.room(atoms);
+  if (traits_.dense > 0) dense_.room(atoms);
 }
 
 std::size_t Selection::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                               std::span<std::size_t> counts, std::span<float> scales) {
   const bool any_dense = std::ranges::any_of(groups, [this](const Group& group) { return is_dense(group); });
-  if (!any_dense && !stage_->by_chunk()) return stage_->select(groups, streams, indices, counts, scales);
+  if (!any_dense && !traits_.by_chunk) return stage_->select(groups, streams, indices, counts, scales);
 
   list_others(groups);
   numbers_.resize(others_.size());
@@ -111,7 +111,7 @@ std::size_t Selection::select(std::span<const Group> groups, const Streams& stre
 }
 
 std::size_t Selection::write_dense(const Group& group, std::uint32_t* out) const {
-  if (!stage_->known() && stage_->block() == 1) {
+  if (!traits_.known && traits_.block == 1) {
     return kernels::collect_magnitudes(group.energies, 1, group.first, out);
   }
   const std::size_t count = blocks(group.atoms);

@@ -18,19 +18,21 @@ struct GroupSize {
 
 // A selection stage as a chain uses it: dense groups bypass the stage and are sent whole, in addition to what the stage
 // selects. (Where single atoms are listed, the zeros of dense groups are left out.) A group is dense if its segment has
-// one dimension and at most Select::dense() values; the size of the whole segment counts, however a part cuts it.
+// one dimension and at most SelectTraits::dense values; the size of the whole segment counts, however a part cuts it.
 class Selection {
  public:
   Selection() = default;
-  Selection(std::unique_ptr<Select> stage) : stage_(std::move(stage)) {}  // null: all atoms are sent
+  Selection(std::unique_ptr<Select> stage)  // null: all atoms are sent
+      : stage_(std::move(stage)), traits_(stage_ ? stage_->traits() : SelectTraits{.sends_all = true}) {}
 
   explicit operator bool() const { return stage_ != nullptr; }
   Select* get() const { return stage_.get(); }
   Select* operator->() const { return stage_.get(); }
   Select& operator*() const { return *stage_; }
+  const SelectTraits& traits() const { return traits_; }
   bool is_dense(const Segment& segment) const;
   // Whether selected atoms count as chosen, that is, whether the stage leaves any out.
-  bool chooses() const { return stage_ != nullptr && !stage_->sends_all(); }
+  bool chooses() const { return !traits_.sends_all; }
 
   // As the functions of Select; some of the groups may be dense.
   std::size_t limits(std::span<const GroupSize> groups, std::span<std::size_t> each);
@@ -40,17 +42,18 @@ class Selection {
   Contract contract(std::span<const GroupSize> groups);
 
  private:
-  bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= stage_->dense(); }
+  bool is_dense(const Group& group) const { return group.dimensions <= 1 && group.values <= traits_.dense; }
   // Number of groups that the stage gets in place of one group of `atoms` atoms.
   std::size_t chunks(std::size_t atoms, std::size_t chunk) const {
-    return stage_->by_chunk() && chunk > 0 ? (atoms + chunk - 1) / chunk : 1;
+    return traits_.by_chunk && chunk > 0 ? (atoms + chunk - 1) / chunk : 1;
   }
   void list_numbers(std::span<const GroupSize> groups);
   void list_others(std::span<const Group> groups);
-  std::size_t blocks(std::size_t atoms) const { return (atoms + stage_->block() - 1) / stage_->block(); }
+  std::size_t blocks(std::size_t atoms) const { return (atoms + traits_.block - 1) / traits_.block; }
   std::size_t write_dense(const Group& group, std::uint32_t* out) const;
 
   std::unique_ptr<Select> stage_;
+  SelectTraits traits_{.sends_all = true};
   std::vector<Group> others_;         // groups that are not dense, or their chunks
   std::vector<std::size_t> numbers_;  // how many atoms each of `others_` has or sends
   std::vector<std::size_t> each_;

@@ -62,13 +62,22 @@ struct Atoms {
   std::size_t values() const { return count * width; }
 };
 
+struct TransformTraits {
+  bool factors = false;  // rows are products of two factors: Atoms::split is not 0
+  bool chunks = false;   // Atoms::chunk is not 0
+  bool linear = false;   // the map is the same on every rank, so a sum of rows represents the sum of the values
+  // add_inverse() of such a sum equals the sum of the single results. A sketch is linear, but not additive: it recovers
+  // only the largest elements.
+  bool additive = false;
+};
+
 // Maps a vector to atoms {energy, row} and back. Examples: a spectral decomposition (row = u, sigma v; energy = sigma),
 // a block transform (row = energy = coefficient), a sketch.
 class Transform : public Stage {
  public:
   virtual Atoms atoms(const Layout& layout, const Piece& piece) const = 0;  // the same on every rank
   // `energies` has atoms.count numbers; atoms are selected by their magnitude. `rows` has atoms.values() floats, row by
-  // row. With width 1 both spans are the same memory; `rows` is empty if factors() is true. If a value is not finite,
+  // row. With width 1 both spans are the same memory; `rows` is empty if traits().factors. If a value is not finite,
   // some energy is not finite either.
   virtual void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                        std::span<float> energies, std::span<float> rows) = 0;
@@ -77,18 +86,12 @@ class Transform : public Stage {
   virtual void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                            std::span<const float> rows, float scale, std::span<float> out) = 0;
   virtual Contract contract(const Layout& layout) const = 0;  // if all atoms are sent unchanged
-  virtual bool factors() const { return false; }              // rows are products of two factors: Atoms::split is not 0
-  virtual bool has_chunks() const { return false; }           // Atoms::chunk is not 0
-  // Only if factors() is true; called after forward() has been called for all pieces. Writes the rows of the atoms in
-  // `selected` (ascending numbers within the piece), one after the other. Usually few atoms are selected, so only their
-  // rows are computed.
+  virtual TransformTraits traits() const { return {}; }
+  // Only if traits().factors (svd has them); called after forward() has been called for all pieces. Writes the rows of
+  // the atoms in `selected` (ascending numbers within the piece), one after the other. Usually few atoms are selected,
+  // so only their rows are computed.
   virtual void write_factors(const Layout&, const Piece&, const Streams&, std::span<const float> /*values*/,
                              std::span<const std::uint32_t> /*selected*/, std::span<float> /*rows*/) {}
-  // Whether a sum of the rows of several ranks represents the sum of their values: the map is the same on every rank.
-  virtual bool linear() const { return false; }
-  // Whether add_inverse() of such a sum equals the sum of the single add_inverse() results. A linear transform need not
-  // be additive: a sketch recovers only the largest elements.
-  virtual bool additive() const { return linear(); }
 };
 
 // What a selection sees of one piece, or of one factor of an atom. `first` numbers the group's first atom (or block of
@@ -104,6 +107,23 @@ struct Group {
   std::size_t chunk = 0;  // see Atoms::chunk
 };
 
+struct SelectTraits {
+  // Segments of one dimension with at most this many values, such as biases, are sent whole in every step; they are not
+  // among the groups that the selection sees.
+  std::size_t dense = 0;
+  bool sends_all = false;  // every atom is sent in every step, as with a ratio of 1, so none counts as chosen
+  bool pools = false;      // selects from all groups of a message together
+  bool by_chunk = false;   // the chunks of a transform are its groups; `block` is 1
+  bool scales = false;     // otherwise rows are not scaled
+  bool blind = false;      // does not look at energies, so the chain checks that they are finite
+  // The selection is blind and draws the same random numbers on every rank, so the seed determines it. A message then
+  // holds the seed in place of indices, and the messages of several ranks can be summed.
+  bool known = false;
+  // Number of atoms that are selected together. A group is divided into blocks of this size; its last block may be
+  // shorter. The selection numbers, counts and scales blocks.
+  std::size_t block = 1;
+};
+
 // Chooses the atoms to send and the scales of their rows.
 class Select : public Stage {
  public:
@@ -112,25 +132,11 @@ class Select : public Stage {
   // Allocates for at most `atoms` atoms in `groups` groups in all, so that select() allocates nothing.
   virtual void reserve(std::size_t /*atoms*/, std::size_t /*groups*/) {}
   // Writes the ascending numbers of the selected atoms and the count for each group; returns the total. Atoms that are
-  // not finite count as the largest, so that they reach the quantiser, which reports them.
+  // not finite count as the largest, so that they reach the quantiser, which reports them. `scales` is empty unless
+  // traits().scales.
   virtual std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                              std::span<std::size_t> counts, std::span<float> scales) = 0;
-  // Segments of one dimension with at most this many values, such as biases, are sent whole in every step; they are not
-  // among the groups above.
-  virtual std::size_t dense() const { return 0; }
-  // Every atom is sent in every step, as with a ratio of 1, so none counts as chosen.
-  virtual bool sends_all() const { return false; }
-  virtual bool pools() const { return false; }     // selects from all groups of a message together
-  virtual bool by_chunk() const { return false; }  // the chunks of a transform are its groups; block() is 1
-  virtual bool scales() const { return false; }    // otherwise `scales` is empty, and rows are not scaled
-  // Does not look at energies, so the chain checks that they are finite.
-  virtual bool blind() const { return false; }
-  // The selection is blind and draws the same random numbers on every rank, so the seed determines it. A message then
-  // holds the seed in place of indices, and the messages of several ranks can be summed.
-  virtual bool known() const { return false; }
-  // Number of atoms that are selected together. A group is divided into blocks of this size; its last block may be
-  // shorter. The selection numbers, counts and scales blocks.
-  virtual std::size_t block() const { return 1; }
+  virtual SelectTraits traits() const = 0;
   // The contract of x -> (the selected part of x), for groups of these sizes.
   virtual Contract contract(std::span<const std::size_t> atoms) const = 0;
 };
@@ -212,6 +218,7 @@ class WholeUnits {
   virtual std::size_t packed_size(std::span<const std::byte> side, std::size_t values) const = 0;
   // Appends the runs of symbols of a unit to `runs`, for a code. Called after packed_size() and before check().
   virtual void list_runs(std::span<const std::byte> side, std::size_t values, std::vector<SymbolRun>& runs) const = 0;
+  // Several runs are those of a sketch.
   virtual RunLimits run_limits(std::size_t values) const { return {1, values}; }
 };
 
@@ -258,7 +265,8 @@ class Code : public Stage {
   // True: the code gets only the symbols, as the runs of each unit, and the rest of the body stays unchanged. False: it
   // gets the whole body as a single run of bytes.
   virtual bool of_symbols() const { return false; }
-  // Allocates for at most `symbols` symbols, so that encode() and decode() allocate nothing.
+  // Allocates for at most `symbols` symbols, so that encode() and decode() allocate nothing. Only codes of symbols need
+  // it: the others allocate when they are made.
   virtual void reserve(std::size_t /*symbols*/) {}
   // Returns the size of the coded form in `out`, or nothing if it does not fit; the body is then sent uncoded.
   virtual std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) = 0;

@@ -161,7 +161,7 @@ class Assembly {
     const StageKind kind = spec.entry->kind;
     // If rows are products of two factors, a second selection can choose among their floats.
     const bool within = kind == StageKind::select && made_.select && !made_.within && made_.transform != nullptr &&
-                        made_.transform->factors();
+                        made_.transform->traits().factors;
     AnyStage stage = spec.entry->make(spec.options);
     BinSketch* const sketch =
         kind == StageKind::quantise ? dynamic_cast<BinSketch*>(std::get<2>(stage).get()) : nullptr;
@@ -203,14 +203,14 @@ class Assembly {
   }
 
   void add_selection(const StageSpec& spec, std::unique_ptr<Select> select, bool within) {
-    if (within && select->pools()) {
+    if (within && select->traits().pools) {
       fail_at(spec.place,
               "scope=bucket: a second selection is of each factor alone, which is what keeps products unbiased");
     }
-    if (within && select->block() > 1) {
+    if (within && select->traits().block > 1) {
       fail_at(spec.place, "a second selection is of single floats; its blocks can have size=1");
     }
-    if (select->by_chunk() && (within || !made_.transform || !made_.transform->has_chunks())) {
+    if (select->traits().by_chunk && (within || !made_.transform || !made_.transform->traits().chunks)) {
       fail_at(spec.place, "scope=chunk: there are none; a transform that makes chunks stands before it, such as dct2");
     }
     (within ? made_.within : made_.select) = std::move(select);

@@ -65,8 +65,10 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return deadline_; }
-  virtual int number(int rank) const { return rank; }  // of one of these ranks in the whole job, for errors
-  virtual std::string_view name() const = 0;           // of the backend: "threads", "gloo", "shaped"
+  virtual int number(int rank) const {
+    return rank;
+  }                                           // in the whole job, for errors; a Subgroup numbers its ranks anew
+  virtual std::string_view name() const = 0;  // of the backend: "threads", "gloo", "shaped"
 
   // All sends and receives are posted together, so that no order of calls can deadlock. Messages between a pair of
   // ranks stay in order. A rank cannot exchange with itself. Empty messages are delivered, too.

@@ -53,12 +53,12 @@ class QueuedMailbox : public Mailbox {
   void pop(int to) SOTTO_REQUIRES(mutex_);
   // A goodbye or thanks has come from that rank; nothing more will come from it.
   void heard(Frame::Kind kind, int from) SOTTO_REQUIRES(mutex_);
-  // Called for a new letter; of(to).changed is notified, too.
+  // Called for a new letter; of(to).changed is notified, too. MPI wakes the thread that makes all its calls.
   virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
   // Marks the peer as lost, unless it has left; takes the lock.
   void lose(int peer, const std::string& reason);
-  // Throws CommError; a backend may know more about the reason.
+  // Throws CommError; Gloo may know more about the reason.
   [[noreturn]] virtual void fail_because(int peer, const std::string& reason);
 
   Inbox inbox_;

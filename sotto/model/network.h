@@ -15,7 +15,7 @@ class Network : public torch::nn::Module {
   // numbers, if any, are a pure function of `random`: torch's own generator is shared by everything in the process.
   virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
 
-  // Initial weights are uniform in [-bound, bound). The default bound is torch's: 1/sqrt(fan_in).
+  // Initial weights are uniform in [-bound, bound). The default bound is torch's: 1/sqrt(fan_in). A ResNet has its own.
   virtual double weight_bound(const at::Tensor& weight) const;
 };
 

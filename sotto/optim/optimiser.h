@@ -25,11 +25,11 @@ class Optimiser {
   // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
   // is the result of the exchange.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
-  // The parameters to evaluate; empty: the trained ones. Valid until the next step.
+  // The parameters to evaluate; empty: the trained ones. Valid until the next step. Averaged iterates are others.
   virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Visits the part of the state that consists of running means of gradients or of their squares. An algorithm may
-  // average these over ranks or set them to zero.
+  // average these over ranks or set them to zero. Averaged iterates are state, but no such mean.
   virtual void visit_buffers(StateVisitor& visitor) { visit_state(visitor); }
   // Whether the buffers may be set to zero during training. False where a bias correction depends on the step number.
   virtual bool may_forget() const { return true; }

@@ -54,7 +54,7 @@ class Coin final : public Select {
     }
     return total;
   }
-  bool scales() const override { return true; }
+  SelectTraits traits() const override { return {.scales = true}; }
   Contract contract(std::span<const std::size_t>) const override {
     return {.kind = Contract::Kind::unbiased, .omega = 1, .delta = 0};
   }

@@ -32,7 +32,7 @@ class Memory {
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
   // Takes over what somebody else held back of these gradients: it is sent with the next ones.
   virtual void hold(const Bucket& owed) = 0;
-  virtual bool remembers() const { return true; }  // false: settle() need not be called
+  virtual bool remembers() const { return true; }  // false (no memory at all): settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 

@@ -41,9 +41,9 @@ class Atomo final : public Select {
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { level_.reserve(atoms); }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
-  std::size_t dense() const override { return options_.most_dense(); }
-  bool pools() const override { return options_.scope == "bucket"; }
-  bool scales() const override { return true; }
+  SelectTraits traits() const override {
+    return {.dense = options_.most_dense(), .pools = options_.scope == "bucket", .scales = true};
+  }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

@@ -8,7 +8,7 @@
 namespace sotto {
 
 void Block::reserve(std::size_t atoms, std::size_t groups) {
-  if (blind()) return;
+  if (traits().blind) return;
   const std::size_t most = share_.blocks(atoms) + groups;
   norms_.room(most);
   candidates_.reserve(most);
@@ -17,8 +17,8 @@ void Block::reserve(std::size_t atoms, std::size_t groups) {
 
 std::size_t Block::select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                           std::span<std::size_t> counts, std::span<float> scales) {
-  if (blind()) return share_.select(pool(), groups, streams, indices, counts, scales);
-  const std::size_t together = pools() ? groups.size() : 1;
+  if (traits().blind) return share_.select(pool(), groups, streams, indices, counts, scales);
+  const std::size_t together = traits().pools ? groups.size() : 1;
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); g += together) {
     of_norms_.clear();

@@ -51,17 +51,19 @@ class Block final : public Select {
   void reserve(std::size_t atoms, std::size_t groups) override;
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
-  std::size_t dense() const override { return options_.most_dense(); }
-  bool sends_all() const override { return options_.ratio == 1; }
-  bool pools() const override { return share_.pools; }
-  bool scales() const override { return options_.unbiased; }
-  bool blind() const override { return options_.pick != "top"; }
-  bool known() const override { return options_.pick == "shared"; }
-  std::size_t block() const override { return share_.block; }
+  SelectTraits traits() const override {
+    return {.dense = options_.most_dense(),
+            .sends_all = options_.ratio == 1,
+            .pools = share_.pools,
+            .scales = options_.unbiased,
+            .blind = options_.pick != "top",
+            .known = options_.pick == "shared",
+            .block = share_.block};
+  }
   // The largest blocks leave no more error than random ones.
   Contract contract(std::span<const std::size_t> atoms) const override {
     Contract contract = share_.contract(atoms);
-    contract.chance = known()                     ? Contract::Chance::shared
+    contract.chance = traits().known              ? Contract::Chance::shared
                       : options_.pick == "random" ? Contract::Chance::own
                                                   : Contract::Chance::none;
     return contract;

@@ -39,12 +39,14 @@ class RandomK final : public Select {
                      std::span<std::size_t> counts, std::span<float> scales) override {
     return share_.select(pool(), groups, streams, indices, counts, scales);
   }
-  std::size_t dense() const override { return options_.most_dense(); }
-  bool sends_all() const override { return options_.ratio == 1; }
-  bool pools() const override { return share_.pools; }
-  bool scales() const override { return options_.unbiased; }
-  bool blind() const override { return true; }
-  bool known() const override { return options_.shared; }
+  SelectTraits traits() const override {
+    return {.dense = options_.most_dense(),
+            .sends_all = options_.ratio == 1,
+            .pools = share_.pools,
+            .scales = options_.unbiased,
+            .blind = true,
+            .known = options_.shared};
+  }
   Contract contract(std::span<const std::size_t> atoms) const override {
     Contract contract = share_.contract(atoms);
     contract.chance = options_.shared ? Contract::Chance::shared : Contract::Chance::own;

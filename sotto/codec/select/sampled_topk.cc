@@ -26,7 +26,7 @@ std::size_t SampledTopK::most(std::size_t atoms) const {
 }
 
 std::size_t SampledTopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  if (pools()) {
+  if (traits().pools) {
     const std::size_t all = most(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
     std::transform(atoms.begin(), atoms.end(), each.begin(), [all](std::size_t n) { return std::min(n, all); });
     return all;
@@ -37,7 +37,7 @@ std::size_t SampledTopK::limits(std::span<const std::size_t> atoms, std::span<st
 
 std::size_t SampledTopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                                 std::span<std::size_t> counts, std::span<float>) {
-  if (pools()) return select_from(groups, indices, counts);
+  if (traits().pools) return select_from(groups, indices, counts);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
@@ -71,7 +71,7 @@ Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
   const auto keep = [&](std::size_t n) {
     if (share_of(options_.ratio, n) < n) delta = std::min(delta, 1 / static_cast<double>(n));
   };
-  if (pools()) {
+  if (traits().pools) {
     keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
   } else {
     std::for_each(atoms.begin(), atoms.end(), keep);

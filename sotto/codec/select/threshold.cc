@@ -33,7 +33,7 @@ std::size_t Threshold::kept(std::size_t atoms) const {
 
 std::size_t Threshold::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                               std::span<std::size_t> counts, std::span<float>) {
-  if (pools()) return select_from(groups, indices, counts);
+  if (traits().pools) return select_from(groups, indices, counts);
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
@@ -82,7 +82,7 @@ Contract Threshold::contract(std::span<const std::size_t> atoms) const {
     const auto sent = static_cast<double>(drops() ? kept(n) : 1);
     if (n > 0) delta = std::min(delta, sent / static_cast<double>(n));
   };
-  if (pools()) {
+  if (traits().pools) {
     keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
   } else {
     std::for_each(atoms.begin(), atoms.end(), keep);

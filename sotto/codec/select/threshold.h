@@ -46,9 +46,9 @@ class Threshold final : public Select {
   }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
-  std::size_t dense() const override { return options_.most_dense(); }
-  bool sends_all() const override { return drops() && value_ == 0; }
-  bool pools() const override { return options_.scope == "bucket"; }
+  SelectTraits traits() const override {
+    return {.dense = options_.most_dense(), .sends_all = drops() && value_ == 0, .pools = options_.scope == "bucket"};
+  }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

@@ -11,7 +11,7 @@ std::size_t TopK::wanted(std::size_t atoms) const {
 }
 
 std::size_t TopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  if (pools()) {
+  if (traits().pools) {
     const std::size_t k = wanted(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
     std::transform(atoms.begin(), atoms.end(), each.begin(), [k](std::size_t n) { return std::min(n, k); });
     return k;
@@ -22,7 +22,7 @@ std::size_t TopK::limits(std::span<const std::size_t> atoms, std::span<std::size
 
 std::size_t TopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
                          std::span<std::size_t> counts, std::span<float>) {
-  const std::size_t together = pools() ? groups.size() : 1;
+  const std::size_t together = traits().pools ? groups.size() : 1;
   std::size_t total = 0;
   for (std::size_t g = 0; g < groups.size(); g += together) {
     const auto some = groups.subspan(g, together);
@@ -40,7 +40,7 @@ Contract TopK::contract(std::span<const std::size_t> atoms) const {
   const auto keep = [&](std::size_t n) {
     if (n > 0) delta = std::min(delta, static_cast<double>(wanted(n)) / static_cast<double>(n));
   };
-  if (pools()) {
+  if (traits().pools) {
     keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
   } else {
     std::for_each(atoms.begin(), atoms.end(), keep);

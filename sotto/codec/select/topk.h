@@ -36,12 +36,14 @@ class TopK final : public Select {
 
   std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
-  bool pools() const override { return options_.scope == "bucket"; }
-  bool by_chunk() const override { return options_.scope == "chunk"; }
+  SelectTraits traits() const override {
+    return {.dense = options_.most_dense(),
+            .sends_all = options_.ratio == 1,
+            .pools = options_.scope == "bucket",
+            .by_chunk = options_.scope == "chunk"};
+  }
   std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
                      std::span<std::size_t> counts, std::span<float> scales) override;
-  std::size_t dense() const override { return options_.most_dense(); }
-  bool sends_all() const override { return options_.ratio == 1; }
   Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:

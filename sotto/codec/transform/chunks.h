@@ -42,8 +42,7 @@ class ChunkTransform : public Transform {
   Atoms atoms(const Layout& /*layout*/, const Piece& piece) const override {
     return {.count = piece.range.size(), .first = piece.first, .chunk = chunk()};
   }
-  bool has_chunks() const final { return true; }
-  bool linear() const final { return true; }
+  TransformTraits traits() const final { return {.chunks = true, .linear = true, .additive = true}; }
   Contract contract(const Layout& /*layout*/) const final {
     return {.kind = Contract::Kind::rounding,
             .input = Contract::Input::model,

@@ -29,12 +29,11 @@ class Dct2 final : public Transform {
   explicit Dct2(const Dct2Options& options) : options_(options) {}
 
   Atoms atoms(const Layout& layout, const Piece& piece) const override;
-  bool has_chunks() const override { return true; }
+  TransformTraits traits() const override { return {.chunks = true, .linear = true, .additive = true}; }
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                    std::span<const float> rows, float scale, std::span<float> out) override;
-  bool linear() const override { return true; }
   Contract contract(const Layout& /*layout*/) const override {
     return {.kind = Contract::Kind::rounding, .input = Contract::Input::model, .grain = Contract::Grain::segment};
   }

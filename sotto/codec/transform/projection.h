@@ -44,8 +44,7 @@ class Projection final : public Transform {
                std::span<float> energies, std::span<float> rows) override;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                    std::span<const float> rows, float scale, std::span<float> out) override;
-  bool linear() const override { return true; }
-  bool additive() const override { return false; }
+  TransformTraits traits() const override { return {.linear = true}; }
   Contract contract(const Layout& layout) const override;
 
  private:

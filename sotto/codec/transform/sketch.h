@@ -42,8 +42,7 @@ class Sketch : public Transform {
                std::span<float> energies, std::span<float> rows) final;
   void add_inverse(const Layout& layout, const Piece& piece, std::span<const std::uint32_t> selected,
                    std::span<const float> rows, float scale, std::span<float> out) final;
-  bool linear() const final { return true; }
-  bool additive() const final { return false; }
+  TransformTraits traits() const final { return {.linear = true}; }
   Contract contract(const Layout& layout) const final;
 
  protected:

@@ -46,7 +46,7 @@ class Svd final : public Transform {
   using Options = SvdOptions;
   explicit Svd(const SvdOptions& options);
 
-  bool factors() const override { return true; }
+  TransformTraits traits() const override { return {.factors = true}; }
   Atoms atoms(const Layout& layout, const Piece& piece) const override;
   void forward(const Layout& layout, const Piece& piece, const Streams& streams, std::span<const float> values,
                std::span<float> energies, std::span<float> rows) override;
