@@ -12,26 +12,28 @@
 
 namespace sotto {
 
-// What memories want to know of a step. No random number and no byte of a message depends on it, unlike a Key.
+// What memories need to know about a step. Unlike a Key, it determines no random number.
 struct StepContext {
   std::uint64_t number = 0;
-  double rate = 0;  // the learning rate; 0: nobody said it
+  double rate = 0;  // the learning rate; 0: unknown
 };
 
-// What this rank has not sent yet. An aggregator owns it, since only who knows that a message arrived may settle it:
+// What this rank has not sent yet. An aggregator owns it, because only the aggregator knows that a message arrived, and
+// so may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
-// An exchange that fails is not settled: then everything that was accumulated is still here.
+// If the exchange fails, settle() is not called, and everything that was accumulated is still held.
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The vector to be sent in place of `gradient`: valid until settle(), and not to be changed. Once a step and bucket.
+  // The vector to send in place of `gradient`: valid until settle(), and not to be changed. Once per step and bucket.
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step) = 0;
-  // `sent` is what everybody kept who had to receive it.
+  // `sent` is what all receivers kept of `prepared`.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
-  // What the last prepare() multiplied by what was held back before it, where that is in units of a rate, which
-  // changed. Whoever holds back something of these gradients beside the memory does the same.
+  // The factor by which the last prepare() multiplied what was held back, because the learning rate changed and the
+  // memory is in units of it. Whoever holds back a part of these gradients outside the memory must apply the same
+  // factor.
   virtual float change_of_units() const { return 1; }
-  // Takes over what somebody else held back of these gradients: it is sent with the next ones.
+  // Takes over what somebody else held back of these gradients. It is sent with the next ones.
   virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false: settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;
@@ -48,18 +50,18 @@ struct MemoryEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool momentum;  // makes the momentum itself, so that the optimiser must have none
-  bool rate;      // wants StepContext::rate
+  bool momentum;  // makes the momentum itself, so the optimiser must have none
+  bool rate;      // needs StepContext::rate
   AnyOptions (*options)();
   std::unique_ptr<Memory> (*make)(const AnyOptions& options, const MemoryParts& parts);
 };
 using MemorySpec = Spec<MemoryEntry>;
 const Table<MemoryEntry>& memory_table();
 
-// "ef"; none of "".
+// Reads a memory such as "ef"; an empty text gives an empty spec.
 MemorySpec read_memory(std::string_view text);
 
-// Of no spec: one that holds nothing back.
+// An empty spec makes a memory that holds nothing back.
 std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts);
 
 }  // namespace sotto
