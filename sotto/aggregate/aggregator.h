@@ -89,7 +89,7 @@ std::string why_not(const AggregatorSpec& aggregator, const AggregatorParts& par
 // The aggregator that an option of another one names: "auto" (an empty spec), or one that is not a method and has no
 // options. nullopt if there is none of that name.
 std::optional<AggregatorSpec> aggregator_named(std::string_view name);
-// The error text for that case. `simple`: list only aggregators without options.
+// The error text for an unknown name. `simple`: list only aggregators without options.
 std::string unknown_aggregator(std::string_view name, bool simple);
 
 // NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite.

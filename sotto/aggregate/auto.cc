@@ -22,7 +22,7 @@ constexpr double round_bytes = 16384;
 // scatter_reduce is never chosen if its second encoding makes more steps than this of one, whatever it saves: learning
 // rates that suit gather would be too large for so much noise.
 constexpr double most_steps = 2;
-constexpr double unit = 1e-3;  // of `steps_`, in checkpoints
+constexpr double unit = 1e-3;  // unit of steps_
 constexpr double unbounded = 1e6;
 
 class AutoAggregator final : public Aggregator {

@@ -13,7 +13,7 @@ namespace {
 
 struct Sender {
   const char* name;   // as users write it
-  const char* stage;  // qsgd has four bits by default
+  const char* stage;  // its stage; qsgd has four bits by default
 };
 constexpr Sender senders[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
 

@@ -15,8 +15,8 @@ namespace sotto {
 struct Forecast {
   double gather = 0;          // bytes that a rank sends per step, on average
   double scatter_reduce = 0;  // the same, for the rank that sends most
-  double sparse = 0;          // about the same, for any rank; 0 if it cannot be used
-  double steps = 1;           // of SGD with scatter_reduce that achieve as much as one with gather
+  double sparse = 0;          // bytes that a rank sends, roughly; 0 if it cannot be used
+  double steps = 1;           // SGD steps with scatter_reduce that achieve as much as one with gather
 };
 
 // Whether `sparse` can be used. It needs a memory: without one, entries that owners do not keep would be lost.
@@ -27,9 +27,9 @@ bool sparse_can_be_had(const AggregatorParts& parts);
 //
 // Steps: let m be the mean that gather made, and C(m) its second encoding. At the best learning rate, the gain of an
 // SGD step is proportional to cos^2 of the angle between the wanted direction and the one taken. So the second encoding
-// turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. For an unbiased codec that is 1 + |C(m)
-// - m|^2 / |m|^2, one plus the relative variance that it adds; for a selection it is 1 / (the share of |m|^2 that it
-// keeps). The first encoding is in m already, and is the same for both.
+// turns one step into 1 / cos^2(m, C(m)) = |m|^2 |C(m)|^2 / <m, C(m)>^2 steps. If the codec is unbiased, it adds the
+// relative variance V = |C(m) - m|^2 / |m|^2, and these are 1 + V steps; if it is a selection, they are 1 / (the share
+// of |m|^2 that it keeps). The first encoding is in m already, and is the same for both.
 class GatheredStep {
  public:
   explicit GatheredStep(const AggregatorParts& parts);

@@ -20,7 +20,7 @@ namespace sotto {
 // What travels with a rank's vector.
 struct GossipNote {
   double weight = 1;                                                // of push-sum: vector / weight is the average
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // the smallest number that any rank said
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
 };
 
 // Makes the codec of a recipe without memory, for models of this layout, or for differences of models, as `input` says.
@@ -77,11 +77,11 @@ class Gossiper {
  private:
   struct Neighbour {
     int rank;
-    double share;  // of its vector, that it sends here
+    double share;  // share of its vector that it sends here
     GossipNote note;
   };
   const Graph& graph() const { return topology_->round(key_.step); }
-  double share_of(const Graph& graph, int peer) const;  // that `peer` sends to this rank
+  double share_of(const Graph& graph, int peer) const;  // share that `peer` sends to this rank
   // Sets up the neighbours and shares of this round. Returns the share that this rank keeps.
   double prepare(const GossipNote& note, const Key& key);
   Bucket bucket(std::span<float> values) const { return {values, &layout_, index_}; }

@@ -28,7 +28,7 @@ struct HierarchicalOptions {
 std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options, AggregatorParts parts);
 
-// Returns a hierarchical aggregator that has no group size yet with this one, and any other aggregator unchanged.
+// Sets the group size of a hierarchical aggregator that has none yet; returns any other aggregator unchanged.
 // ConfigError if it has another size.
 AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group);
 // The size of its groups, 0 if it has none yet; nullopt if the aggregator has no groups.

@@ -7,13 +7,14 @@
 
 namespace sotto {
 
-// A name for a whole method. It must be the whole sentence, without options. No preset has the name of a stage.
+// A name for a whole method. A sentence means the preset only if it is the bare name: `memsgd` is the preset, `memsgd |
+// f16` begins with the memory of that name. No preset has the name of a stage.
 struct Preset {
   std::string_view name;
   std::string_view memory;      // the memory's part of the sentence; empty: none
   std::string_view codec;       // the rest of the sentence: a codec, or a method in its place
-  std::string_view aggregator;  // that the method is tied to; "auto": any
-  std::string_view optimiser;   // that the method is tied to, as a sentence; "auto": any
+  std::string_view aggregator;  // the one that the method is tied to; "auto": any
+  std::string_view optimiser;   // sentence of the one that the method is tied to; "auto": any
   std::string_view paper;
   std::string_view summary;
   std::string_view pitfalls;

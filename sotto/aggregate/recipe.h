@@ -34,7 +34,7 @@ struct Recipe {
 // ConfigError with a caret in the user's own text. `aggregator` is a single call, written beside the sentence; null or
 // "auto" if there is none. A preset that is tied to an aggregator refuses any other one.
 Recipe read_recipe(const Sentence& method, const Sentence* aggregator = nullptr);
-Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // text of both options
+Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // texts of these options
 
 // Reads an aggregator from a sentence of a single call; "auto" gives an empty spec.
 AggregatorSpec read_aggregator(const Sentence& sentence);

@@ -47,7 +47,7 @@ struct StepInput {
   std::uint64_t step = 0;
   double lr = 0;
   bool stop = false;  // this rank was asked to stop
-  // For ranks that count together (AlgorithmTraits): they meet after this many steps each, on average; 0: after any
+  // For ranks that count together (AlgorithmTraits): they meet after this many steps each, on average; 0: no set
   // number.
   std::uint64_t meeting = 0;
 };
@@ -87,7 +87,7 @@ class OwnSpeed {
  public:
   virtual ~OwnSpeed() = default;
   virtual std::uint64_t rate_step() const = 0;  // the step that the schedule of learning rates has reached
-  // The steps of each rank, as far as this one knows; after rest(), all of them.
+  // The steps of each rank, as far as this one knows; exact after rest().
   virtual std::vector<std::uint64_t> rank_steps() const = 0;
   virtual std::uint64_t exchange_count() const = 0;  // exchanges with other ranks
   // Called after an error, in place of rest(): ranks that wait for this one learn that it is lost.
@@ -108,7 +108,7 @@ class Algorithm {
   virtual std::string_view aggregator() const = 0;    // name of the one in use
   virtual std::string remark() const { return ""; }   // what was chosen while it ran, and why; empty: nothing yet
   virtual bool exchanges(std::uint64_t /*step*/) const { return true; }  // whether this step sends anything
-  // Makes the state that of the beginning of this step: what visit_state() then walks over.
+  // Prepares the state for this step, so that visit_state() walks over what this step begins with.
   virtual void enter(std::uint64_t /*step*/) {}
   // When it returns, parameters may still be on their way, until the next step calls needed(), or until rest().
   virtual StepReport step(Worker& worker, const StepInput& input) = 0;
@@ -175,8 +175,7 @@ const Table<AlgorithmEntry>& algorithm_table();
 
 using AlgorithmSpec = Spec<AlgorithmEntry>;
 
-// How many ranks, the first ones, compute no gradients; the others share the data. ConfigError if there are too few
-// ranks.
+// How many ranks, the first ones, compute no gradients; the others share the data. ConfigError if ranks are too few.
 int idle_ranks(const AlgorithmSpec& algorithm, int ranks);
 
 // Whether all ranks train the same model in each step, and wait for each other.

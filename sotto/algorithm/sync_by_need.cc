@@ -89,14 +89,13 @@ class SyncByNeed final : public Algorithm {
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
 
-  // Copies what the aggregator says of itself, which it may change while it is at work. REQUIRES that nothing is on its
-  // way.
+  // Copies what the aggregator says of itself, which may change while it works. REQUIRES that nothing is on its way.
   void note() {
     aggregator_name_ = aggregator_.name();
     remark_ = aggregator_.remark();
   }
 
-  // Adds what was waited for, and what exchanges took since the last call, whichever step they were of.
+  // Adds to the report what was waited for, and what exchanges took since the last call, for whichever step.
   void account(StepReport& report) {
     report.wait += waited_;
     const Lock lock(spent_mutex_);

@@ -23,9 +23,9 @@ struct MomentumOptions {
 // is held back: u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). It offers v, and keeps v - sent.
 // The optimiser must have no momentum of its own.
 //
-// masking: u = 0 at the elements that a selection chose, so that momentum does not repeat what was sent late. Elements
-// that are sent in every step (segments that a selection sends whole, or all if nothing selects) keep their u. There it
-// is momentum after averaging: the mean of the ranks' momenta is the momentum of their mean.
+// masking: u = 0 at the elements that a selection chose, so that gradients that were sent late do not move them
+// further. Elements that are sent in every step (segments that a selection sends whole, or all if nothing selects) keep
+// their u. There it is momentum after averaging: the mean of the ranks' momenta is the momentum of their mean.
 //
 // clip: shortens each segment of a gradient to the l2 norm clip / sqrt(ranks) before it is added. Segments are clipped
 // separately, so that the result depends neither on how they fall into buckets nor on segments that come later.

@@ -16,7 +16,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
       : Algorithm({.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
-                   .can_go_on = !plan.each},  // else it would keep the end that a rank has announced
+                   .can_go_on = !plan.each},  // with count=each, an announced end is final
                   this),
         overlap_(options.overlap),
         each_(plan.each),

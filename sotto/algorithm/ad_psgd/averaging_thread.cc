@@ -211,9 +211,9 @@ void Averager::inquire() {
   tell(silent, PairNote::Kind::question);
 }
 
-// Asks ranks that this one waits for, from time to time, for a sign of life. Such a rank is lost if the mail of a whole
-// deadline was taken and brought none. Time passes only with mail that was taken, because the silence may be this
-// thread's own: it was busy, or stopped for a while.
+// Asks ranks that this one waits for, from time to time, for news. Such a rank is lost if the mail of a whole deadline
+// was taken and brought none (at a meeting: no progress). Only mail that was taken counts, because the silence may be
+// this thread's own: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
   for (int peer = 0; peer < ranks_; ++peer) {
     if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);

@@ -16,8 +16,8 @@ struct ChocoOptions {
 };
 
 // Compressed gossip: CHOCO-SGD (Koloskova, Stich, Jaggi, ICML 2019), and on directed graphs quantised push-sum (Taheri,
-// Mokhtari, Hassani, Pedarsani, ICML 2020). Neighbours know a rank's model as x^, and learn of a step by the code of x
-// - x^:
+// Mokhtari, Hassani, Pedarsani, ICML 2020). Neighbours know a rank's model as x^, to which all of them add its messages
+// C(x - x^):
 //   x = x - lr gradient(x / w);  x^ = x^ + C(x - x^);  x = x + gamma (sum_j a_ij x^_j - x^_i);
 //   w = w + gamma (sum_j a_ij w_j - w)
 // w moves with the gamma of x: otherwise equal models would drift apart if the mixing is not doubly stochastic. Only

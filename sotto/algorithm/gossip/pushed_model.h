@@ -17,8 +17,7 @@ class PushedModel {
   std::span<float> x() { return x_; }
   GossipNote& note() { return note_; }  // holds w
 
-  // Call it before a step. The first call sets x to the worker's parameters; later ones make sure that the worker has
-  // z.
+  // Call it before a step. The first call sets x to the worker's parameters; each call gives the worker z.
   void begin(Worker& worker);
   // Gives the worker the z of this x. Gradients are taken there, and models are evaluated with it.
   void show(Worker& worker);

@@ -173,7 +173,7 @@ void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
   std::ranges::transform(x, start, x.begin(), [&](float mine, float all) { return own * mine + other * all; });
 }
 
-// Sends what was not sent while computing, and applies it unless it may be late.
+// Sends what was not sent while computing. If plan_.overlap is 0, applies what was exchanged.
 void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& report) {
   if (!turns_.any_due(input.step)) return;
   for (std::size_t b = 0; !options_.overlap && b < buckets_.size(); ++b) {

@@ -28,8 +28,7 @@ class OuterStep {
   std::span<const float> start(const Range& range) const {
     return std::span(start_).subspan(range.begin, range.size());
   }
-  // start = start - lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning
-  // rate.
+  // start -= lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning rate.
   void take(const Range& range, std::span<float> mean, double rate);
   bool in_rates() const { return options_.in_rates; }
   void visit_state(StateVisitor& visitor);

@@ -31,7 +31,7 @@ class ServedWorker {
   bool end_idle_step(const StepInput& input);
   // Waits until all ranks rest; `step` is the one that comes next.
   void rest(std::uint64_t step);
-  // All stopped, but go on. REQUIRES rest().
+  // All ranks stopped, and now go on. REQUIRES rest().
   void go_on() { stop_ = ServerNote::never; }
   // Closes the mailboxes. REQUIRES rest().
   void leave() noexcept;

@@ -152,7 +152,7 @@ void Server::take_gradient(Client& from) {
   answer(plan_.mode == Mode::stale ? released() : one);
 }
 
-// The gradient was taken at an older model, so the present one must not be changed by it alone.
+// The gradient was taken at an older model, so it makes no update: it is dropped, or carried over to the next one.
 void Server::take_late(Client& from) {
   if (plan_.carry) add_to(carried_, from);
   answer(choose([&](const Client& client) { return &client == &from; }));

@@ -43,7 +43,7 @@ class Server {
   // At rest: what all ranks must have. all_know() says that they have it.
   std::span<const float> model() const { return plan_.in_step() && !downlink_.whole() ? known_ : model_; }
   void all_know();
-  void go_on() { stop_ = ServerNote::never; }  // all stopped, but go on
+  void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on
   void visit_state(StateVisitor& visitor);
 
  private:
@@ -65,7 +65,7 @@ class Server {
     std::uint64_t next = 0;         // the next step to be answered
     ServerNote note;                // that came with its last gradient
     std::vector<Message> messages;  // by part
-    std::vector<float> known;       // what this worker knows of the model, if each knows something else
+    std::vector<float> known;       // what this worker knows of the model, unless all know the same
     Clock::time_point since{};
   };
 
