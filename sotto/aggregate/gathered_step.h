@@ -44,8 +44,8 @@ class GatheredStep {
   struct Seen {
     bool now = false;                                    // seen in this step
     double gathered = 0;                                 // bytes of this rank's message
-    double second = 0;                                   // bytes of the message of the own chunk's mean
-    double mean_mean = 0, sent_sent = 0, mean_sent = 0;  // products of the own chunk of m and of C(m)
+    double second = 0;                                   // bytes of the message for this rank's chunk of the mean
+    double mean_mean = 0, sent_sent = 0, mean_sent = 0;  // inner products of m and C(m) over this rank's chunk
   };
   void encode_again(const Bucket& mean, const Key& key, Seen& seen);
   void encode_piece(const Bucket& piece, const Key& key, Seen& seen);

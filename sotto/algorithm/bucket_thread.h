@@ -35,7 +35,7 @@ class BucketThread {
   std::size_t buckets_;
   std::size_t posted_ = 0;
   QueueMeter queue_;
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -67,7 +67,7 @@ class Sync final : public Algorithm {
   StepContext step_;
   StepReport report_;  // its timings belong to the communication thread until wait()
   float stop_ = 0;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

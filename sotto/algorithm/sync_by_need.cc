@@ -223,7 +223,7 @@ class SyncByNeed final : public Algorithm {
   Mutex spent_mutex_;
   Timings spent_ SOTTO_GUARDED_BY(spent_mutex_);
   QueueMeter queue_ SOTTO_GUARDED_BY(spent_mutex_);
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ class Memory {
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// What a memory is built for. It keeps no reference to them.
+// What a memory is made for. It keeps no reference to these parts.
 struct MemoryParts {
   std::span<const BucketPlan> buckets;
   int ranks = 1;

@@ -19,7 +19,7 @@ class Residual : public Memory {
   BucketVector held_;
 
  private:
-  std::string_view name_;  // in checkpoints
+  std::string_view name_;  // its name in checkpoints
 };
 
 }  // namespace sotto

@@ -71,7 +71,7 @@ class Averager {
     std::vector<std::byte> letter{};
   };
 
-  // --- of the averaging thread ---
+  // --- on the averaging thread ---
   void run();
   bool turn();
   void ask();
@@ -89,14 +89,14 @@ class Averager {
   void watch(Clock::time_point taken);
   bool must_be_questioned(int peer, Clock::time_point taken);
 
-  // --- of both ---
+  // --- on both threads ---
   void write_letter(PairNote::Kind kind, std::uint32_t number, std::vector<std::byte>& letter) const
       SOTTO_REQUIRES(mutex_);
   void tell(int peer, PairNote::Kind kind);
   void tell_all();
   void wake() SOTTO_REQUIRES(mutex_);
 
-  // --- of the thread of the steps ---
+  // --- on the thread that takes the steps ---
   void wait_for_all(Lock& lock, Roll::Await what) SOTTO_REQUIRES(mutex_);
   void rethrow() const SOTTO_REQUIRES(mutex_);
 

@@ -15,7 +15,7 @@ namespace sotto {
 struct AveragerState {
   enum class State : std::uint8_t {
     resting,  // this rank has come to a meeting, or has not begun
-    at_work,  // it asks others for their models
+    at_work,  // it takes steps, and asks others for their models
     quiet,    // it asks nobody any more, and comes to a meeting once its last request is answered
     ending,   // as quiet; then its thread ends
     ended,    // it answers nobody any more

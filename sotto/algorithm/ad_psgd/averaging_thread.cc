@@ -11,7 +11,7 @@
 namespace sotto {
 namespace {
 
-constexpr int questions = 8;                      // to a silent rank within the deadline
+constexpr int questions = 8;                      // sent to a silent rank within the deadline
 constexpr std::chrono::milliseconds glance{200};  // longest wait for mail, because no message says that a rank has left
 
 }  // namespace

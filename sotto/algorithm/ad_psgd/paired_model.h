@@ -22,7 +22,7 @@ class PairedModel {
   PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
               const std::shared_ptr<ThreadPool>& pool = nullptr);
 
-  std::size_t max_bytes() const;  // of an offer
+  std::size_t max_bytes() const;  // size of an offer
   // Appends x to `letter`, encoded as it is now.
   void offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter);
   // Checks and opens the other rank's offer, whose bytes must stay valid until move(). WireError.

@@ -125,7 +125,7 @@ class Choco final : public Algorithm {
 
   const Topology& topology() const { return gossipers_.front().topology(); }
 
-  // This rank's own step.
+  // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
     step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_, scratch_);
@@ -166,7 +166,7 @@ class Choco final : public Algorithm {
   double lr_ = 0;
   StepReport report_;  // its timings belong to the communication thread until wait()
   GossipNote mixed_;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ class NodeWorker final : public Worker {
                                             calls.ready(bucket);
                                           }});
   }
-  double seconds() const { return seconds_; }  // of exchanges
+  double seconds() const { return seconds_; }  // spent on exchanges
 
  private:
   void average(const Range& range) {

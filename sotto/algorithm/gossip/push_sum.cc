@@ -73,7 +73,7 @@ class PushSum final : public Algorithm {
  private:
   std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }
 
-  // This rank's own step.
+  // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
     step_stretch(*worker_, x_of(range), range.begin, lr_, scratch_);
@@ -99,7 +99,7 @@ class PushSum final : public Algorithm {
   double lr_ = 0;
   StepReport report_;  // its timings belong to the communication thread until wait()
   GossipNote mixed_;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -134,7 +134,7 @@ class PushSumOverlap final : public Algorithm {
   std::uint64_t due_ = 0;               // the step after which it is added at the latest
   std::atomic<bool> has_come_ = false;  // the communication thread is done with it
   bool on_its_way_ = false, has_arrived_ = false;
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

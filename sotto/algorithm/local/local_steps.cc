@@ -136,7 +136,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
   });
 }
 
-// This rank's own step.
+// Takes this rank's own step.
 void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
   const Range range = buckets_[bucket].range;
   step_stretch(worker, worker.parameters().subspan(range.begin, range.size()), range.begin, lr, scratch_);

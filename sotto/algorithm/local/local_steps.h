@@ -53,7 +53,7 @@ class LocalSteps final : public Algorithm {
     Key key;
     float stop = 0;         // above 0: some rank was asked to stop
     std::uint64_t due = 0;  // with overlap: the step after which what arrives is applied; 0: nothing is on its way
-    bool arrives = false;   // in this step
+    bool arrives = false;   // what is on its way is applied in this step
   };
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
@@ -87,7 +87,7 @@ class LocalSteps final : public Algorithm {
   QueueMeter queue_;
   QueueMeter::Waited done_queue_;         // as done_
   std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
-  CommThread thread_;                     // last: it ends before what its work uses
+  CommThread thread_;                     // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -169,7 +169,7 @@ class ParameterServer final : public Algorithm {
   std::vector<float> whole_;
   std::string remark_;
   std::unique_ptr<Server> server_;
-  std::unique_ptr<ServerThread> thread_;  // last: it ends before what it uses
+  std::unique_ptr<ServerThread> thread_;  // last: it is destroyed before what it uses
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ class Server {
     State state = State::at_work;
     std::uint64_t next = 0;         // the next step to be answered
     ServerNote note;                // that came with its last gradient
-    std::vector<Message> messages;  // by part
+    std::vector<Message> messages;  // one per part
     std::vector<float> known;       // what this worker knows of the model, unless all know the same
     Clock::time_point since{};
   };

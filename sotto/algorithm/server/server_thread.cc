@@ -97,7 +97,7 @@ void ServerThread::serve() {
   const auto grace = quarter / 8;
   auto reminded = Clock::now();
   auto taken = reminded;  // all mail from before then was taken
-  int late = -1;          // the rank whose time is up, and when that was seen
+  int late = -1;          // the rank whose time is up, since `seen`
   Clock::time_point seen{};
   while (!server_.at_rest()) {
     const auto now = Clock::now();
