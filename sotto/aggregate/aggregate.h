@@ -9,9 +9,9 @@ namespace sotto {
 
 enum class Op : std::uint8_t { avg, sum, min, max };
 
-// data = what all ranks have, put together element by element, the same bits on every rank. Collective: all ranks have
-// as many. avg divides the sum by `denominator`, or by the number of ranks where that is 0: by the number of examples,
-// for instance, where ranks have sums over batches of several sizes. CommError.
+// Combines the `data` of all ranks element by element, with the same bits on every rank. Collective: all ranks pass
+// equally many elements. Op::avg divides the sum by `denominator`, or by the number of ranks if that is 0. Pass the
+// total number of examples, for instance, if ranks hold sums over batches of different sizes. CommError.
 //
 //   std::vector<float> statistics = ...;
 //   aggregate(statistics, Op::avg, communicator);

@@ -14,7 +14,7 @@
 
 namespace sotto {
 
-// Seconds that a rank spent on each part of its exchanges. Waiting for a slower peer counts as network.
+// Seconds that a rank spent on each part of its exchanges. Waiting for a slower peer counts as network time.
 struct Timings {
   double encode = 0, network = 0, decode = 0;
 
@@ -26,45 +26,45 @@ struct Timings {
   }
 };
 
-// Makes the mean of what all ranks hold, out of a codec, a memory and a communicator. Serves one thread. After the
-// first step it allocates nothing of its own.
+// Averages what all ranks hold, using a codec, a memory and a communicator. Serves one thread. Allocates nothing of its
+// own after the first step.
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
-  virtual std::string_view name() const = 0;  // of the one at work, where another one chose it
-  // What was chosen while it ran, and why: "aggregator: gather, ...". Empty: nothing, or not yet.
+  virtual std::string_view name() const = 0;  // if it chose another aggregator, that one's name
+  // What it chose while it ran, and why: "aggregator: gather, ...". Empty if it chose nothing, or not yet.
   virtual std::string remark() const { return ""; }
-  // Collective, buckets in the same order on every rank: bucket.values becomes the mean over ranks of what each one's
-  // memory and codec made of its own, with the same bits on every rank. The memory is settled only after the exchange.
-  // NumericError when a value is not finite.
+  // Collective; all ranks pass their buckets in the same order. Replaces bucket.values with the mean over all ranks,
+  // except for what memories hold back and codecs lose, with the same bits on every rank. Settles the memory only after
+  // the exchange. NumericError if a value is not finite.
   virtual void average(Bucket& bucket, const Key& key, const StepContext& step, Communicator& communicator,
                        Timings& timings) = 0;
   virtual void visit_state(StateVisitor& visitor) = 0;
-  // Moves what it holds back outside its memory, if anything, into the memory: before a successor, or other ranks, take
-  // over what the memory holds and nothing else.
+  // Moves everything that it holds back outside its memory into the memory. Called before a successor, or another set
+  // of ranks, takes over the memory and nothing else.
   virtual void retire() {}
 };
 
-// What an aggregator is built from. An aggregator that takes over from another one has the same memory and codec.
+// What an aggregator is built from. An aggregator that takes over from another one gets the same memory and codec.
 struct AggregatorParts {
   std::shared_ptr<Memory> memory;
-  MemorySpec memory_spec;  // what that was made of, for whoever wants another one of the kind
+  MemorySpec memory_spec;  // what `memory` was made from, to make another one like it
   std::shared_ptr<Codec> codec;
-  std::shared_ptr<ThreadPool> pool;  // of the codecs, which are used one at a time; null: the caller alone
+  std::shared_ptr<ThreadPool> pool;  // used by one codec at a time; null: the calling thread works alone
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
 };
 
-// What is to be said of an aggregator that is a method of its own: it stands in a sentence in place of a codec's
-// stages, as in "power(rank=2) | f16". The codec of its parts is what follows it, and linear.
+// Properties of an aggregator that is a method of its own: it stands in a sentence in place of a codec's stages, as in
+// "power(rank=2) | f16". The codec of its parts is then the linear codec that follows it.
 struct MethodTraits {
-  std::string_view memory;    // that it has where the sentence names none
-  bool momentum;              // makes the momentum itself, so that the optimiser must have none
-  bool forms;                 // any linear codec may follow it, as what is summed are its forms; else a cast alone
-  bool holds;                 // keeps what it did not send in forms of that codec, which it calls memory.*
-  std::string_view contract;  // what becomes of a vector
-  std::string_view bytes;     // a formula
-  // Of these bytes, those that a rank puts into its sums; null where nobody knows beforehand.
+  std::string_view memory;    // used if the sentence names none
+  bool momentum;              // makes the momentum itself, so the optimiser must have none
+  bool forms;                 // sums forms of the codec that follows, so any linear one may; otherwise only a cast
+  bool holds;                 // keeps what it did not send in forms of that codec, as state named memory.*
+  std::string_view contract;  // what becomes of a vector, in words
+  std::string_view bytes;     // bytes sent, as a formula in words
+  // Bytes of the forms that a rank sums for a bucket of this layout; null if they are not known beforehand.
   std::size_t (*bytes_of)(const AnyOptions& options, Codec& codec, const Layout& bucket);
 };
 
@@ -74,25 +74,25 @@ struct AggregatorEntry {
   std::string_view summary;
   std::string_view paper;
   AnyOptions (*options)();
-  // Why these parts cannot be had with it, in words; empty: they can. The memory is not for these buckets yet.
+  // Why it cannot be used with these parts, in words; empty if it can. Their memory is not made for their buckets yet.
   std::string (*suits)(const AnyOptions& options, const AggregatorParts& parts);
   std::unique_ptr<Aggregator> (*make)(const AnyOptions& options, AggregatorParts parts);
-  const MethodTraits* method = nullptr;  // null: it is asked for beside the sentence
+  const MethodTraits* method = nullptr;  // null: it is named beside the sentence
 };
 using AggregatorSpec = Spec<AggregatorEntry>;
 const Table<AggregatorEntry>& aggregator_table();
 
-// Of no spec: the one that chooses (auto.h).
+// An empty spec makes the one that chooses (auto.h).
 std::unique_ptr<Aggregator> make_aggregator(const AggregatorSpec& aggregator, AggregatorParts parts);
-// Why it cannot be had with these parts, in words; empty: it can.
+// Why the aggregator cannot be used with these parts, in words; empty if it can.
 std::string why_not(const AggregatorSpec& aggregator, const AggregatorParts& parts);
-// An aggregator that an option of another one names: "auto", or one that is asked for beside a sentence and has no
-// options of its own. Nothing: there is none of that name.
+// The aggregator that an option of another one names: "auto" (an empty spec), or one that is not a method and has no
+// options. nullopt if there is none of that name.
 std::optional<AggregatorSpec> aggregator_named(std::string_view name);
-// What to say then; `simple`: of an aggregator without options.
+// The error text for an unknown name. `simple`: list only aggregators without options.
 std::string unknown_aggregator(std::string_view name, bool simple);
 
-// NumericError, which names the tensor, rank and step, when a value of the bucket is NaN or infinite.
+// NumericError, which names the tensor, rank and step, if a value of the bucket is NaN or infinite.
 void require_finite(const Bucket& bucket, const Key& key);
 
 }  // namespace sotto

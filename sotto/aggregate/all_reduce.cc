@@ -35,14 +35,13 @@ class AllReduce final : public Aggregator {
     mean_.average(prepared, bucket, key, communicator, timings);
     if (!parts_.memory->remembers()) return;
     timer.lap();
-    if (!parts_.codec->additive()) {  // all ranks together hold back what the mean has not
+    if (!parts_.codec->additive()) {  // all ranks hold back what the mean lacks
       SentValues sent(bucket.values, *parts_.codec, key);
       parts_.memory->settle(prepared, sent);
       timings.decode += timer.lap();
       return;
     }
-    // The sum took the place of this rank's own form, so that is made again: a cast is cheaper than a copy kept in
-    // every step.
+    // The sum replaced this rank's own form, so that is made again: a cast is cheaper than a copy kept in every step.
     Bucket own = prepared;
     own.values = own_.room(prepared.values.size());
     mean_.own(prepared, own, key, communicator.size());

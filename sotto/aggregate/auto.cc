@@ -17,12 +17,12 @@
 namespace sotto {
 namespace {
 
-// Bytes that a round of messages is worth: up to so many, collectives save rounds rather than bytes, too.
+// What a round of messages costs, in bytes. Collectives, too, save rounds rather than bytes up to this size.
 constexpr double round_bytes = 16384;
-// A second encoding that makes more steps than this of one is never chosen, whatever it saves: rates that suit gather
-// would be too large for so much noise.
+// scatter_reduce is never chosen if its second encoding makes more steps than this of one, whatever it saves: learning
+// rates that suit gather would be too large for so much noise.
 constexpr double most_steps = 2;
-constexpr double unit = 1e-3;  // of steps, in checkpoints
+constexpr double unit = 1e-3;  // unit of steps_
 constexpr double unbounded = 1e6;
 
 class AutoAggregator final : public Aggregator {
@@ -87,7 +87,7 @@ class AutoAggregator final : public Aggregator {
 
   static std::string kib(std::uint64_t bytes) { return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024); }
 
-  // What its second encoding costs, where that is to be seen.
+  // What the second encoding costs, if that is noticeable.
   std::string more_steps(Choice choice) const {
     if (choice != scatter || parts_.memory->remembers() || steps_ < 1005) return "";
     if (static_cast<double>(steps_) * unit >= unbounded)
@@ -105,14 +105,14 @@ class AutoAggregator final : public Aggregator {
     const double steps = keeps ? 1 : forecast.steps;
     const double gathers = forecast.gather + round;
     const double scatters = (forecast.scatter_reduce + 2 * round) * steps;
-    const double balances = forecast.sparse + (2 + 3.0 / sparse_period) * round;  // and three sums, now and then
+    const double balances = forecast.sparse + (2 + 3.0 / sparse_period) * round;  // and three sums per period
     choice_ = gather;
     if (steps <= most_steps && scatters < gathers) choice_ = scatter;
     if (forecast.sparse > 0 && balances < std::min(gathers, scatters)) choice_ = sparse;
     adopt();
   }
 
-  // The memory goes along: all of them ask the same of it.
+  // Switches to the choice, with the same memory: all of these aggregators use it alike.
   void adopt() {
     if (choice_ > sparse || (choice_ == sparse && !sparse_can_be_had(parts_))) {
       throw FileError(fmt::format("a checkpoint with auto/choice {}: there is none", choice_));
@@ -130,9 +130,9 @@ class AutoAggregator final : public Aggregator {
   AggregatorParts parts_;
   bool linear_ = false;
   std::unique_ptr<Aggregator> inner_;
-  std::unique_ptr<GatheredStep> first_;  // until something was chosen
+  std::unique_ptr<GatheredStep> first_;  // until a choice is made
   std::uint64_t choice_ = open;
-  std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // a rank and step; 0: not to be had
+  std::uint64_t gather_bytes_ = 0, scatter_bytes_ = 0, sparse_bytes_ = 0;  // per rank and step; 0: cannot be used
   std::uint64_t steps_ = 1000;                                             // thousandths of Forecast::steps
 };
 

@@ -13,13 +13,13 @@ namespace {
 
 struct Sender {
   const char* name;   // as users write it
-  const char* stage;  // which has four bits by default, where it has any
+  const char* stage;  // its stage; qsgd has four bits by default
 };
 constexpr Sender senders[] = {{"none", "f32"}, {"f16", "f16"}, {"qsgd(bits=4)", "qsgd"}};
 
 StageSpecs stages_of(const Sender& sender) { return {stage_table().choose(sender.stage)}; }
 
-constexpr double clearly = 0.95;  // of the dense time
+constexpr double clearly = 0.95;  // share of the dense time that another candidate must stay below
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
@@ -77,7 +77,7 @@ Aggregator& AutoCodec::current() const {
   return *candidates_[chosen() ? choice_ - 1 : trial_ % candidates_.size()].aggregator;
 }
 
-// A step lasts until the next one begins to send. One whose end nobody saw, because of a restart, is made again.
+// A step lasts until the next one begins to send. If a restart hid the end of a step, that trial is repeated.
 void AutoCodec::begin_step(Communicator& communicator) {
   const double now = now_();
   if (begun_ >= 0) seconds_[trial_++] = static_cast<float>(now - begun_);
@@ -101,7 +101,7 @@ void AutoCodec::choose(Communicator& communicator) {
   adopt();
 }
 
-// The others give their buffers back.
+// Frees the candidates that were not chosen.
 void AutoCodec::adopt() {
   for (std::size_t i = 0; chosen() && i < candidates_.size(); ++i) {
     if (i + 1 != choice_) candidates_[i].aggregator.reset();

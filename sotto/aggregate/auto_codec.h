@@ -8,26 +8,26 @@
 
 namespace sotto {
 
-constexpr std::string_view auto_codec_name = "auto";  // in a sentence
+constexpr std::string_view auto_codec_name = "auto";  // its name in a sentence
 
 struct AutoCodecOptions {
-  AggregatorSpec carrier{};  // makes the mean of each candidate; users say it beside the sentence
+  AggregatorSpec carrier{};  // averages for each candidate; users write it beside the sentence
   void visit(OptionVisitor& /*visitor*/) {}
 };
 
-// Whether compression pays on this link, by trial: the first steps send with each candidate in turns (none, f16,
-// qsgd(bits=4); none of them has a memory, so they can follow each other), and the time from one step to the next is
-// taken, with all that is hidden behind computing left out by itself. The quickest stays: dense unless another one's
-// median is 5 % shorter. The choice is that of the whole group, and is part of the state.
+// Finds out by trial whether compression pays on this link. The first steps use the candidates in turn: none, f16 and
+// qsgd(bits=4), which have no memory, so they can follow each other. The time from one step to the next is measured,
+// which leaves out whatever computing hides. The quickest candidate stays: dense, unless another one's median is more
+// than 5 % shorter. The choice is the same on all ranks, and is part of the state.
 class AutoCodec final : public Aggregator {
  public:
-  static constexpr std::size_t rounds = 7;  // of all candidates; the first is not counted
+  static constexpr std::size_t rounds = 7;  // trials of each candidate; the first is not counted
 
   struct Candidate {
     std::string codec;
     std::unique_ptr<Aggregator> aggregator;
   };
-  // `now` in seconds. The first candidate is the dense one.
+  // `now` returns seconds. The first candidate must be the dense one.
   AutoCodec(std::vector<Candidate> candidates, int ranks, std::function<double()> now);
 
   std::string_view name() const override { return current().name(); }
@@ -47,11 +47,11 @@ class AutoCodec final : public Aggregator {
   int ranks_;
   std::function<double()> now_;
   std::optional<std::uint32_t> step_;  // the current one
-  double begun_ = -1;                  // when it began to send; negative: not known
-  std::uint64_t trial_ = 0;            // steps that were timed
-  std::vector<float> seconds_;         // of each
-  std::vector<float> medians_;         // of each candidate, mean over the ranks; once it is chosen
-  std::uint64_t choice_ = 0;           // 1 + number of the candidate
+  double begun_ = -1;                  // time at which it began to send; negative: unknown
+  std::uint64_t trial_ = 0;            // number of steps that were timed
+  std::vector<float> seconds_;         // of each of them
+  std::vector<float> medians_;         // of each candidate, averaged over the ranks, after the choice
+  std::uint64_t choice_ = 0;           // 1 + index of the candidate; 0: none yet
 };
 
 std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts);

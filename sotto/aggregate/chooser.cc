@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-// The stages of a codec: its selection, and those that follow it.
+// A codec taken apart: its selection, and its other stages.
 struct Taken {
   std::string refusal;
   StageSpecs selection, rest;
@@ -35,7 +35,7 @@ Taken take_apart(const Codec& codec) {
   return taken;
 }
 
-// Selects all that is not zero.
+// Selects everything that is not zero.
 StageSpec what_is_there() {
   ThresholdOptions options;
   options.dense = "0";

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-// Elements of a segment that parts may not separate.
+// How many elements of a segment belong together: cuts are at multiples of it.
 std::size_t grain_of(const Segment& segment, const Contract& contract) {
   const std::size_t rows = segment.shape.empty() ? 1 : static_cast<std::size_t>(segment.shape.front());
   switch (contract.grain) {
@@ -69,7 +69,7 @@ Layout chunk_layout(const Layout& layout, Range chunk) {
       const std::size_t row = segment.numel() / static_cast<std::size_t>(segment.shape.front());
       if (segment.shape.size() > 1 && piece.first % row == 0 && size % row == 0) {
         segment.shape.front() = static_cast<std::int64_t>(size / row);
-      } else {  // a row, which nobody takes for a whole bias
+      } else {  // one row: a single dimension would look like a whole bias
         segment.shape = {1, static_cast<std::int64_t>(size)};
       }
     }

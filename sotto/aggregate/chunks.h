@@ -7,16 +7,16 @@
 
 namespace sotto {
 
-// A bucket cut into one chunk a rank, as evenly as the codec's grain allows: each border is the allowed place nearest
-// to an even cut, for elements a multiple of Layout::alignment. Chunks are empty where there are fewer pieces than
-// ranks.
+// Cuts a bucket into one chunk per rank, as evenly as the codec's grain allows: each border is the allowed place
+// nearest to an even cut. Where the grain is an element, these places are multiples of Layout::alignment. Some chunks
+// are empty if there are fewer pieces than ranks.
 std::vector<Range> cut_chunks(const Layout& layout, const Contract& contract, int ranks);
 
-// A chunk as a bucket of its own. Segments that are cut keep their name, and their rows where whole rows are left; else
-// they are one-dimensional.
+// A chunk as a bucket of its own. A segment that is cut keeps its name, and its rows if the chunk has whole ones;
+// otherwise its part becomes a single row.
 Layout chunk_layout(const Layout& layout, Range chunk);
 
-// Who owns a chunk: the numbers rotate from bucket to bucket, so that large segments do not fall to one rank.
+// Who owns a chunk: owners rotate from bucket to bucket, so that large segments do not all fall to one rank.
 inline int owner_of(int chunk, int bucket, int ranks) { return (chunk + bucket) % ranks; }
 inline int chunk_of(int owner, int bucket, int ranks) { return (owner + ranks - bucket % ranks) % ranks; }
 

@@ -41,7 +41,7 @@ class Fetch final : public Aggregator {
   void average(Bucket& bucket, const Key& key, const StepContext& /*step*/, Communicator& communicator,
                Timings& timings) override {
     const std::size_t count = parts_.codec->linear_count(*bucket.layout);
-    const Key fixed{.seed = key.seed, .generation = key.generation};  // sketches of all steps are added
+    const Key fixed{.seed = key.seed, .generation = key.generation};  // one for all steps, as sketches are added
     const auto sketch = sketch_.room(count);
     Timer timer;
     require_finite(bucket, key);
@@ -74,7 +74,7 @@ class Fetch final : public Aggregator {
   }
 
  private:
-  // bucket = the largest elements of what this sketch stands for.
+  // bucket = the largest elements of the vector that this sketch stands for.
   void take_largest(Bucket& bucket, const Key& key, std::span<const float> sketch) {
     const Range whole{0, bucket.values.size()};
     parts_.codec->from_linear(std::as_bytes(sketch), 1, key, bucket);
@@ -88,8 +88,8 @@ class Fetch final : public Aggregator {
   AggregatorParts parts_;
   std::unique_ptr<Codec> largest_;
   std::unique_ptr<Opened> opened_;
-  Message message_;                  // to nobody
-  std::vector<std::size_t> begins_;  // of each bucket's sketch
+  Message message_;                  // never sent
+  std::vector<std::size_t> begins_;  // offset of each bucket's sketch
   std::vector<float> momentum_, error_;
   Scratch<float> sketch_;
 };

@@ -16,15 +16,15 @@ struct FetchOptions {
   }
 };
 
-// FetchSGD (Rothchild et al., ICML 2020): momentum and error are kept in the sketch, which is the same on every rank.
-// With S the linear form of the codec behind it, as "fetch(0.01) | count_sketch(rows=5, columns=20%)":
+// FetchSGD (Rothchild et al., ICML 2020): momentum and error are kept as sketches, which are the same on every rank. S
+// is the linear form of the codec that follows, as in "fetch(0.01) | count_sketch(rows=5, columns=20%)":
 //   s = mean over ranks of S(g);  u = momentum*u + s;  e = e + u
-//   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not (masking);  d is the result
-// The learning rate is outside, and the optimiser has no momentum beside this one. Bytes sent a rank: an all-reduce of
-// the form.
+//   d = the largest elements of S^-1(e);  e = e - S(d);  u = 0 where S(d) is not 0 (masking);  d is the result
+// The learning rate is applied outside, and the optimiser must have no momentum of its own. Bytes sent per rank: one
+// all-reduce of the form.
 std::string fetch_suits(const FetchOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_fetch(const FetchOptions& options, AggregatorParts parts);
-// MethodTraits::bytes_of.
+// Implements MethodTraits::bytes_of.
 std::size_t fetch_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -12,7 +12,7 @@
 namespace sotto {
 namespace {
 
-// The mean of an atom is over all ranks, or over those whose messages hold it.
+// Whether the mean of an atom is over all ranks, or over the ranks whose messages hold it.
 enum class Over : std::uint8_t { ranks, holders };
 
 class Gather final : public Aggregator {
@@ -57,8 +57,8 @@ class Gather final : public Aggregator {
   }
 
  private:
-  // All messages are opened before the first is decoded, so that a bad one leaves bucket and memory as they were. Then
-  // in rank order: sums of floats depend on it.
+  // Opens all messages before it decodes the first, so that a bad one leaves bucket and memory unchanged. Decodes in
+  // rank order, because sums of floats depend on it.
   void decode_all(Bucket& bucket, const Key& key, const Communicator& communicator) {
     const Range whole{0, bucket.values.size()};
     round_.open(
@@ -77,7 +77,7 @@ class Gather final : public Aggregator {
   AggregatorParts parts_;
   Encoder encoder_;
   Over over_;
-  std::vector<std::size_t> rooms_;  // for the largest message of each bucket
+  std::vector<std::size_t> rooms_;  // bytes of the largest message, by bucket
   Message own_;
   Round round_;
   OpenedMessages messages_;  // by rank

@@ -33,9 +33,9 @@ void GatheredStep::add(const Bucket& mean, const Key& key, std::uint64_t bytes_s
 
 bool GatheredStep::complete() const { return std::ranges::all_of(seen_, &Seen::now); }
 
-// Piece by piece, so that the trial needs little memory beside that of the step.
+// Encodes piece by piece, so that the trial needs little extra memory.
 void GatheredStep::encode_again(const Bucket& mean, const Key& key, Seen& seen) {
-  constexpr std::size_t most = std::size_t{1} << 18;  // elements of a piece, where the codec can be cut
+  constexpr std::size_t most = std::size_t{1} << 18;  // elements of a piece, if the codec's grain allows it
   const Layout& layout = parts_.buckets[mean.index].layout;
   const auto chunks = cut_chunks(layout, codec_->contract(layout), parts_.ranks);
   const Range own = chunks[static_cast<std::size_t>(chunk_of(parts_.rank, mean.index, parts_.ranks))];
@@ -50,7 +50,7 @@ void GatheredStep::encode_again(const Bucket& mean, const Key& key, Seen& seen) 
   }
 }
 
-// A mean that the codec cannot encode counts as nothing sent.
+// If the codec cannot encode a mean, that counts as nothing sent.
 void GatheredStep::encode_piece(const Bucket& piece, const Key& key, Seen& seen) {
   const Range whole{0, piece.values.size()};
   seen.mean_mean += kernels::dot(piece.values, piece.values);
@@ -90,7 +90,7 @@ Forecast GatheredStep::forecast(Communicator& communicator) const {
         mean_sent > 0 ? mean_mean / mean_sent * (sent_sent / mean_sent) : std::numeric_limits<double>::infinity();
   }
 
-  // First round: bytes of a message are taken to be in proportion to its elements.
+  // First round: assumes that the bytes of a message are proportional to its elements.
   double scatter = 0;
   for (std::size_t b = 0; b < buckets; ++b) {
     const Layout& layout = parts_.buckets[b].layout;

@@ -17,58 +17,59 @@
 
 namespace sotto {
 
-// What goes with a rank's vector.
+// What travels with a rank's vector.
 struct GossipNote {
-  double weight = 1;                                                // of push-sum: the vector over it is the average
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // the smallest that anybody said
+  double weight = 1;                                                // of push-sum: vector / weight is the average
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
 };
 
-// The codec of a recipe without memory, for models of this layout, or for differences of
-// models. ConfigError when it may not be used on such an input.
+// Makes the codec of a recipe without memory, for models of this layout, or for differences of models, as `input` says.
+// ConfigError if the recipe may not be used on such an input.
 std::unique_ptr<Codec> make_gossip_codec(const Recipe& recipe, const Layout& layout,
                                          std::shared_ptr<ThreadPool> pool = nullptr,
                                          Contract::Input input = Contract::Input::model);
 
-// Averages a vector of each rank with those of its neighbours, round by round, without any rank waiting for one that is
-// not its neighbour: push-sum (Kempe, Dobra, Gehrke, FOCS 2003) as in Stochastic Gradient Push (Assran et al., ICML
-// 2019). The sum over ranks of vectors and of weights stays the same, with what is on its way; where the mixing is
-// doubly stochastic all weights stay 1.
+// Averages a vector of each rank with those of its neighbours, round by round: push-sum (Kempe, Dobra, Gehrke, FOCS
+// 2003) as in Stochastic Gradient Push (Assran et al., ICML 2019). A rank waits only for its neighbours. The sums over
+// ranks of vectors and of weights stay the same, counting what is on its way. If the mixing is doubly stochastic, all
+// weights stay 1.
 //
-// What a codec rounds off stays with the sender, so that nothing is lost of the sum either. Models are not gradients:
-// only codecs that may be used on a model are taken, unless only differences to what receivers know are exchanged.
+// What a codec rounds off stays with the sender, so that the sum loses nothing. Models are not gradients: only codecs
+// that may be used on a model are accepted, unless only differences from what receivers know are exchanged.
 class Gossiper {
  public:
-  // `codec` as of make_gossip_codec(). Of a vector that is mixed bucket by bucket, each by a gossiper of its own (all
-  // may share topology and mixing), `bucket` is the index.
+  // `codec` as for make_gossip_codec(). If a vector is mixed bucket by bucket, each bucket has its own gossiper, and
+  // `bucket` is its index. These gossipers may share topology and mixing.
   Gossiper(const Recipe& codec, std::shared_ptr<const Topology> topology, std::shared_ptr<const Mixing> mixing,
            Layout layout, int rank, std::shared_ptr<ThreadPool> pool = nullptr,
            Contract::Input input = Contract::Input::model, std::uint16_t bucket = 0);
 
-  // One round, of number key.step: mix() is the three below it in turn. When the exchange fails, values and note are
-  // what they were, up to rounding.
+  // Runs round number key.step: begin(), exchange() and finish(). If the exchange fails, values and note are as before,
+  // up to rounding.
   void mix(std::span<float> values, GossipNote& note, const Key& key, Communicator& communicator, Timings& timings);
 
-  // Takes off what is going to be sent.
+  // Subtracts what will be sent.
   void begin(std::span<float> values, GossipNote& note, const Key& key, Timings& timings);
-  // In place of begin(), for differences: adds what is going to be decoded to what receivers know of this rank, and its
-  // own share of that to the sum that finish() goes on with.
+  // Replaces begin() for differences: adds the coded difference to `known`, what receivers know of this rank, and this
+  // rank's own share of it to `sum`, to which finish() adds the rest.
   void begin_difference(std::span<float> difference, std::span<float> known, std::span<float> sum, GossipNote& note,
                         const Key& key, Timings& timings);
-  // Between the other two; for another thread, which has the communicator for its own meanwhile.
+  // Between the other two. May run on another thread, which has the communicator to itself meanwhile. WireError names
+  // the sender.
   void exchange(Communicator& communicator, Timings& timings);
-  // Adds what arrived. WireError names the sender.
+  // Adds what arrived.
   void finish(std::span<float> values, GossipNote& note, Timings& timings);
-  // In place of finish(), when the exchange failed: adds what was taken off.
+  // Replaces finish() if the exchange failed: adds back what begin() subtracted.
   void take_back(std::span<float> values, GossipNote& note);
 
-  // From the next round on, with the same mixing. REQUIRES that this suits.
+  // Uses this topology from the next round on, with the same mixing. REQUIRES that the mixing suits it.
   void follow(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
 
   std::size_t size() const { return layout_.size(); }  // of the vector
   const Topology& topology() const { return *topology_; }
   const Mixing& mixing() const { return *mixing_; }
-  // The shares that add up at this rank, its own and those of its neighbours: 1 where the mixing is doubly stochastic.
-  // REQUIRES a static topology.
+  // The sum of the shares that reach this rank, its own included: 1 if the mixing is doubly stochastic. REQUIRES a
+  // static topology.
   double received_share() const;
   Contract contract() const { return codec_->contract(layout_); }
   void visit_state(StateVisitor& visitor) { codec_->visit_state(visitor); }
@@ -76,12 +77,12 @@ class Gossiper {
  private:
   struct Neighbour {
     int rank;
-    double share;  // of what it has, that it sends here
+    double share;  // share of its vector that it sends here
     GossipNote note;
   };
   const Graph& graph() const { return topology_->round(key_.step); }
-  double share_of(const Graph& graph, int peer) const;  // that it sends to this rank
-  // Who sends what in this round; the share that this rank keeps.
+  double share_of(const Graph& graph, int peer) const;  // share that `peer` sends to this rank
+  // Sets up the neighbours and shares of this round. Returns the share that this rank keeps.
   double prepare(const GossipNote& note, const Key& key);
   Bucket bucket(std::span<float> values) const { return {values, &layout_, index_}; }
 
@@ -93,11 +94,11 @@ class Gossiper {
   int rank_;
   std::uint16_t index_;  // of the bucket
   std::size_t room_;     // bytes of the largest message
-  Key key_;              // of the round that is on its way
+  Key key_;              // of the round under way
   Message own_;
-  OpenedMessages opened_;  // 0: the own one; then those of neighbours, in the order of in_
-  double sent_ = 0;        // the share that all peers together get
-  GossipNote said_;        // what goes along: the weight before it was shared out
+  OpenedMessages opened_;  // 0: this rank's own; then those of neighbours, in the order of in_
+  double sent_ = 0;        // sum of the shares that go to peers
+  GossipNote said_;        // this rank's note before the round, which is sent along
   std::vector<Neighbour> in_;
   Round round_;
 };

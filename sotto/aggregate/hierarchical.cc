@@ -19,12 +19,13 @@ namespace {
 
 constexpr std::string_view own_name = "hierarchical";
 
-// Null where it is another aggregator.
+// Null if it is another aggregator.
 const HierarchicalOptions* options_of(const AggregatorSpec& aggregator) {
   return aggregator && aggregator.entry->name == own_name ? &aggregator.options.as<HierarchicalOptions>() : nullptr;
 }
 
-// Of each bucket, the shard of place `place` in a group, as buckets of a vector of their own.
+// For each bucket, the shard of place `place` in a group, as buckets of a vector of their own. Appends the ranges of
+// all shards to `all`.
 std::vector<BucketPlan> shards_of(const AggregatorParts& parts, int place, int group, std::vector<Range>& all) {
   std::vector<BucketPlan> shards;
   std::size_t at = 0;
@@ -63,7 +64,7 @@ class Hierarchical final : public Aggregator {
     outer.rank = parts_.rank / group_;
     outer.ranks = groups_;
     outer_ = make_aggregator(aggregator_named(options.outer).value(), std::move(outer));
-    parts_.memory.reset();  // it has the size of all shards
+    parts_.memory.reset();  // it has the size of all shards; outer_ has its own
   }
 
   std::string_view name() const override { return own_name; }
@@ -81,7 +82,7 @@ class Hierarchical final : public Aggregator {
     join(communicator);
     require_finite(bucket, key);
     Timer timer;
-    Bucket mean = bucket;  // beside the gradient, so that a failure leaves that as it was
+    Bucket mean = bucket;  // a copy, so that a failure leaves the gradient unchanged
     mean.values = mean_.room(bucket.values.size());
     std::ranges::copy(bucket.values, mean.values.begin());
     timings.encode += timer.lap();
@@ -101,7 +102,7 @@ class Hierarchical final : public Aggregator {
   }
 
   void visit_state(StateVisitor& visitor) override {
-    outer_->visit_state(visitor);  // whose memory is that of this rank
+    outer_->visit_state(visitor);  // with the memory of this rank's shards
     ScopedState inner(visitor, "inner");
     inner_->visit_state(inner);
   }
@@ -118,7 +119,7 @@ class Hierarchical final : public Aggregator {
     return chunks_[bucket * group + static_cast<std::size_t>(number)];
   }
 
-  // The ranks of this group, and those of this place in all groups.
+  // Makes both subgroups: the ranks of this group, and the ranks of the same place in all groups.
   void join(Communicator& communicator) {
     if (joined_ == &communicator) return;
     std::vector<int> ours(static_cast<std::size_t>(group_)), peers;
@@ -129,7 +130,7 @@ class Hierarchical final : public Aggregator {
     joined_ = &communicator;
   }
 
-  // Each place draws numbers of its own: elements of all shards are counted from zero.
+  // Gives each place its own random numbers. Elements of every shard are counted from zero, so all would draw alike.
   Key between(Key key) const {
     Hash hash;
     hash.add("shard");
@@ -140,7 +141,7 @@ class Hierarchical final : public Aggregator {
     return key;
   }
 
-  // The shards of the others, as floats.
+  // Gathers the shards of the other ranks of the group, as floats.
   void gather(Bucket& mean, std::size_t bucket) {
     sends_.clear();
     recvs_.clear();
@@ -160,8 +161,8 @@ class Hierarchical final : public Aggregator {
   int group_, groups_;
   int place_;  // of this rank in its group
   bool outer_chooses_;
-  std::vector<Range> chunks_;       // of all buckets: so many of each as a group has ranks
-  std::vector<BucketPlan> shards_;  // this rank's, of each bucket
+  std::vector<Range> chunks_;       // of all buckets: one per rank of a group for each bucket
+  std::vector<BucketPlan> shards_;  // this rank's shard of each bucket
   std::unique_ptr<Aggregator> inner_, outer_;
   Communicator* joined_ = nullptr;
   std::unique_ptr<Subgroup> ours_, peers_;
@@ -170,7 +171,7 @@ class Hierarchical final : public Aggregator {
   std::vector<Recv> recvs_;
 };
 
-// Why the aggregator that an option names cannot be had with these parts.
+// Why the aggregator that an option names cannot be used with these parts; empty if it can.
 std::string refusal(std::string_view option, std::string_view name, const AggregatorParts& parts) {
   const std::string reason = why_not(aggregator_named(name).value(), parts);
   return reason.empty() ? "" : fmt::format("{}={}: {}", option, name, reason);

@@ -21,20 +21,19 @@ struct HierarchicalOptions {
   std::string problem() const;
 };
 
-// Dense inside a group of ranks, such as those of a host, and compressed between groups. The ranks of a group make
-// their mean; each owns a shard of it, which it averages with the ranks of its own place in the other groups, through
-// memory and codec; then the ranks of a group gather the shards. So every rank has a share of the slow link, and memory
-// is the group's: each rank has that of its shard.
+// Dense inside a group of ranks, such as those of a host, and compressed between groups. The ranks of a group average
+// their gradients. Each rank owns a shard of that mean, and averages it with the ranks of the same place in the other
+// groups, through memory and codec. Then the ranks of a group gather the shards. So every rank uses a share of the slow
+// link, and the memory is the group's: each rank keeps the part of its shard.
 std::string hierarchical_suits(const HierarchicalOptions& options, const AggregatorParts& parts);
 std::unique_ptr<Aggregator> make_hierarchical(const HierarchicalOptions& options, AggregatorParts parts);
 
-// The same aggregator, with the size of groups where it has none yet; others as they are. ConfigError, where it says
-// another size.
+// Sets the group size of a hierarchical aggregator that has none yet; returns any other aggregator unchanged.
+// ConfigError if it has another size.
 AggregatorSpec with_group(AggregatorSpec aggregator, std::int64_t group);
-// The size of its groups, 0 where it says none; nothing where it has no groups.
+// The size of its groups, 0 if it has none yet; nullopt if the aggregator has no groups.
 std::optional<std::int64_t> group_of(const AggregatorSpec& aggregator);
-// The aggregator of steps that send everything, in front of those of `aggregator`: one that holds memories as that one
-// does.
+// The aggregator of dense steps before those of `aggregator`. It splits memories among ranks in the same way.
 AggregatorSpec dense_aggregator(const AggregatorSpec& aggregator);
 
 }  // namespace sotto

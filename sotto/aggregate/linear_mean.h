@@ -7,15 +7,15 @@
 
 namespace sotto {
 
-// The mean over all ranks of vectors, by one all-reduce of a codec's linear form.
+// Averages vectors over all ranks, by one all-reduce of a codec's linear form.
 class LinearMean {
  public:
-  // REQUIRES a linear codec; `layout` is any that it will see.
+  // REQUIRES a linear codec. `layout` is any of those that it will see.
   LinearMean(std::shared_ptr<Codec> codec, const Layout& layout);
-  // out = the mean of every rank's `in`, of the same layout; they may be the same vector. NumericError when a sum is
-  // too large for its type.
+  // out = the mean over all ranks of `in`, which has the same layout. Both may be the same vector. NumericError if a
+  // sum is too large for its type.
   void average(const Bucket& in, Bucket& out, const Key& key, Communicator& communicator, Timings& timings);
-  // out = what the codec made of this rank's own `in`: its share in the last mean.
+  // out = what the codec made of this rank's own `in`: what it contributes to the mean, times the number of ranks.
   void own(const Bucket& in, Bucket& out, const Key& key, int ranks);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// Messages of one codec that are open at the same time, by number. Each keeps its room from step to step.
+// Messages of one codec that are open at the same time, by number. Each keeps its buffers from step to step.
 class OpenedMessages {
  public:
   explicit OpenedMessages(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
@@ -18,7 +18,7 @@ class OpenedMessages {
     while (opened_.size() <= number) opened_.push_back(codec_->make_opened());
     return *opened_[number];
   }
-  // REQUIRES that there are so many.
+  // REQUIRES that at least `count` messages were made by operator[].
   std::span<const std::unique_ptr<Opened>> first(std::size_t count) const { return std::span(opened_).first(count); }
 
  private:

@@ -80,7 +80,7 @@ Bucket Owners::sum(const Bucket& bucket, const Key& key, const Cut& cut, const C
 
 Owners::SentChunks Owners::sent(const Layout& layout, const Cut& cut) {
   for (std::size_t i = 0; i < cut.chunks.size(); ++i) {
-    const bool is_open = i == cut.own && cut.chunk().size() > 0;  // by sum()
+    const bool is_open = i == cut.own && cut.chunk().size() > 0;  // sum() opened it
     if (!is_open) sent_[i].open(own_[i].view(), layout, cut.chunks[i]);
   }
   return SentChunks(sent_.first(cut.chunks.size()));
@@ -98,7 +98,7 @@ void Owners::spread(const Bucket& mean, Bucket& bucket, const Key& key, const Cu
   timings.decode += timer.lap();
 }
 
-// A mean may be too large for the codec though no rank's own vector was: then all are told, who wait for it.
+// A mean may be too large for the codec although no rank's own vector was. Then all ranks that wait for it are told.
 std::exception_ptr Owners::encode_mean(const Bucket& mean, const Key& key, const Cut& cut) {
   const Range whole{0, mean.values.size()};
   if (whole.size() == 0) return nullptr;
@@ -122,7 +122,7 @@ void Owners::send_to_all(const Cut& cut, Communicator& communicator) {
   round_.exchange(communicator);
 }
 
-// All messages are opened before the first is decoded into the bucket.
+// Opens all messages before it decodes the first into the bucket.
 void Owners::decode_means(Bucket& bucket, const Key& key, const Cut& cut, const Communicator& communicator) {
   const auto open = [&](std::size_t chunk, const MessageView& message) {
     const Layout& layout = cut.layouts[chunk];

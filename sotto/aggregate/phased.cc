@@ -74,7 +74,7 @@ Phased::Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int r
       ranks_(ranks),
       pool_(std::move(pool)),
       current_(phase_of(step)) {
-  check_phases(phases_, buckets_);  // errors of a later phase are told at once
+  check_phases(phases_, buckets_);  // finds errors of later phases at once
   aggregator_ = make(current_);
 }
 

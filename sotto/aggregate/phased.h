@@ -11,32 +11,31 @@
 
 namespace sotto {
 
-// How gradients are averaged from a step on.
+// How gradients are averaged from step `first_step` on.
 struct Phase {
   std::uint64_t first_step = 0;
   Recipe recipe{};
 };
 
-// The same after so many steps that send everything (without_codec()); phases that would start during these are
-// postponed to their end.
+// Puts `steps` dense steps (without_codec()) first. Phases that would start during them are postponed to their end.
 std::vector<Phase> start_after(std::uint64_t steps, std::vector<Phase> phases);
 
-// ConfigError when a recipe does not suit the buckets, and when a phase cannot take over what the one before holds
-// (held_by()): that would be lost. Makes nothing of the size of the buckets.
+// ConfigError if a recipe does not suit the buckets, or if a phase cannot take over what the phase before it holds
+// (held_by()), which would be lost. Allocates nothing of the size of the buckets.
 void check_phases(std::span<const Phase> phases, std::span<const BucketPlan> buckets);
 
-// Aggregators that follow one another, as the phases of a schedule say, each made when it begins. What one holds goes
-// over to the next: all that both call memory.*. Other state (warm starts, choices of `auto`) begins anew. Between
-// phases it allocates.
+// Aggregators that follow one another, as the phases of a schedule say. Each is made when its phase begins, and takes
+// over the state that both it and the one before name memory.*. Other state (warm starts, choices of `auto`) begins
+// anew. Allocates only between phases.
 class Phased final : public Aggregator {
  public:
-  // Timings by ascending first step, the first of them at 0; the rest as for make_aggregator(). Begins with the phase
-  // of `step`. ConfigError as check_phases().
+  // Phases in ascending order of first step, the first one at 0; the rest as for make_aggregator(). Begins with the
+  // phase of `step`. ConfigError as check_phases().
   Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int rank, int ranks,
          std::shared_ptr<ThreadPool> pool, std::uint64_t step = 0);
 
-  // The next step is this one; its phase takes over, where it is another one. Before average() and visit_state(), which
-  // see that phase. REQUIRES steps that do not go back.
+  // Call it before average() and visit_state() of this step: its phase takes over, if it is a new one. REQUIRES steps
+  // that do not go back.
   void enter(std::uint64_t step);
   const Phase& phase() const { return phases_[current_]; }
 
@@ -61,7 +60,7 @@ class Phased final : public Aggregator {
   std::unique_ptr<Aggregator> aggregator_;
 };
 
-// Every phase with every option named, as it stands in checkpoints; the recipe alone where there is one.
+// Every phase with every option named, as checkpoints store it; the recipe alone if there is only one.
 std::string text_of(std::span<const Phase> phases);
 
 }  // namespace sotto

@@ -12,29 +12,30 @@
 namespace sotto {
 namespace {
 
-// One matrix of a bucket, and where its factors stand. Column k of a factor is the k-th run of `rows` or `cols` floats.
+// One matrix of a bucket, and the offsets of its factors. Column k of a factor is its k-th run of `rows` or `cols`
+// floats.
 struct Matrix {
-  Range range;  // of the bucket
+  Range range;  // in the bucket
   std::size_t rows = 0, cols = 0, rank = 0;
-  std::size_t p = 0, q = 0;  // in the bucket's left and right factors
+  std::size_t p = 0, q = 0;  // offsets in the bucket's left and right factors
 
   kernels::Vectors left(std::span<float> factors) const { return {factors.data() + p, rank, rows}; }
   kernels::Vectors right(std::span<float> factors) const { return {factors.data() + q, rank, cols}; }
 };
 kernels::ConstVectors fixed(kernels::Vectors v) { return {v.data, v.count, v.stride}; }
 
-// A segment that goes as it is, beside the left factors.
+// A segment that is sent uncompressed, beside the left factors.
 struct Dense {
   Range range;
   std::size_t p = 0;
 };
 
-// How a bucket is sent: two vectors without gaps.
+// How a bucket is sent: as two vectors without gaps.
 struct Plan {
   std::vector<Matrix> matrices;
   std::vector<Dense> dense;
   Layout left, right;
-  std::size_t warm = 0;  // where its right factors begin in the state
+  std::size_t warm = 0;  // offset of its right factors in the state
 };
 
 Plan plan_bucket(const Layout& layout, const PowerOptions& options) {
@@ -67,7 +68,7 @@ Plan plan_bucket(const Layout& layout, const PowerOptions& options) {
   return plan;
 }
 
-// What left this rank: the factors' product, which stands in the mean already, and the dense segments.
+// What left this rank: the product of the factors, which `mean` holds already, and the dense segments.
 class SentFactors final : public Sent {
  public:
   SentFactors(const Plan& plan, std::span<const float> mean, std::span<const float> own_left)
@@ -137,8 +138,9 @@ class Power final : public Aggregator {
  private:
   std::span<float> warm(const Plan& plan) { return std::span(warm_).subspan(plan.warm, plan.right.size()); }
 
-  // Columns of Q that are zero (at first) or a unit vector (which stands for one that depended on the others) begin
-  // anew from random numbers, the same on every rank: a unit vector could meet a row of zeros for ever.
+  // Replaces columns of Q by random numbers, the same on every rank, if they are zero (as at first) or a unit vector
+  // (which orthonormalise() leaves for a column that depends on the others). A unit vector could pick an all-zero
+  // column of M in every step.
   void refresh(const Plan& plan, std::uint16_t bucket, const Key& key) {
     for (std::size_t i = 0; i < plan.matrices.size(); ++i) {
       const Matrix& m = plan.matrices[i];
@@ -171,7 +173,7 @@ class Power final : public Aggregator {
     }
   }
 
-  // Each matrix is made orthonormal on its own.
+  // Makes each P orthonormal, then Q = M^T P.
   static void make_right(const Plan& plan, const Bucket& prepared, std::span<float> left, std::span<float> right) {
     for (const Matrix& m : plan.matrices) {
       const auto values = prepared.values.subspan(m.range.begin, m.range.size());
@@ -191,8 +193,8 @@ class Power final : public Aggregator {
     }
   }
 
-  // The next step begins where this one ended. Only the span of Q matters; orthonormal, it keeps the next P at the
-  // magnitude of the gradient, which 16 bits can hold.
+  // The next step starts from this Q. Only its span matters; an orthonormal Q keeps the next P at the magnitude of the
+  // gradient, which 16 bits can hold.
   void keep(const Plan& plan, std::span<const float> right) {
     std::ranges::copy(right, warm(plan).begin());
     for (const Matrix& m : plan.matrices) kernels::orthonormalise(m.right(warm(plan)), m.cols);

@@ -14,13 +14,13 @@ struct PowerOptions {
   }
 };
 
-// PowerSGD (Vogels, Karimireddy, Jaggi, NeurIPS 2019). A tensor (a, b, c ..) is a matrix M of a rows and b*c*.. columns
-// of gradient and memory; Q is kept from step to step:
+// PowerSGD (Vogels, Karimireddy, Jaggi, NeurIPS 2019). A tensor of shape (a, b, c ..) is a matrix M of a rows and
+// b*c*.. columns, which holds gradient and memory. Q is kept from step to step:
 //   P = M Q, mean over ranks;  P is made orthonormal;  Q = M^T P, mean over ranks;  the result is P Q^T
-// What P Q^T is not stays in the memory. All P of a bucket are one all-reduce, and all Q; what is no matrix, or would
-// shrink less than min_rate, goes along with P as it is.
+// M - P Q^T stays in the memory. One all-reduce carries all P of a bucket, and another one all Q. Tensors that are no
+// matrices, or that would shrink by a factor below min_rate, are sent uncompressed along with P.
 std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorParts parts);
-// MethodTraits::bytes_of.
+// Implements MethodTraits::bytes_of.
 std::size_t power_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket);
 
 }  // namespace sotto

@@ -7,14 +7,14 @@
 
 namespace sotto {
 
-// A name for a whole method. It is meant when a sentence is that bare name alone: `topk` is the preset, `topk()` or
-// `topk | f16` the stage.
+// A name for a whole method. A sentence means the preset only if it is the bare name: `memsgd` is the preset, `memsgd |
+// f16` begins with the memory of that name. No preset has the name of a stage.
 struct Preset {
   std::string_view name;
-  std::string_view memory;      // sentence of the memory; empty: none
-  std::string_view codec;       // sentence of the codec, or of the aggregator that takes its place
-  std::string_view aggregator;  // "auto", or the one that the method is tied to
-  std::string_view optimiser;   // "auto": any; or a sentence of the one that the method is tied to
+  std::string_view memory;      // the memory's part of the sentence; empty: none
+  std::string_view codec;       // the rest of the sentence: a codec, or a method in its place
+  std::string_view aggregator;  // the one that the method is tied to; "auto": any
+  std::string_view optimiser;   // sentence of the one that the method is tied to; "auto": any
   std::string_view paper;
   std::string_view summary;
   std::string_view pitfalls;
@@ -22,7 +22,7 @@ struct Preset {
 
 const Table<Preset>& preset_table();
 
-// What it means, in full: "ef | topk(0.01)".
+// What the preset stands for: "ef | topk(0.01)".
 std::string sentence_of(const Preset& preset);
 
 }  // namespace sotto

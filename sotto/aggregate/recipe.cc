@@ -14,7 +14,7 @@ namespace {
 
 bool is_memory(const Call& call) { return memory_table().find(call.name) != nullptr; }
 
-// An aggregator that stands in a sentence.
+// Whether the call is an aggregator that stands in a sentence.
 bool is_method(const Call& call) {
   const AggregatorEntry* entry = aggregator_table().find(call.name);
   return entry != nullptr && entry->method != nullptr;
@@ -26,7 +26,7 @@ const Preset* preset_of(const Sentence& sentence) {
   return text_of(sentence, call) == call.name ? preset_table().find(call.name) : nullptr;
 }
 
-// What must be written in place of a preset: "momentum | sampled_topk(0.1%), with the optimiser `dgc`".
+// What to write in place of a preset: "momentum | sampled_topk(0.1%), with the optimiser `dgc`".
 std::string in_full(const Preset& preset) {
   std::string text = sentence_of(preset);
   if (preset.aggregator != "auto") text += fmt::format(", with the aggregator `{}`", preset.aggregator);
@@ -36,7 +36,7 @@ std::string in_full(const Preset& preset) {
   return text;
 }
 
-// A preset is a whole sentence.
+// A preset must be the whole sentence.
 void check_no_preset(const Sentence& sentence, const Call& call) {
   const Preset* preset = preset_table().find(call.name);
   if (preset == nullptr) return;
@@ -45,7 +45,7 @@ void check_no_preset(const Sentence& sentence, const Call& call) {
                       call.arguments.empty() ? "" : " and takes no options", in_full(*preset)));
 }
 
-// A first word may be of four kinds; the error lists them all.
+// The first word may be of four kinds; the error lists them all.
 void check_first(const Sentence& sentence) {
   const Call& call = sentence.calls.front();
   if (is_memory(call) || is_method(call) || stage_table().find(call.name) != nullptr) return;
@@ -64,7 +64,7 @@ void check_first(const Sentence& sentence) {
   fail_at(sentence, call, call.position, unknown_name("codec, memory or preset", call.name, known));
 }
 
-// No memory, aggregator or preset from number `first` on.
+// Refuses memories, aggregators and presets from call number `first` on.
 void check_rest(const Sentence& sentence, std::size_t first) {
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     const Call& call = sentence.calls[i];
@@ -80,7 +80,7 @@ void check_rest(const Sentence& sentence, std::size_t first) {
   }
 }
 
-// What follows an aggregator that stands in place of a codec.
+// Checks what follows `call`, an aggregator that stands in place of a codec.
 void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe) {
   if (!make_codec(recipe.stages)->linear_type()) {
     const Call& next = *(&call + 1);
@@ -93,7 +93,7 @@ void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe
   }
 }
 
-// Of what is no name of a preset.
+// Reads a sentence that is no name of a preset.
 Recipe read_whole(const Sentence& sentence) {
   check_first(sentence);
   Recipe recipe{.option = sentence.option, .said = sentence.text};
@@ -112,7 +112,7 @@ Recipe read_whole(const Sentence& sentence) {
   return recipe;
 }
 
-// What was asked for beside the sentence.
+// Applies the aggregator that was asked for beside the sentence.
 void take_aggregator(Recipe& recipe, const Sentence& asked) {
   const auto fail = [&](const std::string& why) { throw ConfigError(named(asked.option, asked.text) + ": " + why); };
   if (recipe.by_itself()) {
@@ -133,7 +133,8 @@ void take_aggregator(Recipe& recipe, const Sentence& asked) {
   recipe.aggregator = spec;
 }
 
-// The parts of an aggregator, with a memory that is for no buckets yet, so that nothing has their size.
+// The parts of an aggregator. Their memory is made for no buckets, so that nothing has the size of the buckets.
+// ConfigError if the aggregator cannot be used with them.
 AggregatorParts parts_of(const Recipe& recipe, std::vector<BucketPlan> buckets, std::shared_ptr<ThreadPool> pool) {
   AggregatorParts parts;
   parts.memory = make_memory(recipe.memory, {});

@@ -13,58 +13,59 @@
 
 namespace sotto {
 
-// How vectors of all ranks are averaged, as a user said it: a sentence such as "ef | topk(0.01) | f16", or the name of
-// a preset, and perhaps an aggregator beside it. Read and checked once.
+// How vectors of all ranks are averaged, as a user wrote it: a sentence such as "ef | topk(0.01) | f16" or the name of
+// a preset, and optionally an aggregator beside it. Read and checked once.
 struct Recipe {
-  std::string option = "codec";    // that says it, and
-  std::string said = "none";       // what it says
+  std::string option = "codec";    // name of the option that was read
+  std::string said = "none";       // text of that option
   MemorySpec memory{};             // none: nothing is held back
-  AggregatorSpec aggregator{};     // none: one that fits is chosen
-  StageSpecs stages{};             // of the codec, or what follows an aggregator that stands in its place
-  std::string preset{};            // whose name it was; or empty
-  std::string optimiser = "auto";  // a sentence of the one that the preset is tied to; "auto": any
+  AggregatorSpec aggregator{};     // none: one that fits is chosen (auto.h)
+  StageSpecs stages{};             // of the codec, or of what follows a method such as `power`
+  std::string preset{};            // its name, if one was used
+  std::string optimiser = "auto";  // sentence of the optimiser that the preset is tied to; "auto": any
 
-  // The aggregator stands in the sentence, in place of a codec.
+  // Whether the aggregator stands in the sentence, in place of a codec.
   bool by_itself() const { return aggregator && aggregator.entry->method != nullptr; }
-  // The sentence with every option named, as it stands in checkpoints: "ef | topk(ratio=0.01, scope=segment,
-  // dense=1024) | f32".
+  // The sentence with every option named, as checkpoints store it: "ef | topk(ratio=0.01, scope=segment, dense=1024) |
+  // f32".
   std::string text() const;
 };
 
-// ConfigError with a caret in the user's own text. `aggregator` is what was said beside the sentence, a single call;
-// null, or "auto": nothing. A preset that is tied to another one refuses it.
+// ConfigError with a caret in the user's own text. `aggregator` is a single call, written beside the sentence; null or
+// "auto" if there is none. A preset that is tied to an aggregator refuses any other one.
 Recipe read_recipe(const Sentence& method, const Sentence* aggregator = nullptr);
-Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // of `codec` and `aggregator`
+Recipe read_recipe(std::string_view method, std::string_view aggregator = "auto");  // texts of these options
 
-// What a sentence of a single call says of the aggregator; none of "auto".
+// Reads an aggregator from a sentence of a single call; "auto" gives an empty spec.
 AggregatorSpec read_aggregator(const Sentence& sentence);
 
-std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" of none
+std::string text_of(const AggregatorSpec& aggregator);  // canonical; "auto" for an empty spec
 
-// What is to be said against a recipe that may be used all the same; empty: nothing. A memory wants a codec that leaves
-// out less than the whole, and a codec that leaves out much wants a memory. Bounds are those of the worst vector.
+// A warning about a recipe that may be used all the same; empty if there is none. A memory needs a codec whose error is
+// smaller than the vector, and a codec that leaves out much needs a memory. Contracts are those of the worst vector.
 std::string doubt_about(const Recipe& recipe, std::span<const BucketPlan> buckets);
-// The part of it that makes the momentum itself, so that the optimiser must have none; empty: nothing does.
+// The part of the recipe that makes the momentum itself, so that the optimiser must have none; empty if no part does.
 std::string momentum_of(const Recipe& recipe);
-// What it holds back from step to step, and nobody else could take over: "ef", or "fetch of count_sketch(..)"; empty:
-// nothing. What two recipes name alike goes over from one to the other (Phased).
+// What kind of state the recipe holds back from step to step: "ef", or "fetch of count_sketch(..)"; empty if none. If
+// two recipes hold the same kind, the second one can take over from the first (Phased).
 std::string held_by(const Recipe& recipe);
-// The same without its codec: "ef | f32", which holds nothing back, but makes the momentum that its memory makes. Its
-// aggregator is one that holds memories as that of the recipe does.
+// The recipe without its codec: "ef | f32", which holds nothing back, but still makes the momentum of a memory that
+// makes one. Its aggregator splits memories among ranks as that of the recipe does.
 Recipe without_codec(const Recipe& recipe);
 
-// The optimiser of a preset, or the one that was asked for ("auto": none), as a sentence; another one of the same kind
-// ("signum(momentum=0)") is the user's choice. ConfigError where the preset is tied to another.
+// The optimiser to use, as a sentence: `asked`, or that of the preset if `asked` is "auto". Other options of the
+// preset's optimiser ("signum(momentum=0)") are the user's choice. ConfigError if the preset is tied to a different
+// optimiser.
 std::string choose_optimiser(const Recipe& recipe, std::string_view asked);
 
-// `pool` are those of make_codec(). ConfigError when parts do not fit together, or these buckets.
+// `pool` is passed to make_codec(). ConfigError if the parts do not fit together, or do not suit these buckets.
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets, int rank, int ranks,
                                             std::shared_ptr<ThreadPool> pool = nullptr);
-// For the ranks of a communicator.
+// Takes `rank` and `ranks` from the communicator.
 std::unique_ptr<Aggregator> make_aggregator(const Recipe& recipe, std::vector<BucketPlan> buckets,
                                             const Communicator& communicator,
                                             std::shared_ptr<ThreadPool> pool = nullptr);
-// Throws what make_aggregator() would throw, and makes nothing of the size of the buckets.
+// Throws what make_aggregator() would throw, but allocates nothing of the size of the buckets.
 void check_aggregator(const Recipe& recipe, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

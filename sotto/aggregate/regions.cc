@@ -44,7 +44,7 @@ std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> 
 
   const auto regions = static_cast<double>(borders.size() + 1);
   const double total = std::accumulate(counts_.begin(), counts_.begin() + bins, 0.0);
-  double before = 0;  // entries in front of bin `bin`
+  double before = 0;  // entries before bin `bin`
   std::size_t bin = 0;
   for (std::size_t j = 0; j < borders.size(); ++j) {
     const double wanted = total * static_cast<double>(j + 1) / regions;
@@ -56,20 +56,20 @@ std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> 
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(counts_[bins] / communicator.size())));
 }
 
-// Exponents first, and then, of the values that have the one in question, the digits behind the leading one.
+// Finds the exponent first, and then, among the values of that exponent, the 8 bits after the leading one.
 float RegionVotes::threshold(std::span<const float> values, std::span<const Range> stretches, std::uint64_t count,
                              Communicator& communicator) {
   auto left = static_cast<double>(count);
   const std::size_t exponent = digit(values, stretches, 23, 0, left, communicator);
   if (exponent == bins) return 0;
-  // Beyond 2^24 the sums of the two passes may differ by what rounding took: then it is the least of these.
+  // Beyond 2^24, rounding can make the two passes disagree. If the second one finds no bin, this takes bin 0.
   const std::size_t found = digit(values, stretches, 15, static_cast<std::uint32_t>(exponent), left, communicator);
   const std::size_t digits = found == bins ? 0 : found;
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent << 23U | digits << 15U));
 }
 
-// The bin in which the value number `count` is, from the largest on, of those whose bits in front of the 8 at `shift`
-// are `prefix`; `count` is then that within the bin. `bins` where there are fewer.
+// The bin of value number `count`, counted from the largest one, among the values whose bits before the 8 at `shift`
+// are `prefix`. `count` becomes its number within the bin. Returns `bins` if there are fewer values.
 std::size_t RegionVotes::digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
                                std::uint32_t prefix, double& count, Communicator& communicator) {
   counts_.fill(0);

@@ -29,7 +29,7 @@ void Round::exchange(Communicator& communicator) {
   auto free = buffer_.room(std::accumulate(rooms_.begin(), rooms_.end(), std::size_t{0}));
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
     recvs_[i].buffer = free.first(rooms_[i]);
-    // What a peer leaves unwritten must not look like its message: the buffer is not initialised.
+    // The buffer is not initialised: what a peer leaves unwritten must not look like a message from it.
     std::ranges::fill(recvs_[i].buffer.first(std::min(rooms_[i], sizeof(Header))), std::byte{0});
     free = free.subspan(rooms_[i]);
   }
@@ -54,7 +54,7 @@ void Round::decline(Message& message, Header header, std::size_t most_bytes, std
 
 namespace {
 
-// "rank 2: LATTER rank 3": of the whole job.
+// "rank 2: LATTER rank 3", with the numbers of the whole job.
 std::string ranks_of(const Communicator& communicator, std::string_view latter, int peer) {
   return "rank " + std::to_string(communicator.number(communicator.rank())) + ": " + std::string(latter) + " " +
          std::to_string(communicator.number(peer));
@@ -62,7 +62,7 @@ std::string ranks_of(const Communicator& communicator, std::string_view latter, 
 
 }  // namespace
 
-// The reason is text of another rank.
+// The reason is text of another rank, so only its printable characters are shown.
 void Round::tell(const Communicator& communicator, int peer, const MessageView& reason) {
   std::string text;
   for (const std::byte byte : reason.body()) {

@@ -14,23 +14,24 @@
 
 namespace sotto {
 
-// One round of messages: what this rank sends to whom, and what arrives. Reused from step to step.
+// One round of messages: what this rank sends to which peers, and what arrives. Reused from step to step.
 class Round {
  public:
-  // In place of a message that could not be encoded: `reason`, as far as it fits into so many bytes. open() makes a
-  // NumericError of it on all who wait for that message. `header` says what it would have been.
+  // Makes a message that stands for one that could not be encoded. It holds `reason`, cut to fit into `most_bytes`.
+  // open() turns it into a NumericError on every rank that waits for the message. `header` is that of the missing
+  // message.
   static void decline(Message& message, Header header, std::size_t most_bytes, std::string_view reason);
 
   void clear();
   void send(int peer, const Message& message);
   void receive(int peer, std::size_t most_bytes);
-  // Behind the messages of this pair: as many bytes as both sides know of.
+  // Bytes that follow the messages of this pair. Both sides must know their number.
   void send(int peer, std::span<const std::byte> bytes) { more_sent_.push_back({peer, bytes, {}}); }
   void receive(int peer, std::span<std::byte> bytes) { more_received_.push_back({peer, bytes}); }
-  // All of it at once; without anything to send or receive nobody is asked.
+  // Exchanges everything at once. Does nothing if nothing is to be sent or received.
   void exchange(Communicator& communicator);
 
-  // Looks through what arrived: each message must be whole, made in this step for this bucket by its sender, and pass
+  // Checks what arrived: each message must be whole, made by its sender in this step for this bucket, and pass
   // check(message). WireError names the sender. The origin of `expected` is filled in here.
   template <class Check>
   void open(const Communicator& communicator, Expected expected, Check&& check);
@@ -38,15 +39,15 @@ class Round {
   const MessageView& message(int peer) const;
 
  private:
-  static constexpr std::uint8_t declined = 0x80;  // of a header's flags
+  static constexpr std::uint8_t declined = 0x80;  // in Header::flags
   [[noreturn]] static void tell(const Communicator& communicator, int peer, const MessageView& reason);
   [[noreturn]] static void refuse(const Communicator& communicator, int peer, std::uint32_t step,
                                   const WireError& error);
 
   std::vector<Send> sends_, more_sent_;
   std::vector<Recv> recvs_, more_received_;
-  std::vector<std::size_t> rooms_;   // bytes that each of recvs_ may have
-  std::vector<std::size_t> places_;  // of each peer's message among recvs_, plus 1; 0: none
+  std::vector<std::size_t> rooms_;   // most bytes that each of recvs_ may have
+  std::vector<std::size_t> places_;  // for each peer, 1 + the index of its message in recvs_; 0: none
   std::vector<MessageView> views_;
   Scratch<std::byte> buffer_;
 };

@@ -46,7 +46,7 @@ class ScatterReduce final : public Aggregator {
     timer.lap();
     Owners::SentChunks sent = owners_.sent(*prepared.layout, cut);
     parts_.memory->settle(prepared, sent);
-    if (keeps_) {  // `mean` holds what was offered: error and mean
+    if (keeps_) {  // `mean` holds what was encoded: error plus mean
       owners_.subtract_sent(mean, cut);
       std::ranges::copy(mean.values, error_of(cut).begin());
     }
@@ -61,7 +61,8 @@ class ScatterReduce final : public Aggregator {
     owners_.mean_codec().visit_state(mean);
   }
 
-  // The mean owes error_; a memory owes the mean what it holds divided by the ranks.
+  // error_ is owed to the mean, to which a memory contributes its content divided by the number of ranks. Hence the
+  // factor.
   void retire() override {
     if (error_.empty()) return;
     for (const Cut& cut : cuts_) {
@@ -77,18 +78,18 @@ class ScatterReduce final : public Aggregator {
   }
 
  private:
-  // What the second encoding of the own chunk left out. REQUIRES keeps_.
+  // What the second encoding of this rank's chunk left out. REQUIRES keeps_.
   std::span<float> error_of(const Cut& cut) {
     return std::span(error_).subspan(errors_[static_cast<std::size_t>(cut.index)], cut.chunk().size());
   }
 
   AggregatorParts parts_;
   std::string_view name_;
-  bool keeps_;  // what the second encoding left out
+  bool keeps_;  // whether it keeps what the second encoding leaves out
   Owners owners_;
   std::vector<Cut> cuts_;            // by bucket
-  std::vector<std::size_t> errors_;  // where the own chunk of each begins in error_
-  std::vector<float> error_;         // what the second encoding of the own chunks left out, if it keeps that
+  std::vector<std::size_t> errors_;  // where this rank's chunk of each bucket begins in error_
+  std::vector<float> error_;         // what the second encoding of this rank's chunks left out; empty unless keeps_
 };
 
 }  // namespace

@@ -16,27 +16,27 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t most = 2;  // times its share of what a rank chooses is kept by an owner
+constexpr std::size_t most = 2;  // an owner keeps at most this many times its even share of the sums
 
 std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU; }
 
-// What the ranks have agreed on for a bucket; the same on all of them, and part of the state.
+// What the ranks have agreed on for a bucket. It is the same on all ranks, and part of the state.
 struct Agreed {
   std::uint64_t left = 0;  // exchanges until they agree again; 0: in the next one
-  std::uint64_t kept = 0;  // sums that are wanted, of all owners
-  float threshold = 0;     // that these reach
+  std::uint64_t kept = 0;  // number of sums wanted, from all owners together
+  float threshold = 0;     // magnitude that these sums reach
   std::vector<std::uint64_t> borders;
 };
 
-// That, and what follows from it.
+// An agreement, and what follows from it.
 struct Regions {
   Agreed agreed;
-  std::vector<Range> choosable;  // of the bucket
+  std::vector<Range> choosable;  // in the bucket
   Cut cut;
-  std::vector<Range> own;  // choosable stretches of the own region
+  std::vector<Range> own;  // choosable stretches of this rank's region
 };
 
-// Of what a rank sent, what its owners kept.
+// The part of a rank's message that the owners kept.
 class SentAndKept final : public Sent {
  public:
   SentAndKept(std::span<const float> used, std::span<const float> dropped, Chooser& chooser, std::span<float> room)
@@ -51,7 +51,7 @@ class SentAndKept final : public Sent {
   }
 
  private:
-  std::span<const float> used_, dropped_;  // `dropped`: 0 at the elements that owners sent, else 1
+  std::span<const float> used_, dropped_;  // dropped_: 0 at the elements that owners sent, 1 elsewhere
   Chooser& chooser_;
   std::span<float> room_;
 };
@@ -117,7 +117,7 @@ class Sparse final : public Aggregator {
     cut(regions, chosen.index);
   }
 
-  // What follows from the borders.
+  // Derives everything else from the borders.
   void cut(Regions& regions, std::size_t bucket) {
     const Layout& layout = parts_.buckets[bucket].layout;
     std::vector<Range> chunks;
@@ -137,8 +137,8 @@ class Sparse final : public Aggregator {
     }
   }
 
-  // Sums that do not reach the threshold become zero, and the smallest of more than an owner may send; of those that
-  // are alike the first ones stay. What every rank sends whole stays whole.
+  // Sets sums to zero that do not reach the threshold. If more sums are left than an owner may send, keeps the largest,
+  // and of equal ones the first. Elements that every rank sends in every step stay.
   void keep_largest(const Regions& regions, std::span<float> values) {
     const std::uint64_t ranks = static_cast<std::uint64_t>(parts_.ranks);
     const std::size_t room = most * ((regions.agreed.kept + ranks - 1) / ranks);
@@ -151,7 +151,7 @@ class Sparse final : public Aggregator {
         count += found[count] >= least ? 1 : 0;
       }
     }
-    std::size_t alike = count;  // of the smallest that stay
+    std::size_t alike = count;  // how many of the smallest stay
     if (count > room) {
       const auto smallest = found.begin() + static_cast<std::ptrdiff_t>(room - 1);
       std::nth_element(found.begin(), smallest, found.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
@@ -172,7 +172,7 @@ class Sparse final : public Aggregator {
     }
   }
 
-  // `mean` holds the sums that were sent on.
+  // `mean` holds the sums that this owner sent.
   void settle(Regions& regions, Bucket& prepared, Bucket& chosen, Bucket& mean) {
     Bucket dropped = chosen;
     dropped.values = dropped_.room(chosen.values.size());
@@ -188,7 +188,7 @@ class Sparse final : public Aggregator {
     owners_.subtract_sent(mean, regions.cut);
     const Range own = regions.cut.chunk();
     Bucket owed = chosen;
-    owed.values = owners_.room(chosen.values.size());  // in which `mean` stands
+    owed.values = owners_.room(chosen.values.size());  // the room in which `mean` stands
     std::ranges::fill(owed.values.first(own.begin), 0.0F);
     std::ranges::fill(owed.values.subspan(own.end), 0.0F);
     kernels::scale(static_cast<float>(parts_.ranks), mean.values);
@@ -197,7 +197,7 @@ class Sparse final : public Aggregator {
     parts_.memory->settle(prepared, sent);
   }
 
-  // The threshold follows the number of sums that were kept, which all ranks see.
+  // Adjusts the threshold to the number of sums that were kept, which all ranks see.
   static void follow(Regions& regions, std::span<const float> dropped) {
     std::size_t kept = 0;
     for (const Range range : regions.choosable) {
@@ -245,7 +245,7 @@ std::string sparse_suits(const Codec& codec, std::span<const BucketPlan> buckets
 
 std::unique_ptr<Aggregator> make_sparse(AggregatorParts parts) { return std::make_unique<Sparse>(std::move(parts)); }
 
-// Two rounds of what a rank chooses, but for its own region, and now and then the agreement.
+// Two rounds of what a rank chooses outside its own region, and from time to time the agreement.
 double sparse_bytes(const AggregatorParts& parts, std::span<const double> bytes) {
   const double others = parts.ranks - 1;
   double sent = 0;

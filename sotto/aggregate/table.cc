@@ -22,7 +22,7 @@
 namespace sotto {
 namespace {
 
-// An aggregator without options, which asks of its parts only that the codec suits.
+// An aggregator without options, whose only demand is that codec and buckets suit it.
 template <auto Suits, auto Make>
 constexpr AggregatorEntry plain(std::string_view name, std::string_view summary, std::string_view paper = "") {
   return {.name = name,
@@ -104,7 +104,7 @@ constexpr AggregatorEntry entries[] = {
 };
 constexpr Table<AggregatorEntry> table("aggregator", entries);
 
-// Without options, and beside a sentence: what another aggregator may work with.
+// Whether an option of another aggregator may name it: it has no options and is not a method.
 bool is_simple(const AggregatorEntry& entry) {
   return entry.method == nullptr && names_of_options(entry.options()).empty();
 }

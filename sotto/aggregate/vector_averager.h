@@ -14,37 +14,36 @@ namespace sotto {
 
 struct VectorAveragerOptions {
   std::uint64_t seed = 1;  // of all random numbers; the same on every rank
-  std::shared_ptr<ThreadPool> pool =
-      nullptr;  // shares out the work of the codec; null: the calling thread does it alone
+  // Shares the work of the codec; null: the calling thread works alone.
+  std::shared_ptr<ThreadPool> pool = nullptr;
 };
 
-// Compresses and averages a flat gradient of a user's own, step after step, as a recipe says:
+// Compresses and averages a user's own flat gradient, step after step, as a recipe says:
 //
 //   VectorAverager averager(communicator, gradient.size(), read_recipe("ef | topk(0.01)"));
 //   averager.average(gradient);  // in every step
 //
-// The averager owns the memory of the recipe: an element that a step leaves out is sent in a later step. All ranks make
+// The averager owns the recipe's memory: elements that a step leaves out are sent in later steps. All ranks must make
 // one with the same size, recipe and options. Serves one thread. The communicator must outlive it.
 class VectorAverager {
  public:
-  // The vector is one tensor of one dimension. A stage sends such a tensor whole where it has at most `dense` elements:
-  // 1024 in a stage, and any number in most presets. ConfigError when the recipe cannot be used.
+  // The vector is one tensor of one dimension. A stage sends such a tensor whole if it has at most `dense` elements:
+  // 1024 by default, any number in most presets. ConfigError if the recipe cannot be used.
   VectorAverager(Communicator& communicator, std::size_t size, const Recipe& recipe,
                  VectorAveragerOptions options = {});
-  // The vector holds the tensors of this layout. Recipes such as "power(2)" or "svd | atomo(3)" want to know matrices.
+  // The vector holds the tensors of this layout. Recipes such as "power(2)" or "svd | atomo(3)" need matrices.
   VectorAverager(Communicator& communicator, const Layout& layout, const Recipe& recipe,
                  VectorAveragerOptions options = {});
 
-  // One step. Collective: `gradient` becomes the mean over all ranks, the same bits on every rank. The memory `memsgd`
-  // wants the learning rate of the step; no other one does. std::invalid_argument when the vector has another size.
-  // NumericError for a value that is not finite, CommError and WireError for what peers do; an error does not count as
-  // a step.
+  // One step. Collective: replaces `gradient` with the mean over all ranks, with the same bits on every rank. Only the
+  // memory `memsgd` uses the learning rate. std::invalid_argument if the vector has another size, NumericError if a
+  // value is not finite, CommError and WireError for failures of peers. A step that throws is not counted.
   void average(std::span<float> gradient, double learning_rate = 0);
 
   std::uint64_t step() const { return step_; }                  // the number of the next one
-  const Timings& timings() const { return timings_; }           // seconds of all steps together
+  const Timings& timings() const { return timings_; }           // total seconds of all steps
   std::string remark() const { return aggregator_->remark(); }  // what was chosen while it ran, and why; may be empty
-  // Step and memory, for a checkpoint: after a restart the same bits come as without one.
+  // Step and memory, for a checkpoint: a restarted run has the same bits as one without a restart.
   void visit_state(StateVisitor& visitor);
 
  private:
@@ -53,7 +52,7 @@ class VectorAverager {
   VectorAveragerOptions options_;
   std::vector<BucketPlan> buckets_;  // one, unless the vector is too long for a message
   std::unique_ptr<Aggregator> aggregator_;
-  std::uint64_t mark_;  // of what all ranks must have in common
+  std::uint64_t mark_;  // hash of what must be the same on all ranks
   std::uint64_t step_ = 0;
   Timings timings_;
 };

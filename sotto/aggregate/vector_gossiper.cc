@@ -23,7 +23,7 @@ VectorGossiper::VectorGossiper(Communicator& communicator, Topology topology, Ve
   } else if (const std::string problem = options_.mixing->problem(*topology_); !problem.empty()) {
     throw ConfigError(options_.mixing->sentence() + ": " + problem);
   }
-  gossiper_of(0);  // what cannot be had is refused now
+  gossiper_of(0);  // refuses at once what cannot be used
 }
 
 Gossiper& VectorGossiper::gossiper_of(std::size_t size) {

@@ -15,7 +15,7 @@ namespace {
 constexpr double of_the_paper = 0.25;
 constexpr std::size_t most_epochs = 1000;
 
-using Ratios = std::vector<double>;  // one an epoch
+using Ratios = std::vector<double>;  // one per epoch
 
 Ratios falling(double coefficient, double ratio) {
   Ratios ratios;
@@ -78,7 +78,7 @@ constexpr std::array entries{
 };
 constexpr Table<WarmupEntry> table("warm-up", entries);
 
-// The options of a recipe that have a ratio, the first of them; null where none have.
+// The options that have a ratio, of the first part of the recipe that does; null if none does.
 AnyOptions* with_ratio(Recipe& recipe) {
   const auto has_ratio = [](const AnyOptions& options) { return number_of(options, "ratio").has_value(); };
   if (recipe.by_itself() && has_ratio(recipe.aggregator.options)) return &recipe.aggregator.options;
@@ -115,7 +115,7 @@ Warmup make_warmup(const WarmupSpec& spec, const Recipe& recipe, std::uint64_t s
   }
   Warmup made;
   const bool fits = ratios.size() <= steps / steps_per_epoch && ratios.size() * steps_per_epoch < steps;
-  const std::uint64_t each = steps / (ratios.size() + 1);  // where all have the same share of the run
+  const std::uint64_t each = steps / (ratios.size() + 1);  // if all ratios share the run equally
   if (!fits) {
     made.remark = fmt::format(
         "{}: {} epochs of warm-up do not fit into {} steps of {} an epoch: each of its ratios lasts {} steps",

@@ -8,7 +8,7 @@ namespace sotto {
 
 BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange)
     : prepare_(std::move(prepare)), exchange_(std::move(exchange)), buckets_(buckets), queue_(buckets) {
-  if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // they come in order
+  if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // buckets become ready in order
 }
 
 void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report) {

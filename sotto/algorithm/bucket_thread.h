@@ -10,21 +10,21 @@
 
 namespace sotto {
 
-// A rank's communication thread, on which the buckets of each step are exchanged one after the other, in the order of
-// their index: the same on every rank.
+// A rank's communication thread. It exchanges the buckets of each step one after the other, in the order of their
+// index, which is the same on every rank.
 class BucketThread {
  public:
   using Work = std::function<void(std::size_t bucket)>;
   // When a bucket is ready, prepare(bucket) runs on the thread that computes, and then exchange(bucket) on this one,
-  // beside backward; without `overlap` both run after backward.
+  // beside backward. Without `overlap` both run after backward.
   BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange);
   BucketThread(const BucketThread&) = delete;
   BucketThread& operator=(const BucketThread&) = delete;
 
-  // Work that goes before the buckets of the next run().
+  // Posts work that runs before the buckets of the next run().
   void post(std::function<void()> work) { thread_.post(std::move(work)); }
-  // The gradient of this step, and all exchanges. Fills in loss, wait and queue of the report. Throws what an exchange
-  // threw.
+  // Computes the gradient of this step, and exchanges all buckets. Fills in loss, wait and queue of the report. Throws
+  // what an exchange threw.
   void run(Worker& worker, std::uint64_t step, StepReport& report);
 
  private:
@@ -35,7 +35,7 @@ class BucketThread {
   std::size_t buckets_;
   std::size_t posted_ = 0;
   QueueMeter queue_;
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

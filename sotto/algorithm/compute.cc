@@ -20,7 +20,7 @@ void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double 
   const auto offered = optimiser.outgoing(worker.gradient().subspan(begin, x.size()), begin);
   const auto shown = worker.parameters().subspan(begin, x.size());
   if (x.data() == shown.data()) return optimiser.apply(x, offered, begin, lr);
-  scratch.assign(shown.begin(), shown.end());  // backward may still read the parameters
+  scratch.assign(shown.begin(), shown.end());  // a copy, because backward may still read the parameters
   optimiser.apply(scratch, offered, begin, lr);
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = x[i] == shown[i] ? scratch[i] : x[i] + (scratch[i] - shown[i]);

@@ -9,24 +9,26 @@
 
 namespace sotto {
 
-// What all algorithms have in common.
+// Functions that all algorithms share.
 
-// The key of this rank's messages of this step.
+// The key of this rank's messages in this step.
 Key key_of(const AlgorithmOptions& options, const Communicator& communicator, const StepInput& input);
 
-// What the optimiser offers of this bucket takes the gradient's place. Once a step and bucket, when it is finished.
+// Replaces the gradient of this bucket by what the optimiser offers in its place. Once per step and bucket, when the
+// gradient is finished.
 void offer_in_place(Worker& worker, const BucketPlan& bucket);
 
-// The optimiser takes its step from the worker's parameters, at which the gradient was taken, and x goes as far; where
-// x equals them, it ends at the same bits. So weight decay, and a mean of iterates, are of the model, whatever share of
-// it x is. x is a stretch of a vector of this rank's own, or of the parameters themselves, that begins at `begin`; no
-// other parameters change. Call it once a step and stretch, when that gradient is finished. `scratch` is overwritten.
+// The optimiser takes its step from the worker's parameters, at which the gradient was taken, and x moves as far; if x
+// equals them, it ends at the same bits. So weight decay, and a mean of iterates, apply to the model, whatever share of
+// it x is. x stands for the stretch of the parameters that begins at `begin`: it is part of a vector of this rank's
+// own, or of the parameters themselves. No other parameters change. Call it once per step and stretch, when that
+// gradient is finished. `scratch` is overwritten.
 void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr, std::vector<float>& scratch);
-// The same of a whole vector, bucket by bucket.
+// The same for a whole vector, bucket by bucket.
 void step_all(Worker& worker, std::span<float> x, double lr, std::vector<float>& scratch);
 
-// Computes the gradient of a step, and returns its loss, while the thread goes on with what is on its way. When that
-// fails, its error is the one to report: not what it does to those exchanges, which are waited for.
+// Computes the gradient of a step, and returns its loss, while `thread` goes on with what is on its way. If computing
+// fails, waits for these exchanges, and throws the error of computing, not theirs.
 double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, const BucketCalls& calls = {});
 
 }  // namespace sotto

@@ -9,12 +9,12 @@
 
 namespace sotto {
 
-// How long finished buckets wait for the exchanges of those before them (StepReport::queue). begin() and take() must
-// not run at the same time.
+// Measures how long finished buckets wait for the exchanges of those before them (StepReport::queue). begin() and
+// take() must not run at the same time.
 class QueueMeter {
  public:
   struct Waited {
-    double seconds = 0;  // all buckets together
+    double seconds = 0;  // sum over all buckets
     std::size_t buckets = 0;
     double mean() const { return seconds / static_cast<double>(std::max<std::size_t>(1, buckets)); }
     Waited& operator+=(const Waited& more) {
@@ -26,13 +26,13 @@ class QueueMeter {
 
   explicit QueueMeter(std::size_t buckets) : ready_at_(buckets) {}
 
-  // Before the bucket is handed to the thread that exchanges it.
+  // Call it before the bucket is handed to the thread that exchanges it.
   void ready(std::size_t bucket) { ready_at_[bucket] = Clock::now(); }
-  // On that thread, as the exchange begins.
+  // Call it on that thread, when the exchange begins.
   void begin(std::size_t bucket) {
     waited_ += {std::chrono::duration<double>(Clock::now() - ready_at_[bucket]).count(), 1};
   }
-  // Of the exchanges that began since the last call.
+  // The waits of exchanges that began since the last call.
   Waited take() { return std::exchange(waited_, {}); }
 
  private:

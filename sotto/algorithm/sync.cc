@@ -37,7 +37,8 @@ class Sync final : public Algorithm {
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     stop_ = input.stop ? 1.0F : 0.0F;
-    // Whether anybody was asked to stop is agreed on while forward runs, so it costs a few bytes and no time.
+    // Ranks agree on whether any of them was asked to stop. That travels while forward runs, so it costs a few bytes
+    // and no time.
     thread_.post([this] { communicator_.all_reduce(std::span(&stop_, 1), ReduceOp::max); });
     thread_.run(worker, input.step, report_);
     worker.optimiser().apply(worker.parameters(), worker.gradient(), 0, input.lr);
@@ -64,9 +65,9 @@ class Sync final : public Algorithm {
   Worker* worker_ = nullptr;
   Key key_;
   StepContext step_;
-  StepReport report_;  // its phases are written by the communication thread until wait()
+  StepReport report_;  // its timings belong to the communication thread until wait()
   float stop_ = 0;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -83,19 +83,19 @@ class SyncByNeed final : public Algorithm {
  private:
   struct Part {
     BucketPlan plan;
-    bool open = false;  // its gradient is on its way, or the mean has not been applied
+    bool open = false;  // its gradient is on its way, or its mean was not applied
     std::atomic<bool> exchanged = false;
   };
 
   // --- on the thread that computes ---------------------------------------------------------------------------------
 
-  // What the aggregator says of itself, which it may change while it is at work. REQUIRES that nothing is on its way.
+  // Copies what the aggregator says of itself, which may change while it works. REQUIRES that nothing is on its way.
   void note() {
     aggregator_name_ = aggregator_.name();
     remark_ = aggregator_.remark();
   }
 
-  // What was waited for, and what exchanges took since the last time, whichever step they were of.
+  // Adds to the report what was waited for, and what exchanges took since the last call, for whichever step.
   void account(StepReport& report) {
     report.wait += waited_;
     const Lock lock(spent_mutex_);
@@ -109,7 +109,7 @@ class SyncByNeed final : public Algorithm {
     waited_ += timer.seconds();
   }
 
-  // Behind it the parameters of this bucket are those of this step.
+  // Applies the mean of this bucket, if that was not done: then its parameters are those of this step.
   void settle(std::size_t index) {
     Part& part = buckets_[index];
     if (!part.open) return;
@@ -126,7 +126,7 @@ class SyncByNeed final : public Algorithm {
     thread_.wait();
   }
 
-  // Of a step, before its first bucket is ready: when that before it is over.
+  // Begins a step, before its first bucket is ready: first ends the step before it.
   void begin() {
     if (std::exchange(begun_, true)) return;
     settle_all();
@@ -149,7 +149,7 @@ class SyncByNeed final : public Algorithm {
     if (options_.overlap) post(index);
   }
 
-  // REQUIRES: buckets come in index order, the same on every rank.
+  // REQUIRES that buckets come in index order, the same on every rank.
   void post(std::size_t index) {
     Part& part = buckets_[index];
     offer_in_place(*worker_, part.plan);
@@ -183,9 +183,9 @@ class SyncByNeed final : public Algorithm {
     part.exchanged.store(true, std::memory_order_release);
   }
 
-  // Which bucket is exchanged now, on all ranks alike: the one that is ready first, at last the one that is left, and
-  // between them what forward needs first of those that all ranks have ready. Every rank has at least one more ready
-  // than were exchanged.
+  // The bucket to exchange now, the same on all ranks. The first one is bucket 0, which is ready first; the last one is
+  // what is left. In between it is the one that forward needs first, which has the largest index, among those that all
+  // ranks have ready. Every rank has at least one more ready than were exchanged.
   std::size_t next(Timings& timings) {
     const std::size_t all = buckets_.size(), done = exchanged_++;
     std::size_t end = done == 0 ? 1 : all;
@@ -223,7 +223,7 @@ class SyncByNeed final : public Algorithm {
   Mutex spent_mutex_;
   Timings spent_ SOTTO_GUARDED_BY(spent_mutex_);
   QueueMeter queue_ SOTTO_GUARDED_BY(spent_mutex_);
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

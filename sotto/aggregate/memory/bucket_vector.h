@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// A float beside every element of every bucket, zero at first: what memories are made of.
+// One float for every element of every bucket, zero at first. Memories are made of such vectors.
 class BucketVector {
  public:
   explicit BucketVector(std::span<const BucketPlan> buckets) {
@@ -22,7 +22,7 @@ class BucketVector {
     values_.resize(size);
   }
 
-  // The floats beside those of this bucket, as a bucket of the same layout.
+  // The floats that belong to this bucket, as a bucket of the same layout.
   Bucket beside(const Bucket& bucket) {
     Bucket own = bucket;
     own.values = std::span(values_).subspan(begins_.at(bucket.index), bucket.values.size());
@@ -31,7 +31,7 @@ class BucketVector {
   void visit_state(StateVisitor& visitor, std::string_view name) { visitor.visit(name, values_); }
 
  private:
-  std::vector<std::size_t> begins_;  // of each bucket
+  std::vector<std::size_t> begins_;  // offset of each bucket
   std::vector<float> values_;
 };
 

@@ -11,13 +11,13 @@
 
 namespace sotto {
 
-// Carries memories, which are vectors of floats that aggregators call memory.*, to their successor: the sum of those of
-// all from which it takes, times a share.
+// Carries memories to the aggregator that takes over: the sum of the memories of all aggregators passed to take(),
+// times `share`. Memories are the vectors of floats that aggregators name memory.*.
 class MemoryCarrier final : public StateVisitor {
  public:
   explicit MemoryCarrier(float share) : share_(share) {}
 
-  // `from` has no memory left, and is not to be used again.
+  // Takes the memory of `from`, which must not be used afterwards.
   void take(Aggregator& from);
   void give(Aggregator& to);
 

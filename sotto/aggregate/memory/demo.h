@@ -12,9 +12,9 @@ struct DemoOptions {
   }
 };
 
-// Decoupled momentum (Peng, Quesnelle, Kingma, DeMo, 2024): a momentum of each rank's own, m = decay * m + g, of which
-// the largest components are sent and taken off; what is slow and small stays local. The learning rate is outside. The
-// optimiser has no momentum beside this one, and in the paper takes the signs of the mean.
+// Decoupled momentum (Peng, Quesnelle, Kingma, DeMo, 2024). Each rank has its own momentum m = decay * m + g. The
+// largest components are sent and subtracted from m; what is slow and small stays local. The learning rate is applied
+// outside. The optimiser must have no momentum of its own; in the paper it takes the signs of the mean.
 std::unique_ptr<Memory> make_demo(const DemoOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

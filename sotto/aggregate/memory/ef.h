@@ -5,8 +5,8 @@
 
 namespace sotto {
 
-// Error feedback: p = e + g is offered, and e = p - sent stays. The learning rate is outside: e holds gradients, so a
-// change of the rate applies to what was held back as well.
+// Error feedback (Seide et al., 2014): offers p = e + g, and keeps e = p - sent. The learning rate is applied outside:
+// e holds gradients, so a change of the rate applies to what was held back, too.
 std::unique_ptr<Memory> make_error_feedback(const NoOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -12,15 +12,16 @@
 
 namespace sotto {
 
-// What memories want to know of a step. No random number and no byte of a message depends on it, unlike a Key.
+// What memories need to know about a step. Unlike a Key, it determines no random number.
 struct StepContext {
   std::uint64_t number = 0;
-  double rate = 0;  // the learning rate; 0: nobody said it
+  double rate = 0;  // the learning rate; 0: unknown
 };
 
-// What this rank has not sent yet. An aggregator owns it, since only who knows that a message arrived may settle it:
+// What this rank has not sent yet. An aggregator owns it, because only the aggregator knows that a message arrived, and
+// so may settle it:
 //   p = prepare(g);  exchange p;  settle(p, sent)
-// An exchange that fails is not settled: then everything that was accumulated is still here.
+// If the exchange fails, settle() is not called, and everything that was accumulated is still held.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -28,15 +29,15 @@ class Memory {
   // step and bucket. `owed` is what the caller itself holds back of these gradients, such as the residual of the chunk
   // that it owns; where what is held back is in units of a rate, which changed, both are rescaled.
   virtual Bucket prepare(const Bucket& gradient, const StepContext& step, std::span<float> owed) = 0;
-  // `sent` is what everybody kept who had to receive it.
+  // `sent` is what all receivers kept of `prepared`.
   virtual void settle(Bucket& prepared, Sent& sent) = 0;
-  // Takes over what somebody else held back of these gradients: it is sent with the next ones.
+  // Takes over what somebody else held back of these gradients. It is sent with the next ones.
   virtual void hold(const Bucket& owed) = 0;
   virtual bool remembers() const { return true; }  // false (no memory at all): settle() need not be called
   virtual void visit_state(StateVisitor& visitor) = 0;
 };
 
-// What a memory is built for. It keeps no reference to them.
+// What a memory is made for. It keeps no reference to these parts.
 struct MemoryParts {
   std::span<const BucketPlan> buckets;
   int ranks = 1;
@@ -47,18 +48,18 @@ struct MemoryEntry {
   std::string_view name;
   std::string_view summary;
   std::string_view paper;
-  bool momentum;  // makes the momentum itself, so that the optimiser must have none
-  bool rate;      // wants StepContext::rate
+  bool momentum;  // makes the momentum itself, so the optimiser must have none
+  bool rate;      // needs StepContext::rate
   AnyOptions (*options)();
   std::unique_ptr<Memory> (*make)(const AnyOptions& options, const MemoryParts& parts);
 };
 using MemorySpec = Spec<MemoryEntry>;
 const Table<MemoryEntry>& memory_table();
 
-// "ef"; none of "".
+// Reads a memory such as "ef"; an empty text gives an empty spec.
 MemorySpec read_memory(std::string_view text);
 
-// Of no spec: one that holds nothing back.
+// An empty spec makes a memory that holds nothing back.
 std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -31,7 +31,7 @@ class MemSgd final : public Residual {
   }
 
  private:
-  std::vector<float> rates_;  // that each bucket's residual is in units of; 0: none yet
+  std::vector<float> rates_;  // the rate in whose units each bucket's residual is; 0: none yet
 };
 
 }  // namespace

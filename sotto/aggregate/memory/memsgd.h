@@ -6,9 +6,9 @@
 namespace sotto {
 
 // Mem-SGD (Stich, Cordonnier, Jaggi, NeurIPS 2018): error feedback with the learning rate inside. mem = mem + rate * g
-// is what remains to be done, so a change of the rate does not touch what was held back before it. The optimiser
-// multiplies what is sent by the rate, so mem is kept in units of the present one: e = mem / rate, which is rescaled
-// when the rate changes. With one rate for all steps it is `ef`.
+// is the change of the model that is still owed, so a change of the rate does not touch what was held back before.
+// Because the optimiser multiplies what is sent by the rate, the memory keeps e = mem / rate, and rescales e when the
+// rate changes. If the rate never changes, this is `ef`.
 std::unique_ptr<Memory> make_memsgd(const NoOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

@@ -55,7 +55,7 @@ class Momentum final : public Memory {
   }
 
   MomentumOptions options_;
-  double limit_;  // of a segment's norm
+  double limit_;  // largest norm of a segment
   BucketVector velocity_, held_;
 };
 

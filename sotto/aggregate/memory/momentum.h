@@ -19,16 +19,16 @@ struct MomentumOptions {
   }
 };
 
-// Deep Gradient Compression (Lin et al., ICLR 2018): momentum of each rank's own gradient, made before what it would
-// have moved is held back, u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). v is offered, and v -
-// sent stays. The optimiser has no momentum beside this one.
+// Deep Gradient Compression (Lin et al., ICLR 2018). Each rank makes the momentum of its own gradient before anything
+// is held back: u = m u + g and v = v + u (nesterov: u = m (u + g), v = v + u + g). It offers v, and keeps v - sent.
+// The optimiser must have no momentum of its own.
 //
-// masking: u = 0 at the elements that a selection chose, so that what moved them late does not go on. What is sent in
-// every step (segments that a selection sends whole, all of them where nothing selects) keeps its u, which then is
-// momentum after averaging: the mean of the ranks' momenta is the momentum of their mean.
+// masking: u = 0 at the elements that a selection chose, so that gradients that were sent late do not move them
+// further. Elements that are sent in every step (segments that a selection sends whole, or all if nothing selects) keep
+// their u. There it is momentum after averaging: the mean of the ranks' momenta is the momentum of their mean.
 //
-// clip: before it is added, a gradient is shortened to the l2 norm clip / sqrt(ranks), for each segment by itself: so
-// that it depends neither on how segments fall into buckets nor on those that come later.
+// clip: shortens each segment of a gradient to the l2 norm clip / sqrt(ranks) before it is added. Segments are clipped
+// separately, so that the result depends neither on how they fall into buckets nor on segments that come later.
 std::unique_ptr<Memory> make_momentum(const MomentumOptions& options, const MemoryParts& parts);
 
 }  // namespace sotto

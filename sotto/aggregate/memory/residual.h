@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// A memory of one vector: between prepare() and settle() it is what is offered, otherwise what of that was not sent.
+// A memory of one vector. Between prepare() and settle() it is what is offered, otherwise the part that was not sent.
 class Residual : public Memory {
  public:
   Residual(const MemoryParts& parts, std::string_view name) : held_(parts.buckets), name_(name) {}
@@ -19,7 +19,7 @@ class Residual : public Memory {
   BucketVector held_;
 
  private:
-  std::string_view name_;  // in checkpoints
+  std::string_view name_;  // its name in checkpoints
 };
 
 }  // namespace sotto

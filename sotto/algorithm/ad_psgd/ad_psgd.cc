@@ -16,7 +16,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
       : Algorithm({.rhythm = {0, plan.every},
                    .starts_early = true,
                    .counts_together = !plan.each,
-                   .can_go_on = !plan.each},  // else it holds what a rank has said of its end
+                   .can_go_on = !plan.each},  // with count=each, an announced end is final
                   this),
         overlap_(options.overlap),
         each_(plan.each),
@@ -53,11 +53,11 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
     aggregate(worker.parameters(), Op::avg, communicator_);
   }
 
-  // The model is in the worker's parameters.
+  // The model itself is in the worker's parameters.
   void visit_state(StateVisitor& visitor) override { averager_.visit_state(visitor); }
 
  private:
-  // The mean of the ranks' steps: the rate falls by how much all of them together have done.
+  // The mean of all ranks' steps, so that the rate falls with what all of them together have done.
   std::uint64_t rate_step() const override {
     return averager_.known_steps() / static_cast<std::uint64_t>(communicator_.size());
   }

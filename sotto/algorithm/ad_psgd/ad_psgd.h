@@ -18,11 +18,11 @@ struct AdPsgdOptions {
 };
 
 // Asynchronous decentralised parallel SGD (Lian, Zhang, Zhang, Liu, ICML 2018): each rank takes steps at its own speed,
-// and a thread of it averages its model with those of others, two at a time, meanwhile. A gradient is taken at the
-// model as it was when the step began, and applied to it as it is when the gradient is there.
+// while a thread averages its model with the models of other ranks, one at a time. A gradient is taken at the model as
+// it was when the step began, and applied to the model as it is when the gradient is ready.
 std::unique_ptr<Algorithm> make_ad_psgd(const AdPsgdOptions& own, const AlgorithmOptions& options,
                                         std::span<const BucketPlan> buckets, Communicator& communicator);
-// Why it cannot be had on this topology; empty: it can.
+// Why this topology cannot be used with this mixing; empty if it can.
 std::string problem_of_ad_psgd(const Topology& topology, const Mixing& mixing);
 
 }  // namespace sotto

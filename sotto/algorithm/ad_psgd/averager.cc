@@ -94,7 +94,7 @@ void Averager::rest() {
   Lock lock(mutex_);
   rethrow();
   Roll& roll = shared_.roll;
-  const bool shown = shared_.state == State::resting;  // and perhaps changed since, by an average of all
+  const bool shown = shared_.state == State::resting;  // then the caller may have changed its copy since
   if (!shown) shared_.state = State::quiet;
   shared_.due = false;
   changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return shared_.error || !shared_.asked; });
@@ -120,7 +120,7 @@ void Averager::abandon() {
   mailbox_.reset();
 }
 
-// The averaging thread is told, so that it watches those who are waited for.
+// Tells the averaging thread, so that it watches the ranks that are waited for.
 void Averager::wait_for_all(Lock& lock, Roll::Await what) {
   shared_.awaited = what;
   shared_.awaited_since = Clock::now();

@@ -11,14 +11,14 @@
 
 namespace sotto {
 
-// What the two threads of an Averager share, under its lock.
+// The state that both threads of an Averager share, under its lock.
 struct AveragerState {
   enum class State : std::uint8_t {
     resting,  // this rank has come to a meeting, or has not begun
-    at_work,  // it asks others for their models
-    quiet,    // it asks nobody any more, and comes to a meeting once its last request was answered
-    ending,   // likewise; then its thread ends
-    ended,    // nobody is answered any more
+    at_work,  // it takes steps, and asks others for their models
+    quiet,    // it asks nobody any more, and comes to a meeting once its last request is answered
+    ending,   // as quiet; then its thread ends
+    ended,    // it answers nobody any more
   };
   struct Asked {
     int peer;
@@ -29,18 +29,18 @@ struct AveragerState {
   std::vector<float> x;  // the model
   Roll roll;
   State state = State::resting;
-  bool due = false;                            // a step gave rise to a request
-  bool counts = false;                         // a step wants to know of the others' steps
-  bool alone = false;                          // all that this rank asks have left
+  bool due = false;                            // a step caused a request
+  bool counts = false;                         // a step wants to know the others' steps
+  bool alone = false;                          // all peers that this rank asks have left
   bool woken = false;                          // a message to itself is on its way
   Roll::Await awaited = Roll::Await::nothing;  // what the thread of the steps waits for
   Clock::time_point awaited_since{};
-  std::optional<Asked> asked{};  // the request that is on its way
+  std::optional<Asked> asked{};  // the request that is not answered yet
   std::uint64_t requests = 0, exchanges = 0, notes = 0;
   Timings timings{};
   std::exception_ptr error{};  // of the averaging thread
 
-  // Nothing may change the model.
+  // Whether nothing may change the model.
   bool frozen() const {
     return state == State::ended || (state == State::resting && roll.all_have(Roll::Await::meeting));
   }

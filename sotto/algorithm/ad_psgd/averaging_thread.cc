@@ -1,4 +1,4 @@
-// What the thread of an Averager does.
+// The part of Averager that runs on the averaging thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace sotto {
 namespace {
 
-constexpr int questions = 8;                      // to a silent rank within the deadline
-constexpr std::chrono::milliseconds glance{200};  // no message says that a rank has left
+constexpr int questions = 8;                      // sent to a silent rank within the deadline
+constexpr std::chrono::milliseconds glance{200};  // longest wait for mail, because no message says that a rank has left
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void Averager::run() {
   }
 }
 
-// Until a message comes, or it is time to look after the others. False: this is the end.
+// Waits until a message comes, or it is time to look after the others. Returns false at the end.
 bool Averager::turn() {
   ask();
   bool frozen = false;
@@ -46,7 +46,7 @@ bool Averager::turn() {
   }
   inquire();
   const auto most = std::min(mailbox_->deadline() / (2 * questions), glance);
-  auto taken = Clock::now() + most;  // all that came before
+  auto taken = Clock::now() + most;  // all mail from before then was taken
   if (auto mail = mailbox_->poll(most)) {
     taken = mail->arrived;
     take(std::move(*mail));
@@ -78,7 +78,7 @@ void Averager::ask() {
   changed_.notify_all();
 }
 
-// The next one that has not left; below 0: all have.
+// The next peer that has not left; -1 if all have.
 int Averager::next_peer() {
   for (std::size_t i = 0; i < plan_.peers.size(); ++i, ++shared_.requests) {
     const int peer = plan_.peers[shared_.requests % plan_.peers.size()];
@@ -121,14 +121,14 @@ void Averager::take(Mail mail) {
   if (!mail.data.empty()) mailbox_->recycle(std::move(mail));
 }
 
-// What the note says of ranks.
+// Takes what the note says of ranks.
 void Averager::hear(int sender, const PairNote& note) {
   bool wish = false;
   {
     const Lock lock(mutex_);
     Roll& roll = shared_.roll;
     roll.hear(sender, note, Clock::now());
-    // A rank that takes no step now can end after the next one.
+    // A rank that takes no step now can end after its next one.
     wish = shared_.state == State::resting && roll.somebody_ends() && roll.end() == 0;
     if (wish) roll.end_behind(roll.steps() + 1);
     changed_.notify_all();
@@ -136,7 +136,7 @@ void Averager::hear(int sender, const PairNote& note) {
   if (wish) tell_all();
 }
 
-// A WireError of `f` says whose message it is about.
+// Calls `f`, and adds the sender's name to a WireError.
 void Averager::naming(int sender, const std::function<void()>& f) const {
   try {
     f();
@@ -190,8 +190,9 @@ void Averager::open(int sender, const PairNote& note, std::span<const std::byte>
                           .step = static_cast<std::uint32_t>(note.steps[static_cast<std::size_t>(sender)])});
 }
 
-// Counts come with every message. Once a step, who was heard of longest ago is asked, if that was before the last step.
-// Its averaging thread answers, so nobody waits for a slow rank, and one that says nothing has one question at most.
+// Counts of steps come with every message. Once per step, this asks the rank that was silent for longest for news, if
+// it has said nothing since the last time. That rank's averaging thread answers, so nobody waits for a slow rank, and a
+// silent rank has one open question at most.
 void Averager::inquire() {
   int silent = -1;
   {
@@ -210,8 +211,9 @@ void Averager::inquire() {
   tell(silent, PairNote::Kind::question);
 }
 
-// Those that something is waited for are asked for a sign of life now and then. They are lost when none came in all
-// that was taken: a silence may be this thread's own, which had much to do, or was stopped for a while.
+// Asks ranks that this one waits for, from time to time, for news. Such a rank is lost if the mail of a whole deadline
+// was taken and brought none (at a meeting: no progress). Only mail that was taken counts, because the silence may be
+// this thread's own: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
   for (int peer = 0; peer < ranks_; ++peer) {
     if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);
@@ -239,7 +241,7 @@ bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
   }
   const auto now = Clock::now();
   auto& questioned = own_.questioned[static_cast<std::size_t>(peer)];
-  if (questioned > roll.heard(peer)) return false;  // it has that question yet
+  if (questioned > roll.heard(peer)) return false;  // it has not answered the last question
   if (now - std::max(last, questioned) <= mailbox_->deadline() / questions) return false;
   questioned = now;
   return true;

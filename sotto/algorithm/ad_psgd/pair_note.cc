@@ -5,7 +5,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t most = std::uint64_t{1} << 40;  // steps or meetings: sums of all ranks' do not overflow
+constexpr std::uint64_t most = std::uint64_t{1} << 40;  // steps or meetings: sums over all ranks do not overflow
 
 std::uint64_t get_count(ByteReader& reader) {
   const auto count = reader.get<std::uint64_t>("note");

@@ -8,18 +8,19 @@
 
 namespace sotto {
 
-// Whom a rank asks, in turn; nobody: it answers. `every`: own steps from one request to the next at least; 0: a request
-// follows as soon as the one before came back. `each`: all ranks make the same number of steps; otherwise as many as
-// they can, and the number of all together counts.
+// The peers that a rank asks, in turn; a rank without peers only answers. `every`: the rank asks at most once in
+// `every` of its own steps; 0: it asks again as soon as it has an answer. `each`: all ranks make the same number of
+// steps; otherwise as many as they can, and the sum over all ranks counts.
 struct PairPlan {
   std::vector<int> peers;
   std::uint64_t every = 1;
   bool each = false;
 };
 
-// The ranks of one side of the topology, not that of rank 0, ask those that they send to in it. REQUIRES sides.
+// In each pair, the rank on the side of the topology without rank 0 asks; it asks the ranks that it sends to. REQUIRES
+// a topology with two sides.
 PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every, bool each = false);
-// Why there is no such plan; empty: there is.
+// Why there is no such plan; empty if there is one.
 std::string no_pairs(const Topology& topology);
 
 }  // namespace sotto

@@ -13,22 +13,22 @@
 
 namespace sotto {
 
-// How a model x goes half of the way to others', one at a time: x = x + (C(y) - C(x)) / 2, with C(x) as it was when it
-// was offered. The other model does the same, so that the sum of both stays as it is, whatever C rounds off and
-// whatever is added to x between offering and moving. An offer is a message of each bucket, one after the other.
+// Moves a model x half of the way to other models, one at a time: x = x + (C(y) - C(x)) / 2, with C(x) as it was when
+// it was offered. The other model does the same, so the sum of both does not change, whatever C rounds off and whatever
+// is added to x between offer() and move(). An offer has one message per bucket, one after the other.
 class PairedModel {
  public:
-  // ConfigError for a codec that is not for models.
+  // ConfigError for a codec that may not be used on models.
   PairedModel(const Recipe& codec, std::span<const BucketPlan> buckets,
               const std::shared_ptr<ThreadPool>& pool = nullptr);
 
-  std::size_t max_bytes() const;  // of an offer
-  // Appends x, encoded as it is now, to what `letter` holds.
+  std::size_t max_bytes() const;  // size of an offer
+  // Appends x to `letter`, encoded as it is now.
   void offer(std::span<float> x, const Key& key, std::vector<std::byte>& letter);
-  // Looks through the other one's offer, which must stay where it is until move(). WireError.
+  // Checks and opens the other rank's offer, whose bytes must stay valid until move(). WireError.
   void open(std::span<const std::byte> offer, const Expected& expected);
   // Moves x towards the offer that was opened last. REQUIRES that the last offer() was of x, and that the other model
-  // moves towards it as well.
+  // moves, too.
   void move(std::span<float> x);
   void visit_state(StateVisitor& visitor);
 

@@ -25,7 +25,7 @@ void Roll::write_to(PairNote& note) const {
 }
 
 void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
-  // It would keep all at work for so long.
+  // Otherwise a note could keep all ranks at work for as long as it likes.
   const std::uint64_t made = note.steps[static_cast<std::size_t>(sender)];
   if (note.end > 0 && note.end - 1 > made) {
     throw WireError(fmt::format("it says that it can end behind step {}, and has made {}", note.end, made));

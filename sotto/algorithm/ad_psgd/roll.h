@@ -12,24 +12,25 @@
 namespace sotto {
 
 // What a rank knows of itself and of all others, which go at their own speed: how many steps each has made, which
-// meeting it has come to, and behind which step it can end. Each message tells what its sender knows; the larger
-// numbers count.
+// meeting it has come to, and after which step it can end. Each message tells what its sender knows; of two numbers,
+// the larger one counts.
 class Roll {
  public:
-  // What a rank that is waited for has yet to do.
+  // What a rank that others wait for must do.
   enum class Await : std::uint8_t { nothing, meeting, end };
 
   Roll(int rank, int ranks);
 
-  // This rank's own.
+  // What this rank does.
   void count_step() { ++mine().steps; }
   void come_to_meeting();
   void end_behind(std::uint64_t steps) { mine().end = steps; }
   void write_to(PairNote& note) const;
 
-  // What others say of this rank does not count. WireError when the sender would end behind a step that it is not at.
+  // Takes what a note says of ranks, but not what others say of this rank. WireError if the sender would end more than
+  // one step after the steps that it has made.
   void hear(int sender, const PairNote& note, Clock::time_point now);
-  // That rank has closed its mailbox: nobody waits for it any more.
+  // This rank has closed its mailbox: nobody waits for it any more.
   void leave(int peer) { of(peer).left = true; }
 
   std::uint64_t steps() const { return mine().steps; }
@@ -37,27 +38,27 @@ class Roll {
   std::uint64_t meeting() const { return mine().meeting; }
   std::uint64_t end() const { return mine().end; }
   std::vector<std::uint64_t> all_steps() const;
-  // At the meeting that this rank has come to last: the same on all ranks once all have come, whoever has gone on
-  // since.
+  // The steps of each rank at the meeting that this rank came to last. They are the same on all ranks once all have
+  // come, even if some have gone on since.
   std::vector<std::uint64_t> steps_at_meeting() const;
   std::uint64_t total_steps() const;
-  bool somebody_meets() const;  // at a meeting that this rank has not come to
+  bool somebody_meets() const;  // whether some rank is at a meeting that this one has not come to
   bool somebody_ends() const;
-  std::uint64_t common_end() const;  // the largest that anybody said
+  std::uint64_t common_end() const;  // the largest that any rank said
 
-  // Whether this rank has yet to do that.
+  // Whether this peer has yet to do `what`.
   bool lacks(int peer, Await what) const;
   bool all_have(Await what) const;
-  // When that rank was heard of, and when it last told of a step, a meeting or an end.
+  // When this peer was last heard of, and when its steps, meeting or end last changed.
   Clock::time_point heard(int peer) const { return of(peer).heard; }
   Clock::time_point moved(int peer) const { return of(peer).moved; }
-  // The steps of each rank at the meeting.
+  // Visits the steps of each rank at the meeting.
   void visit_state(StateVisitor& visitor);
 
  private:
   struct Entry {
     std::uint64_t steps = 0, meeting = 0, end = 0;
-    // Steps at the last two meetings, by the parity of their number: nobody is two meetings ahead of another rank.
+    // Steps at the last two meetings, by the parity of their number: no rank is two meetings ahead of another one.
     std::array<std::uint64_t, 2> met{};
     void come_to(std::uint64_t number, std::uint64_t made);
     bool left = false;

@@ -11,11 +11,11 @@
 
 namespace sotto {
 
-// Where peers change on the way, as `topologies` of the options say.
+// The topologies of a run whose peers change on the way (AlgorithmOptions::topologies).
 class ChangingPeers {
  public:
   ChangingPeers(const AlgorithmOptions& options, int ranks);
-  // The topology that begins with this step, or null where it is what the last call found.
+  // The topology that begins with this step, or null if it is the one that the last call found.
   std::shared_ptr<const Topology> begun(std::uint64_t step);
   // Rounds after which every rank has heard of every other one, with any of these topologies or the first one.
   std::uint64_t spread() const;

@@ -25,8 +25,7 @@
 namespace sotto {
 namespace {
 
-// A selection that chooses about as many elements as `topk` does, by a sample or an estimate: what topk is called with;
-// nothing of other stages.
+// The options of the `topk` that a selection approximates by a sample or an estimate. nullopt for any other stage.
 std::optional<TopKOptions> usual_options(const StageSpec& stage) {
   TopKOptions usual;
   if (stage.entry->name == "sampled_topk") {
@@ -45,8 +44,8 @@ std::optional<TopKOptions> usual_options(const StageSpec& stage) {
   return usual;
 }
 
-// The contraction of a codec, the least of all buckets, with `topk` in place of such selections. The contraction that
-// these declare is that of the worst vector, of which a single element is sent: gamma would hardly mix anything.
+// The contraction of a codec, the least of all buckets, with `topk` in place of such selections. They declare the
+// contraction of the worst vector, of which they send a single element: with that, gamma would hardly mix anything.
 double usual_contraction(StageSpecs stages, std::span<const BucketPlan> buckets) {
   for (StageSpec& stage : stages) {
     if (const auto usual = usual_options(stage)) stage = stage_table().choose("topk", *usual);
@@ -117,7 +116,7 @@ class Choco final : public Algorithm {
   }
 
  private:
-  // All ranks have the same x, and know that.
+  // All ranks start from this x, and know so of each other.
   void know(std::span<const float> x) {
     x_.assign(x.begin(), x.end());
     known_ = sum_ = x_;
@@ -126,7 +125,7 @@ class Choco final : public Algorithm {
 
   const Topology& topology() const { return gossipers_.front().topology(); }
 
-  // This rank's own step.
+  // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
     step_stretch(*worker_, std::span(x_).subspan(range.begin, range.size()), range.begin, lr_, scratch_);
@@ -138,7 +137,7 @@ class Choco final : public Algorithm {
     const std::span<float> x = of(x_), known = of(known_), sum = of(sum_);
     difference_.resize(range.size());
     std::ranges::transform(x, known, difference_.begin(), std::minus<>());
-    mixed_ = note_;  // the same of each bucket
+    mixed_ = note_;  // the same for each bucket
     Gossiper& gossiper = gossipers_[index];
     gossiper.begin_difference(difference_, known, sum, mixed_, key_, report_.timings);
     gossiper.exchange(communicator_, report_.timings);
@@ -152,22 +151,22 @@ class Choco final : public Algorithm {
   AlgorithmOptions options_;
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
-  std::vector<Gossiper> gossipers_;  // of each bucket
+  std::vector<Gossiper> gossipers_;  // one per bucket
   StopDelay stop_delay_;
   double row_sum_;  // sum_j a_ij
   std::vector<float> x_;
-  std::vector<float> known_;       // x^, the same wherever this rank is known
-  std::vector<float> sum_;         // of a_ij x^_j
-  std::vector<float> difference_;  // of the bucket at hand
+  std::vector<float> known_;       // x^, the same on all ranks that know this one
+  std::vector<float> sum_;         // sum_j a_ij x^_j
+  std::vector<float> difference_;  // of the current bucket
   std::vector<float> scratch_;
   GossipNote note_;
-  // Of the step that is under way:
+  // Of the current step:
   Worker* worker_ = nullptr;
   Key key_;
   double lr_ = 0;
-  StepReport report_;  // its phases are written by the communication thread until wait()
+  StepReport report_;  // its timings belong to the communication thread until wait()
   GossipNote mixed_;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ class DPsgd final : public Algorithm {
   std::vector<float> x_, scratch_;
   GossipNote note_;
   Timings on_the_way_;
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

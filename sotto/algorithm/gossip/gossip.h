@@ -14,14 +14,14 @@
 
 namespace sotto {
 
-// What algorithms on graphs have in common.
+// What algorithms on graphs share.
 
-// Steps after which all have heard of a stop that one rank is asked for. Counted when the first one is: for a thousand
-// ranks that takes milliseconds, which few runs ever need.
+// Counts the steps after which all ranks have heard that one was asked to stop. It does so at the first stop, because
+// that takes milliseconds for a thousand ranks, and few runs ever need it.
 class StopDelay {
  public:
   explicit StopDelay(std::function<std::uint64_t()> count) : count_(std::move(count)) {}
-  // All stop after that step at the latest.
+  // All ranks stop at most that many steps after `step`.
   void stop(GossipNote& note, std::uint64_t step) {
     if (!steps_) steps_ = count_();
     note.least = std::min(note.least, step + *steps_);
@@ -32,17 +32,18 @@ class StopDelay {
   std::optional<std::uint64_t> steps_;
 };
 
-// One for each bucket, as the options say. ConfigError.
+// One gossiper per bucket, as the options say. ConfigError.
 std::vector<Gossiper> make_gossipers(const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
                                      const Communicator& communicator, Contract::Input input = Contract::Input::model);
 void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
-// x / weight.
+// quotient = x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
-// x = the sum of all ranks' x over that of their weights, on every rank; weight = 1.
+// x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective.
 void agree_on(std::span<float> x, double& weight, Communicator& communicator);
-// A rank's vector of that size, which is empty before the first step; FileError when another was read.
+// Visits a rank's vector of `size` floats, which is empty before the first step. FileError if a vector of another size
+// was read.
 void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size);
-// A weight is kept as a double, bit for bit.
+// Visits a weight as a double, bit for bit.
 void visit_weight(StateVisitor& visitor, std::string_view name, double& weight);
 
 }  // namespace sotto

@@ -10,11 +10,11 @@
 
 namespace sotto {
 
-// Averages whole models with those of neighbours, in messages of a bucket: a Gossiper for each bucket, all of which do
-// the same with the note. begin(), exchange() and finish() are those of Gossiper.
+// Averages whole models with those of neighbours, in one message per bucket. There is a Gossiper for each bucket, and
+// all of them change the note alike. begin(), exchange() and finish() are those of Gossiper.
 class ModelGossiper {
  public:
-  // ConfigError.
+  // ConfigError as make_gossipers().
   ModelGossiper(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, const Communicator& communicator);
 
   void begin(std::span<float> x, GossipNote& note, const Key& key, Timings& timings);

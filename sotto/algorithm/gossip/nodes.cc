@@ -16,7 +16,7 @@ std::vector<int> ranks_from(int first, int count, int distance) {
   return ranks;
 }
 
-// A rank whose gradient is the mean of its node's.
+// A worker whose gradient is the mean over its node.
 class NodeWorker final : public Worker {
  public:
   NodeWorker(Worker& inner, Communicator* node) : inner_(inner), node_(node) {}
@@ -32,7 +32,7 @@ class NodeWorker final : public Worker {
                                             calls.ready(bucket);
                                           }});
   }
-  double seconds() const { return seconds_; }  // of exchanges
+  double seconds() const { return seconds_; }  // spent on exchanges
 
  private:
   void average(const Range& range) {
@@ -110,8 +110,8 @@ class Nodes final : public Algorithm {
   bool averages_;
   std::unique_ptr<Communicator> all_;
   Subgroup node_;
-  // The ranks that have the same place in their nodes. Only the first ones exchange anything; the others have an
-  // algorithm, too, which says what all must know of it.
+  // The ranks that have the same place in their nodes. Only the first ranks of nodes exchange anything; the others have
+  // an algorithm only for what it says of itself.
   std::unique_ptr<Subgroup> column_;
   std::unique_ptr<Algorithm> inner_;
 };

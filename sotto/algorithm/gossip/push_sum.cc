@@ -16,8 +16,8 @@
 namespace sotto {
 namespace {
 
-// Buckets leave as backward finishes them: the step of a bucket wants no other one's gradient, and the gradient is
-// taken at z, which stays as it is meanwhile.
+// Buckets leave as backward finishes them: the step of a bucket needs no other bucket's gradient, and the gradient is
+// taken at z, which does not change meanwhile.
 class PushSum final : public Algorithm {
  public:
   PushSum(const AlgorithmOptions& options, std::span<const BucketPlan> buckets, std::vector<Gossiper> gossipers,
@@ -73,33 +73,33 @@ class PushSum final : public Algorithm {
  private:
   std::span<float> x_of(const Range& range) { return model_.x().subspan(range.begin, range.size()); }
 
-  // This rank's own step.
+  // Takes this rank's own step.
   void advance(std::size_t index) {
     const Range range = buckets_[index].range;
     step_stretch(*worker_, x_of(range), range.begin, lr_, scratch_);
   }
 
   void mix(std::size_t index) {
-    mixed_ = model_.note();  // the same of each bucket
+    mixed_ = model_.note();  // the same for each bucket
     gossipers_[index].mix(x_of(buckets_[index].range), mixed_, key_, communicator_, report_.timings);
   }
 
   AlgorithmOptions options_;
   std::vector<BucketPlan> buckets_;
   Communicator& communicator_;
-  std::vector<Gossiper> gossipers_;  // of each bucket
+  std::vector<Gossiper> gossipers_;  // one per bucket
   ChangingPeers peers_;
   StopDelay stop_delay_;
   PushedModel model_;
   std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;
-  // Of the step that is under way:
+  // Of the current step:
   Worker* worker_ = nullptr;
   Key key_;
   double lr_ = 0;
-  StepReport report_;  // its phases are written by the communication thread until wait()
+  StepReport report_;  // its timings belong to the communication thread until wait()
   GossipNote mixed_;
-  BucketThread thread_;  // last: it ends before what its work uses
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ struct PushSumOptions {
   std::string problem() const { return overlap || synch_freq == 1 ? "" : "synch_freq is of overlap=true"; }
 };
 
-// Stochastic Gradient Push (Assran et al., ICML 2019): each rank applies its own gradient, taken at z = x / w, to its
-// x, and then mixes x and w with its neighbours'. With overlap (Overlap SGP) a round is on its way while the next steps
-// compute, `synch_freq` of them at most.
+// Stochastic Gradient Push (Assran et al., ICML 2019): each rank takes its gradient at z = x / w, applies it to its x,
+// and then mixes x and w with those of its neighbours. With overlap (Overlap SGP) a round is on its way while the next
+// steps compute, `synch_freq` of them at most.
 std::unique_ptr<Algorithm> make_push_sum(const PushSumOptions& own, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets, Communicator& communicator);
 

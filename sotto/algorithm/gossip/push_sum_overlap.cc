@@ -45,7 +45,7 @@ class PushSumOverlap final : public Algorithm {
     if (input.stop) stop_delay_.stop(model_.note(), input.step);
     report.compute = lap.lap();
     if (on_its_way_ && (input.step >= due_ || has_come_)) collect(report.timings);
-    if (exchanges(input.step)) send(input, report.timings);  // of the last round nothing is on its way by then
+    if (exchanges(input.step)) send(input, report.timings);  // the last round has been collected by then
     report.wait = lap.lap();
     model_.show(worker);
     report.compute += lap.lap();
@@ -59,7 +59,7 @@ class PushSumOverlap final : public Algorithm {
   }
 
   void go_on() override {
-    arrive();  // with what it says of a stop
+    arrive();  // including its wish to stop
     model_.note().least = arriving_note_.least = GossipNote{}.least;
   }
 
@@ -69,8 +69,8 @@ class PushSumOverlap final : public Algorithm {
     model_.agree(worker, communicator_);
   }
 
-  // What is on its way is not added yet: with synch_freq=1 a run goes on with the same bits whether it was looked at or
-  // not.
+  // Does not add what is on its way: with synch_freq=1 a run goes on with the same bits whether its state was visited
+  // or not.
   void visit_state(StateVisitor& visitor) override {
     gossiper_.visit_state(visitor);
     model_.visit_state(visitor);
@@ -97,7 +97,7 @@ class PushSumOverlap final : public Algorithm {
       has_come_ = true;
     });
   }
-  // Makes one vector of what came in, which a checkpoint can hold; where nothing is on its way, a vector of zeros.
+  // Makes one vector of what came in, which a checkpoint can hold; a vector of zeros if nothing is on its way.
   void arrive() {
     if (has_arrived_) return;
     std::ranges::fill(arriving_, 0.0F);
@@ -127,14 +127,14 @@ class PushSumOverlap final : public Algorithm {
   PushedModel model_;
   std::vector<float> scratch_;
   std::uint64_t rounds_ = 0;
-  // The round that is on its way.
+  // The round that is on its way:
   std::vector<float> arriving_;
   GossipNote arriving_note_;
   Timings on_the_way_;
   std::uint64_t due_ = 0;               // the step after which it is added at the latest
   std::atomic<bool> has_come_ = false;  // the communication thread is done with it
   bool on_its_way_ = false, has_arrived_ = false;
-  CommThread thread_;  // last: it ends before what its work uses
+  CommThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ void PushedModel::agree(Worker& worker, Communicator& communicator) {
 void PushedModel::visit_state(StateVisitor& visitor) {
   visit_model(visitor, "push_sum.x", x_, size_);
   visit_weight(visitor, "push_sum.weight", note_.weight);
-  shown_ = false;  // it may have been read
+  shown_ = false;  // x may have been read
 }
 
 }  // namespace sotto

@@ -9,21 +9,21 @@
 
 namespace sotto {
 
-// What push-sum has of a rank's model: x and w, of which the worker is shown z = x / w.
+// A rank's model in push-sum: x and w. The worker is shown z = x / w.
 class PushedModel {
  public:
   explicit PushedModel(std::size_t size) : size_(size) {}
 
   std::span<float> x() { return x_; }
-  GossipNote& note() { return note_; }  // with w
+  GossipNote& note() { return note_; }  // holds w
 
-  // Before a step: at first x is what the worker has, and behind that the worker has z.
+  // Call it before a step. The first call sets x to the worker's parameters; each call gives the worker z.
   void begin(Worker& worker);
-  // The worker has the z of this x. Gradients are taken there, and models are evaluated with it.
+  // Gives the worker the z of this x. Gradients are taken there, and models are evaluated with it.
   void show(Worker& worker);
   // x = the exact mean of all ranks' z, and w = 1.
   void agree(Worker& worker, Communicator& communicator);
-  // A wish to stop is none of a run that goes on.
+  // Leaves out a wish to stop, which does not hold for a run that goes on.
   void visit_state(StateVisitor& visitor);
 
  private:

@@ -8,7 +8,7 @@
 namespace sotto {
 namespace {
 
-// Why not; empty: nothing is said against it.
+// Why a recipe cannot be used on differences of models; empty if it can.
 std::string objection(const Recipe& recipe, std::span<const BucketPlan> buckets) {
   if (recipe.by_itself() && recipe.aggregator.entry->name == auto_codec_name) {
     return "auto times whole steps, of which most send nothing here; say which codec";

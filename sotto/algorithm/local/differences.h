@@ -8,7 +8,7 @@
 namespace sotto {
 
 // The phases of these options, for an algorithm of this name that exchanges differences of models. ConfigError for what
-// is for gradients alone: codecs whose contract says so, memories that make a momentum or know the rate, `auto`.
+// suits gradients alone: codecs whose contract says so, memories that make a momentum or use the rate, and `auto`.
 std::vector<Phase> phases_of_differences(std::string_view algorithm, const AlgorithmOptions& options,
                                          std::span<const BucketPlan> buckets);
 

@@ -11,8 +11,8 @@ namespace {
 
 std::uint64_t whole(std::int64_t option) { return static_cast<std::uint64_t>(option); }
 
-// Whether a memory may have to send more than half of a difference later. That comes with the next ones, and a large
-// momentum on top of it goes too far.
+// Whether a memory may have to send more than half of a difference later. That part is added to later differences, and
+// a large momentum on top of it goes too far.
 bool sends_late(const AlgorithmOptions& options, std::span<const BucketPlan> buckets) {
   for (const Phase& phase : options.phases) {
     if (phase.recipe.by_itself()) return true;  // power, which has a memory of its own

@@ -17,11 +17,11 @@ struct LocalOptions {
   }
 };
 
-// Ranks take h steps of their own, and exchange delta = start - x, how far they went from where all began, through an
-// aggregator: what it makes of all deltas is theirs to the last bit. With s = start:
+// Ranks take h steps of their own, and then exchange delta = start - x, how far they went from their common start,
+// through an aggregator. Its result is the same on all ranks, to the last bit. With s = start:
 //
 // local: s = s - mean(delta), x = s; so x is the mean of the ranks' models (Local SGD: Stich, ICLR 2019). In the first
-// `after` steps they average behind each one (post-local SGD: Lin et al., ICLR 2020).
+// `after` steps they average after each one (post-local SGD: Lin et al., ICLR 2020).
 std::unique_ptr<Algorithm> make_local(const LocalOptions& own, const AlgorithmOptions& options,
                                       std::span<const BucketPlan> buckets, Communicator& communicator);
 
@@ -39,15 +39,15 @@ struct SlowmoOptions {
   }
 };
 
-// slowmo: u = momentum u + mean(delta) / rate, s = s - lr rate u, x = s, with the rate of the step behind which they
-// exchange (Wang et al., ICLR 2020). `buffers` is what becomes of the optimiser's own.
+// slowmo: u = momentum u + mean(delta) / rate, s = s - lr rate u, x = s, with the rate of the step after which they
+// exchange (Wang et al., ICLR 2020). `buffers` says what becomes of the optimiser's own vectors.
 std::unique_ptr<Algorithm> make_slowmo(const SlowmoOptions& own, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 
 struct DilocoOptions {
   std::int64_t h = 100;
   double lr = 0.7;
-  std::optional<double> momentum;  // none: by the memory
+  std::optional<double> momentum;  // none: chosen by the memory
   std::int64_t shards = 1;
   std::int64_t overlap = 0;
   double alpha = 0.5;
@@ -65,8 +65,8 @@ struct DilocoOptions {
 };
 
 // diloco: v = momentum v + mean(delta), s = s - lr (mean(delta) + momentum v), x = s (Douillard et al., DiLoCo, 2023).
-// Buckets go in `shards` groups, in turn; what leaves behind step t is applied behind step t + overlap, and then x =
-// alpha x + (1 - alpha) s (Streaming DiLoCo: Douillard et al., 2025).
+// Buckets go in `shards` groups, in turn. With overlap, what leaves after step t is applied after step t + overlap, and
+// then x = alpha x + (1 - alpha) s (Streaming DiLoCo: Douillard et al., 2025).
 std::unique_ptr<Algorithm> make_diloco(const DilocoOptions& own, const AlgorithmOptions& options,
                                        std::span<const BucketPlan> buckets, Communicator& communicator);
 

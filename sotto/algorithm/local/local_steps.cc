@@ -29,7 +29,7 @@ std::size_t size_of(std::span<const BucketPlan> buckets) {
   return size;
 }
 
-// Does something with every vector of floats.
+// Calls f with every vector of floats.
 template <class F>
 class EachVector final : public StateVisitor {
  public:
@@ -106,12 +106,12 @@ void LocalSteps::prepare(Worker& worker, const StepInput& input) {
         named("algorithm", plan_.name), input.lr, input.step));
   }
   outer_.begin(worker.parameters());
-  if (plan_.overlap == 0) deltas_ = worker.gradient();  // free once the optimiser took its step
+  if (plan_.overlap == 0) deltas_ = worker.gradient();  // nobody needs it after the optimiser's step
   asked_ = asked_ || input.stop;
   worker.optimiser().begin_step(input.step);
 }
 
-// Waits for the shards whose time has come.
+// Waits for the shards that are due.
 void LocalSteps::collect(std::uint64_t step, StepReport& report) {
   bool any = false;
   for (Shard& shard : shards_) any |= shard.arrives = shard.due != 0 && shard.due <= step;
@@ -124,7 +124,7 @@ void LocalSteps::collect(std::uint64_t step, StepReport& report) {
   }
 }
 
-// What goes in front of a shard's buckets: whether anybody was asked to stop, which all are to know.
+// Begins the exchange of a shard. Before its buckets, ranks agree on whether any of them was asked to stop.
 void LocalSteps::open(Shard& shard, const StepInput& input) {
   shard.key = key_of(options_, communicator_, input);
   shard.stop = asked_ ? 1.0F : 0.0F;
@@ -136,7 +136,7 @@ void LocalSteps::open(Shard& shard, const StepInput& input) {
   });
 }
 
-// This rank's own step.
+// Takes this rank's own step.
 void LocalSteps::advance(Worker& worker, std::size_t bucket, double lr) {
   const Range range = buckets_[bucket].range;
   step_stretch(worker, worker.parameters().subspan(range.begin, range.size()), range.begin, lr, scratch_);
@@ -173,7 +173,7 @@ void LocalSteps::settle(Worker& worker, std::size_t bucket, double lr) {
   std::ranges::transform(x, start, x.begin(), [&](float mine, float all) { return own * mine + other * all; });
 }
 
-// Sends what did not leave beside computing, and applies what is not to be late.
+// Sends what was not sent while computing. If plan_.overlap is 0, applies what was exchanged.
 void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& report) {
   if (!turns_.any_due(input.step)) return;
   for (std::size_t b = 0; !options_.overlap && b < buckets_.size(); ++b) {
@@ -225,13 +225,13 @@ void LocalSteps::go_on() {
 void LocalSteps::agree(Worker& worker) {
   rest();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (shard_of(b).due != 0) settle(worker, b, 0);  // a rate counts only where nothing is late
+    if (shard_of(b).due != 0) settle(worker, b, 0);  // the rate counts only without overlap
   }
   for (Shard& shard : shards_) shard.due = 0;
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
-// A wish to stop is none of a run that goes on.
+// Leaves out a wish to stop, which does not hold for a run that goes on.
 void LocalSteps::visit_state(StateVisitor& visitor) {
   {
     ScopedState own(visitor, plan_.name);

@@ -14,26 +14,26 @@
 
 namespace sotto {
 
-// What becomes of the optimiser's own vectors behind an exchange.
+// What becomes of the optimiser's own vectors after an exchange.
 enum class Buffers : std::uint8_t { keep, reset, average };
 
 struct LocalPlan {
   std::string_view name;
   std::uint64_t h = 8;        // steps from one exchange of a bucket to the next
-  std::uint64_t after = 0;    // steps at the beginning with an exchange behind each
-  std::size_t shards = 1;     // groups of buckets that go in turn
-  std::uint64_t overlap = 0;  // steps later that what was exchanged is applied
-  double alpha = 0;           // share of a rank's own parameters that then stays
+  std::uint64_t after = 0;    // steps at the beginning with an exchange after each
+  std::size_t shards = 1;     // groups of buckets that are exchanged in turn
+  std::uint64_t overlap = 0;  // steps from an exchange to its application
+  double alpha = 0;           // with overlap: share of a rank's own parameters that stays
   OuterOptions outer;
   Buffers buffers = Buffers::keep;
-  std::string remark{};  // on what was chosen for it
+  std::string remark{};  // says what was chosen for the user
 };
 
-// Ranks take steps of their own, and exchange how far they went, delta = start - x, now and then, through the
+// Ranks take steps of their own, and exchange from time to time how far they went, delta = start - x, through the
 // aggregator. REQUIRES the same parameters on all ranks before the first step.
 class LocalSteps final : public Algorithm {
  public:
-  // ConfigError for a codec or memory that is for gradients alone, and for more shards than buckets.
+  // ConfigError for a codec or memory that suits gradients alone, and for more shards than buckets.
   LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, std::span<const BucketPlan> buckets,
              Communicator& communicator);
 
@@ -48,12 +48,12 @@ class LocalSteps final : public Algorithm {
   void visit_state(StateVisitor& visitor) override;
 
  private:
-  // Buckets that go together. The communication thread has it until wait().
+  // Buckets that are exchanged together. Belongs to the communication thread until wait().
   struct Shard {
     Key key;
-    float stop = 0;         // some rank was asked to
-    std::uint64_t due = 0;  // with overlap: the step behind which what arrives is applied; 0: nothing is on its way
-    bool arrives = false;   // in this step
+    float stop = 0;         // above 0: some rank was asked to stop
+    std::uint64_t due = 0;  // with overlap: the step after which what arrives is applied; 0: nothing is on its way
+    bool arrives = false;   // what is on its way is applied in this step
   };
   Shard& shard_of(std::size_t bucket) { return shards_[turns_.shard_of(bucket)]; }
   bool leaves(std::size_t bucket, std::uint64_t step) const { return turns_.due(step, turns_.shard_of(bucket)); }
@@ -79,15 +79,15 @@ class LocalSteps final : public Algorithm {
   OuterStep outer_;
   std::vector<Shard> shards_;
   std::vector<float> on_its_way_;  // with overlap: deltas, then their means
-  std::span<float> deltas_;        // that, or the gradient's place
+  std::span<float> deltas_;        // on_its_way_, or the worker's gradient
   std::vector<float> scratch_;
-  bool asked_ = false;  // this rank was asked to stop, and has not told the others
-  Timings timings_;       // as shards; of what was waited for: done_
+  bool asked_ = false;  // this rank was asked to stop, and the ranks have not stopped
+  Timings timings_;     // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
   QueueMeter queue_;
   QueueMeter::Waited done_queue_;         // as done_
-  std::string aggregator_name_, remark_;  // of the aggregator, which may be at work
-  CommThread thread_;                     // last: it ends before what its work uses
+  std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
+  CommThread thread_;                     // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -17,18 +17,18 @@ struct OuterOptions {
   bool in_rates = false;  // lr and velocity are in units of the ranks' own rate (SlowMo)
 };
 
-// What all ranks do alike with the mean of how far they went: a step of SGD from where they began, as if that mean were
-// a gradient. Where they begin next is the same on all ranks, to the last bit.
+// The step that all ranks take alike after an exchange: a step of SGD from their common start, with the mean of how far
+// they went as its gradient. Their next start is the same on all ranks, to the last bit.
 class OuterStep {
  public:
   OuterStep(const OuterOptions& options, std::size_t parameters);
 
-  // Where all ranks begin, before the first step; nothing from then on.
+  // Sets the common start before the first step; does nothing later.
   void begin(std::span<const float> parameters);
   std::span<const float> start(const Range& range) const {
     return std::span(start_).subspan(range.begin, range.size());
   }
-  // start = start - lr * direction(mean) for this stretch, whose mean may be overwritten. `rate` is the ranks' own.
+  // start -= lr * direction(mean) for this stretch. May overwrite `mean`. `rate` is the ranks' own learning rate.
   void take(const Range& range, std::span<float> mean, double rate);
   bool in_rates() const { return options_.in_rates; }
   void visit_state(StateVisitor& visitor);

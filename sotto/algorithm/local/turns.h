@@ -6,9 +6,9 @@
 
 namespace sotto {
 
-// Which buckets ranks exchange behind which of their own steps. Buckets are dealt to shards in turn (the strided
-// pattern of Streaming DiLoCo), and each shard goes once in h steps, all of them spread evenly; in the first `after`
-// steps every shard goes behind each one.
+// Which buckets ranks exchange after which of their own steps. Buckets are dealt to shards in turn (the strided pattern
+// of Streaming DiLoCo). Each shard is exchanged once in h steps, and shards are spread evenly over these steps. In the
+// first `after` steps every shard is exchanged after each one.
 class Turns {
  public:
   // REQUIRES h >= 1 and 1 <= shards <= buckets.
@@ -18,11 +18,11 @@ class Turns {
   std::size_t shards() const { return shards_; }
   std::uint64_t h() const { return h_; }
   std::uint64_t after() const { return after_; }
-  // The last bucket is in the last shard, so that all have had their turn when that one had.
+  // The last bucket is in the last shard, so all buckets have had their turn when that shard had.
   std::size_t shard_of(std::size_t bucket) const { return shards_ - 1 - (buckets_ - 1 - bucket) % shards_; }
   bool due(std::uint64_t step, std::size_t shard) const {
     if (step < after_) return true;
-    const std::uint64_t turn = (shard + 1) * h_ / shards_;  // of the last one: h
+    const std::uint64_t turn = (shard + 1) * h_ / shards_;  // h for the last shard
     return (step - after_ + 1) % h_ == turn % h_;
   }
   bool any_due(std::uint64_t step) const {

@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-// Why a codec cannot be used on differences; empty: it can.
+// Why a codec cannot be used on differences of models; empty if it can.
 std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
   for (const BucketPlan& bucket : buckets) {
     const Contract contract = codec.contract(bucket.layout);
@@ -83,7 +83,7 @@ StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, st
     const auto codec = make_codec(uplink);
     return objection(*codec, buckets).empty() ? codec->stages() : make_codec({})->stages();
   }
-  // Parentheses around it let it hold a `|`.
+  // Parentheses around a codec let it hold a `|`.
   const bool wrapped = asked.front() == '(' && asked.back() == ')';
   const std::string inner = wrapped ? asked.substr(1, asked.size() - 2) : asked;
   const auto refuse = [&](std::string_view why) {

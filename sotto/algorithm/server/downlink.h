@@ -11,19 +11,20 @@
 
 namespace sotto {
 
-// Models on their way from servers to workers. An exact code is of the model itself. Any other is of the difference to
-// what the worker knows, which is then the same on both sides: what it leaves out is in the next difference, so it is
-// the server's own error feedback.
+// Sends models from servers to workers. An exact codec encodes the model itself. Any other one encodes the difference
+// from what the worker knows, which both sides compute alike. What it leaves out is part of the next difference: that
+// is the server's error feedback.
 class Downlink {
  public:
   Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets);
 
-  bool whole() const { return whole_; }  // sends models themselves
+  bool whole() const { return whole_; }  // whether it sends models themselves
   std::size_t max_bytes(const Shard& shard) const;
-  // Appends a message for every part of the server's model. `known`, where the model is not sent itself, follows.
+  // Appends a message for every part of the server's model to `out`. If differences are sent, adds them to `known`, as
+  // the worker does.
   void encode(const Shard& shard, std::vector<float>& model, std::vector<float>& known, const Key& key,
               std::vector<std::byte>& out);
-  // Replaces those buckets in the flat vector, once all messages were looked through: WireError.
+  // Checks all messages, and then brings the buckets of this shard in the flat vector up to date. WireError.
   void decode(const Shard& shard, std::span<const std::byte> bytes, Expected expected, std::span<float> flat);
 
   void visit_state(StateVisitor& visitor) { codec_->visit_state(visitor); }
@@ -32,12 +33,12 @@ class Downlink {
   std::shared_ptr<Codec> codec_;
   bool whole_ = false;
   std::vector<float> difference_;
-  OpenedMessages opened_;  // of the parts of a shard
+  OpenedMessages opened_;  // by part of a shard
   Message message_;
 };
 
-// The codec of models on their way back: `asked`, or the workers' where nothing was asked and it is a contraction of
-// differences, or f32. ConfigError when it cannot be used.
+// The codec for models: `asked`; if that is empty, the workers' codec if it is a contraction of differences, else f32.
+// ConfigError if `asked` cannot be used.
 StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

@@ -46,7 +46,7 @@ class ParameterServer final : public Algorithm {
         worker_(plan, options, down, buckets, shards_, communicator) {
     const int rank = communicator.rank();
     if (rank >= plan.servers) return;
-    // Its codecs are its own, as the server's thread works beside this rank's worker.
+    // The server has codecs of its own, because its thread works beside this rank's worker.
     const auto threads = std::make_shared<ThreadPool>(options.codec_threads);
     server_ = std::make_unique<Server>(
         plan, rank, shards_[static_cast<std::size_t>(rank)], make_codec(options.recipe().stages, threads),
@@ -57,7 +57,8 @@ class ParameterServer final : public Algorithm {
                           Downlink(down, threads, buckets).whole() ? "" : ", of the difference to what workers have");
   }
 
-  // What others still wait for was handed over before all came to rest; after a failure they are to hear of it.
+  // Closes the mailboxes only at rest: by then all that others wait for was handed over. After a failure the others
+  // must notice that this rank is lost.
   ~ParameterServer() override {
     thread_.reset();
     if (rests_ && std::uncaught_exceptions() == exceptions_) worker_.leave();
@@ -73,7 +74,7 @@ class ParameterServer final : public Algorithm {
     try {
       report = plan_.trains(communicator_.rank()) ? worker_.step(worker, input) : serve(input);
     } catch (const CommError&) {
-      if (thread_) thread_->check();  // knows better
+      if (thread_) thread_->check();  // the server knows the cause
       throw;
     }
     if (thread_) {
@@ -86,10 +87,10 @@ class ParameterServer final : public Algorithm {
     return report;
   }
 
-  // Where not all workers have the same model, or some rank has none, all take the servers'.
+  // If not all workers have the same model, or some rank has none, all take the servers' model.
   void rest() override {
     if (model_ == nullptr) return;
-    rests_ = false;  // until all of this was done
+    rests_ = false;  // until all of this is done
     if (thread_) thread_->work(next_, model_->parameters(), model_->optimiser());
     try {
       worker_.rest(next_);
@@ -102,7 +103,7 @@ class ParameterServer final : public Algorithm {
     rests_ = true;
   }
 
-  // The server's thread does nothing at a rest.
+  // The server's thread does nothing at rest, so the server may be changed.
   void go_on() override {
     worker_.go_on();
     if (server_) server_->go_on();
@@ -118,7 +119,7 @@ class ParameterServer final : public Algorithm {
   Traffic traffic() const override { return worker_.traffic(); }
 
  private:
-  // Those of all servers.
+  // Gives this rank the model of all servers.
   void take_models() {
     for (int rank = 0; rank < plan_.servers; ++rank) {
       const Shard& shard = shards_[static_cast<std::size_t>(rank)];
@@ -146,7 +147,7 @@ class ParameterServer final : public Algorithm {
     if (thread_) thread_->work(input.step, worker.parameters(), worker.optimiser());
   }
 
-  // The step of a rank that does nothing else is over when all workers' is.
+  // The step of a rank that only serves ends when the step of all workers does.
   StepReport serve(const StepInput& input) {
     StepReport report;
     const Timer timer;
@@ -161,14 +162,14 @@ class ParameterServer final : public Algorithm {
   Communicator& communicator_;
   std::vector<Shard> shards_;
   ServedWorker worker_;
-  Worker* model_ = nullptr;  // this rank's, once it took a step
+  Worker* model_ = nullptr;  // this rank's, after its first step
   std::uint64_t next_ = 0;
   bool rests_ = false;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<float> whole_;
   std::string remark_;
   std::unique_ptr<Server> server_;
-  std::unique_ptr<ServerThread> thread_;  // last: it ends before what it uses
+  std::unique_ptr<ServerThread> thread_;  // last: it is destroyed before what it uses
 };
 
 }  // namespace

@@ -28,15 +28,16 @@ struct ServerOptions {
   std::string problem() const;
 };
 
-// Workers send gradients to servers, each of which owns some buckets, makes the steps of these with its optimiser, and
-// sends the model back, coded both ways (Li et al., OSDI 2014). In mode `sync` an update is the mean of `gradients` of
-// the workers, taken at the same model; in `async` each gradient is one as it comes (Dean et al., NeurIPS 2012); in
-// `stale`, too, but no worker is more than `bound` steps ahead of the slowest (Ho et al., NeurIPS 2013).
+// Workers send gradients to servers. Each server owns some buckets, takes the optimiser's steps for them, and sends the
+// model back; both ways are coded (Li et al., OSDI 2014). In mode `sync` an update is the mean of the gradients of
+// `gradients` workers, taken at the same model. In `async` each gradient makes an update as it comes (Dean et al.,
+// NeurIPS 2012). So it does in `stale`, but no worker is more than `bound` steps ahead of the slowest (Ho et al.,
+// NeurIPS 2013).
 std::unique_ptr<Algorithm> make_parameter_server(const ServerOptions& own, const AlgorithmOptions& options,
                                                  std::span<const BucketPlan> buckets, Communicator& communicator);
-// With dedicated servers: they are the first ranks.
+// AlgorithmEntry::idle: the number of dedicated servers, which are the first ranks.
 int idle_parameter_server(const AnyOptions& own, int ranks);
-// Every update is of all workers.
+// AlgorithmEntry::in_step: whether every update is of all workers.
 bool parameter_server_in_step(const AnyOptions& own, int ranks);
 
 }  // namespace sotto

@@ -99,7 +99,7 @@ void ServedWorker::leave() noexcept {
   try {
     requests_->close();
     replies_->close();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the others hear of it as of any end
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the others notice it as any end of a rank
   }
 }
 
@@ -137,7 +137,7 @@ template <class Take>
 void ServedWorker::hear(std::size_t answers, std::uint64_t step, Kind kind, Take&& take) {
   heard_.assign(heard_.size(), false);
   while (answers > 0) {
-    // A little longer than the deadline: a server that is held up by another rank says so first.
+    // A little longer than the deadline: a server that waits for another rank says so first.
     auto mail = replies_->poll(replies_->deadline() + replies_->deadline() / 8);
     if (!mail) {
       const int silent =

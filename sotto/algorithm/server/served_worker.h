@@ -17,22 +17,23 @@
 
 namespace sotto {
 
-// A rank's side of what workers and servers tell each other. Has the mailboxes of both: to servers, and to workers.
+// A rank's side of the exchange between workers and servers. Owns the mailboxes of both sides: one for messages to
+// servers, one for answers to workers.
 class ServedWorker {
  public:
   // Collective. `down` is the codec of models.
   ServedWorker(const ServerPlan& plan, const AlgorithmOptions& options, const StageSpecs& down,
                std::span<const BucketPlan> buckets, std::span<const Shard> shards, Communicator& communicator);
 
-  // Gradient, to the servers and back. `phases`, compute and loss of the report are filled in.
+  // Computes the gradient, sends it to the servers and takes their models. Fills in all of the report but `seconds`.
   StepReport step(Worker& worker, const StepInput& input);
-  // In place of step(), of a rank that only serves: whether all stop.
+  // Replaces step() on a rank that only serves. Returns whether all stop.
   bool end_idle_step(const StepInput& input);
-  // Until all ranks come to rest, with this step ahead of them.
+  // Waits until all ranks rest; `step` is the one that comes next.
   void rest(std::uint64_t step);
-  // All stopped, and go on after all. REQUIRES rest().
+  // All ranks stopped, and now go on. REQUIRES rest().
   void go_on() { stop_ = ServerNote::never; }
-  // Nothing is said any more. REQUIRES rest().
+  // Closes the mailboxes. REQUIRES rest().
   void leave() noexcept;
 
   Mailbox& requests() { return *requests_; }
@@ -43,8 +44,8 @@ class ServedWorker {
  private:
   void send(std::size_t bucket);
   void tell(int server, ServerNote note);
-  // From servers that have not answered yet, each once; ServerNote::Kind::waiting are passed over. WireError names the
-  // sender.
+  // Takes `answers` answers of this kind, at most one from each server, and skips ServerNote::Kind::waiting. WireError
+  // names the sender; CommError names a silent server.
   template <class Take>
   void hear(std::size_t answers, std::uint64_t step, ServerNote::Kind kind, Take&& take);
   bool stops(std::uint64_t step) const { return step >= stop_; }
@@ -54,19 +55,19 @@ class ServedWorker {
   Communicator& communicator_;
   std::span<const Shard> shards_;
   std::vector<BucketPlan> buckets_;
-  std::vector<int> owner_;    // of each bucket
-  std::vector<int> servers_;  // that this rank is a client of: all; where it only serves, the first one and itself
+  std::vector<int> owner_;    // server of each bucket
+  std::vector<int> servers_;  // whose client this rank is: all; if it only serves, the first one and itself
   Uplink uplink_;
   Downlink downlink_;
   std::unique_ptr<Mailbox> requests_, replies_;
-  std::vector<std::uint64_t> versions_;  // of each server's model here
-  std::vector<bool> heard_;              // of each server
+  std::vector<std::uint64_t> versions_;  // of this rank's copy of each server's model
+  std::vector<bool> heard_;              // which servers have answered
   std::uint64_t stop_ = ServerNote::never;
   Worker* worker_ = nullptr;
   Key key_;
   StepContext step_;
-  StepReport report_;    // its phases are written by the communication thread until wait()
-  BucketThread thread_;  // last: it ends before what its work uses
+  StepReport report_;    // its timings belong to the communication thread until wait()
+  BucketThread thread_;  // last: it is destroyed before what its work uses
 };
 
 }  // namespace sotto

@@ -22,7 +22,7 @@ void require(bool holds, std::string_view otherwise) {
   if (!holds) throw WireError(std::string(otherwise));
 }
 
-// A server's rank encodes gradients, too: with other random numbers.
+// A server's rank encodes gradients, too, so models need other random numbers.
 std::uint64_t seed_of_models(std::uint64_t seed) {
   Hash hash;
   hash.add("model");
@@ -123,7 +123,7 @@ void Server::take_note(Client& from, const ServerNote& note) {
   require(note.step == from.next && from.state == State::at_work, "a note of another step");
   from.since = Clock::now();
   if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
-    // The first step that some rank is not told the end of yet: everybody hears of it in time.
+    // The first step that no rank has been answered in yet: everybody hears of the stop in time.
     stop_ = std::ranges::max_element(clients_, {}, &Client::next)->next;
   }
   if (note.kind == Kind::gradient) {
@@ -152,15 +152,16 @@ void Server::take_gradient(Client& from) {
   answer(plan_.mode == Mode::stale ? released() : one);
 }
 
-// It is of a model that is no more: what it would change was computed for another one.
+// The gradient was taken at an older model, so it makes no update: it is dropped, or carried over to the next one.
 void Server::take_late(Client& from) {
   if (plan_.carry) add_to(carried_, from);
   answer(choose([&](const Client& client) { return &client == &from; }));
 }
 
-// One fewer for each worker at rest. Asking for as many as are at work would hang where they wait at several servers:
-// each has answered some of them. But of those in the update that is the oldest last one of any server, all that are
-// not at rest still wait there: what they wait for elsewhere came after an update that is older.
+// An update needs plan_.gradients workers that wait or rest. To ask for all that are at work would hang if they wait at
+// several servers, each of which has answered only some of them. This rule does not hang: of the servers' last updates,
+// look at the oldest. All workers in it that do not rest wait at that server again, because the updates that they
+// needed from the other servers came later.
 void Server::update_when_enough() {
   const auto at_rest =
       std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.state == State::rests; });
@@ -170,7 +171,7 @@ void Server::update_when_enough() {
   answer(waiting);
 }
 
-// Those that wait and are not too far ahead of the slowest.
+// The workers that wait, and are not too far ahead of the slowest.
 Server::Clients Server::released() {
   const auto done = [](const Client& client) { return client.next + (client.state == State::waits ? 1 : 0); };
   std::uint64_t least = ServerNote::never;
@@ -211,7 +212,7 @@ void Server::add_to(std::vector<float>& sum, Client& from) {
   }
 }
 
-// Its own rank comes last.
+// Answers its own rank last.
 void Server::answer(Clients all) {
   const Timer timer;
   std::ranges::stable_partition(all, [this](const Client* client) { return client->rank != rank_; });
@@ -236,7 +237,7 @@ void Server::post(const Client& to, Kind kind) {
   post(to, kind, note);
 }
 
-// Writes the note into the first bytes of the letter.
+// Writes the note into the first bytes of the letter, and posts it.
 void Server::post(const Client& to, Kind kind, std::span<std::byte> letter) {
   write_note({.kind = kind, .generation = generation_, .step = to.next, .version = version_, .stop = stop_}, letter);
   post_(to.rank, letter);

@@ -14,35 +14,36 @@
 
 namespace sotto {
 
-// What a server does with what comes: no threads, no clock but for who is overdue. Updates are made of the gradients in
-// rank order, by the optimiser of the server's rank.
+// What a server does with its mail. It has no thread, and uses a clock only to tell who is overdue. It makes updates of
+// the gradients in rank order, with the optimiser of the server's rank.
 class Server {
  public:
   using Post = std::function<void(int rank, std::span<const std::byte> bytes)>;
-  // `uplink` decodes the workers' messages, `seed` and `generation` are of the options.
+  // `uplink` decodes the workers' messages; `seed` and `generation` are those of the options.
   Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Codec> uplink, Downlink downlink,
          std::uint64_t seed, std::uint16_t generation, Post post);
 
-  // All ranks are about to take this step, and have these parameters; those of the first time count.
+  // All ranks are about to take this step, and have these parameters. Only those of the first call count.
   void begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
-  // Posts what is to be answered now, to its own rank last. WireError names the sender.
+  // Takes a note or message, and posts the answers that are due, the one to its own rank last. WireError names the
+  // sender.
   void take(int sender, std::span<const std::byte> mail);
   bool at_rest() const;
-  // Lets those who rest know that they are not forgotten.
+  // Tells clients at rest that the server is alive.
   void remind();
 
-  // The worker that owes a gradient for the longest time, and since when; -1: nobody owes one.
+  // The worker that has owed a gradient for the longest time, and since when; -1: nobody owes one.
   std::pair<int, Clock::time_point> slowest() const;
-  std::uint64_t least_step() const;  // that was not answered yet, over workers
-  double loss() const;               // mean over workers of what they said last
+  std::uint64_t least_step() const;  // the first step that some worker has no answer to
+  double loss() const;               // mean over workers of the losses that they last reported
   std::uint64_t version() const { return version_; }
   Timings& timings() { return timings_; }
 
   const Shard& shard() const { return shard_; }
-  // At rest: what all ranks are to have. all_know(): they do.
+  // At rest: what all ranks must have. all_know() says that they have it.
   std::span<const float> model() const { return plan_.in_step() && !downlink_.whole() ? known_ : model_; }
   void all_know();
-  void go_on() { stop_ = ServerNote::never; }  // all stopped, and do not end
+  void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on
   void visit_state(StateVisitor& visitor);
 
  private:
@@ -51,25 +52,25 @@ class Server {
     std::unique_ptr<Opened> opened;
     bool here = false;
   };
-  // A worker; or this rank, where it only serves, and at the first server all that do.
+  // A worker; or this rank, if it only serves; at the first server also all other ranks that only serve.
   struct Client {
     enum class State : std::uint8_t {
       at_work,  // it owes a gradient, if it trains
-      waits,    // its gradient is here, and not answered
+      waits,    // its gradient is here, but not answered
       rests,
     };
     int rank = 0;
     bool trains = true;
     State state = State::at_work;
-    std::uint64_t next = 0;         // the step that is answered next
-    ServerNote note;                // of its last gradient
-    std::vector<Message> messages;  // by part
-    std::vector<float> known;       // of this worker alone
+    std::uint64_t next = 0;         // the next step to be answered
+    ServerNote note;                // that came with its last gradient
+    std::vector<Message> messages;  // one per part
+    std::vector<float> known;       // what this worker knows of the model, unless all know the same
     Clock::time_point since{};
   };
 
   using State = Client::State;
-  using Clients = std::span<Client*>;  // some of them, by rank
+  using Clients = std::span<Client*>;  // some of them, in rank order
 
   Client& client(int rank);
   void take_message(Client& from, std::span<const std::byte> bytes);
@@ -84,7 +85,7 @@ class Server {
   void post(const Client& to, ServerNote::Kind kind);
   void post(const Client& to, ServerNote::Kind kind, std::span<std::byte> letter);
   void rest_when_all();
-  // Valid until the next call.
+  // The clients for which `which` holds, in rank order. Valid until the next call.
   template <class Which>
   Clients choose(Which&& which);
 
@@ -97,16 +98,16 @@ class Server {
   std::uint16_t generation_;
   Post post_;
   Optimiser* optimiser_ = nullptr;
-  std::vector<Client> clients_;  // by rank
+  std::vector<Client> clients_;  // in rank order
   std::vector<float> model_, mean_;
-  std::vector<float> known_;    // in step: of all workers
-  std::vector<float> carried_;  // shares of what came too late
+  std::vector<float> known_;    // in step: what all workers know of the model
+  std::vector<float> carried_;  // gradients that came too late, for the next update
   std::uint64_t begun_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t stop_ = ServerNote::never;
   Timings timings_;
-  std::vector<Client*> chosen_;    // memory of choose()
-  std::vector<std::byte> letter_;  // memory of answer()
+  std::vector<Client*> chosen_;    // buffer of choose()
+  std::vector<std::byte> letter_;  // buffer of answer()
 };
 
 }  // namespace sotto

@@ -89,15 +89,15 @@ void ServerThread::run() {
   discard();
 }
 
-// A worker that owes a gradient and is not heard of is lost; but only once all that came until a little later was
-// taken: the silence may be this thread's own, which had much to do, or was stopped for a while. Others lose patience
-// later, so that it is the server who says for whom all waited.
+// A worker that owes a gradient, and was silent for too long, is lost: CommError. But first the server takes all mail
+// that came until a little later, because the silence may be this thread's own: it was busy, or stopped for a while.
+// Workers lose patience later than the server, so that the server can say for whom all waited.
 void ServerThread::serve() {
   const auto quarter = requests_.deadline() / 4;
   const auto grace = quarter / 8;
   auto reminded = Clock::now();
-  auto taken = reminded;  // all that came before
-  int late = -1;          // the rank whose time is up, and when that was seen
+  auto taken = reminded;  // all mail from before then was taken
+  int late = -1;          // the rank whose time is up, since `seen`
   Clock::time_point seen{};
   while (!server_.at_rest()) {
     const auto now = Clock::now();
@@ -122,7 +122,7 @@ void ServerThread::serve() {
   }
 }
 
-// Returns until when all that came was taken.
+// Takes one mail at most. Returns the time before which all mail was taken.
 Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
   const auto nothing_until = Clock::now() + most;
   auto mail = requests_.poll(most);
@@ -140,14 +140,14 @@ Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
   return arrived;
 }
 
-// Nobody reads what comes: but this rank's own worker may wait for room.
+// Throws away what comes, because this rank's own worker may wait for room.
 void ServerThread::discard() {
   Lock lock(mutex_);
   while (shared_.state != State::ending) {
     lock.unlock();
     try {
       while (auto mail = requests_.poll(std::chrono::milliseconds(20))) requests_.recycle(std::move(*mail));
-    } catch (const CommError&) {  // NOLINT(bugprone-empty-catch): that is why it failed
+    } catch (const CommError&) {  // NOLINT(bugprone-empty-catch): the server has failed already
     }
     lock.lock();
     changed_.wait_for(lock, std::chrono::milliseconds(20),

@@ -11,22 +11,23 @@
 
 namespace sotto {
 
-// A server at work on a thread of its own, from the first step of all ranks until they rest.
+// Runs a server on a thread of its own, from the first step of all ranks until they rest.
 class ServerThread {
  public:
-  // Takes from `requests`. `on_failure` is called when it fails, so that nobody waits for its answers in vain.
+  // Takes mail from `requests`. Calls `on_failure` when the server fails, so that nobody waits for its answers in vain.
   ServerThread(Server& server, Mailbox& requests, std::function<void()> on_failure);
   ~ServerThread();
 
-  // Lets it work, if it rests: all ranks are about to take this step. What follows throws what made it fail.
+  // Makes the server work, if it rests: all ranks are about to take this step. This and the functions below, up to
+  // check(), throw the error that made it fail.
   void work(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
-  // Until every worker was answered in this step; returns their mean loss.
+  // Waits until every worker was answered in this step; returns the workers' mean loss.
   double wait_for_step(std::uint64_t step);
-  // Until all rest: then the server may be looked at.
+  // Waits until all rest: then the caller may use the server.
   void wait_for_rest();
-  // Throws what made it fail, if anything did.
+  // Throws the error that made the server fail, if any did.
   void check();
-  // Of what it did since the last call.
+  // The times of what it did since the last call.
   Timings take_timings();
 
  private:
@@ -34,9 +35,9 @@ class ServerThread {
   struct Shared {
     enum class State : std::uint8_t { resting, working, ending };
     State state = State::resting;
-    std::exception_ptr error;      // then it is of no use any more
-    std::uint64_t least_step = 0;  // as of the server
-    double loss = 0;               // likewise
+    std::exception_ptr error;      // if set, the server works no more
+    std::uint64_t least_step = 0;  // as of Server::least_step()
+    double loss = 0;               // as of Server::loss()
     Timings timings;
   };
   using State = Shared::State;
@@ -47,7 +48,7 @@ class ServerThread {
   void discard();
   void throw_error() const SOTTO_REQUIRES(mutex_);
 
-  Server& server_;  // the thread's; at rest the others'
+  Server& server_;  // its thread uses it; at rest the others may
   Mailbox& requests_;
   std::function<void()> on_failure_;
   Mutex mutex_;

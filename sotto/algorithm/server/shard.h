@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// The buckets that one server owns, which stand in a vector of its own, one behind the other.
+// The buckets that one server owns. They stand in a vector of its own, one after the other.
 class Shard {
  public:
   struct Part {
@@ -24,11 +24,11 @@ class Shard {
 
   std::span<const Part> parts() const { return parts_; }
   std::size_t size() const { return size_; }
-  // This part of such a vector.
+  // This part of a server's vector.
   static Bucket bucket(std::vector<float>& values, const Part& part) {
     return {std::span(values).subspan(part.own.begin, part.own.size()), &part.plan.layout, part.index};
   }
-  // Between the flat vector of all buckets and the server's.
+  // Copy between `flat`, the vector of all buckets, and `own`, the server's.
   void gather(std::span<const float> flat, std::span<float> own) const;
   void scatter(std::span<const float> own, std::span<float> flat) const;
 
@@ -37,7 +37,7 @@ class Shard {
   std::size_t size_ = 0;
 };
 
-// Deals the buckets to so many servers: the largest first, each to whom has least so far.
+// Deals the buckets to `servers` servers: the largest first, each to the server that has least so far.
 std::vector<Shard> share_out(std::span<const BucketPlan> buckets, std::size_t servers);
 
 }  // namespace sotto

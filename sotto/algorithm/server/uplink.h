@@ -12,8 +12,8 @@
 
 namespace sotto {
 
-// A worker's gradients on their way to servers: its memory and codec. What left is not held back any more, whatever a
-// server makes of it.
+// Sends a worker's gradients to servers, through its memory and codec. The memory does not hold back what was sent,
+// even if a server drops it.
 class Uplink {
  public:
   Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks);
@@ -30,7 +30,7 @@ class Uplink {
   Message message_;
 };
 
-// ConfigError for a recipe that a rank cannot use by itself, or whose messages a server cannot decode one by one.
+// ConfigError for a recipe that needs several ranks, or whose messages a server cannot decode one by one.
 void check_uplink(const Recipe& recipe, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto
