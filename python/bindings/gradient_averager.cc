@@ -48,7 +48,7 @@ GradientAverager::GradientAverager(std::vector<Parameter> parameters, AveragerOp
   } catch (const ConfigError&) {
     refusal = std::current_exception();
   }
-  agree_to_start(*communicator_, refusal ? Terms() : terms(), refusal, "compresses another model than");
+  require_same_terms(*communicator_, refusal ? Terms() : terms(), refusal, "compresses another model than");
   order_buckets();
   std::uint64_t bytes = 0;
   for (const Parameter& parameter : parameters_) {
@@ -192,7 +192,7 @@ void GradientAverager::start_step(double loss_scale) {
   mark.add(begun_);
   mark.add(step_);
   mark.add(std::bit_cast<std::uint64_t>(loss_scale));
-  communicator_->agree_on(
+  communicator_->require_same(
       mark.value(),
       loss_scale == 1 ? "it does not go on from the state of the same step; call sotto.load_state_dict on every rank, "
                         "with the states of one step"
@@ -301,7 +301,7 @@ Terms GradientAverager::terms() const {
   Terms terms{{"what is averaged", "gradients"},
               {"seed", std::to_string(options_.seed)},
               {"bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20))}};
-  terms.insert(terms.end(), options_.agreed.begin(), options_.agreed.end());
+  terms.insert(terms.end(), options_.required_same.begin(), options_.required_same.end());
   std::vector<std::string_view> lane_of(parameters_.size());
   for (const Lane& lane : options_.lanes) {
     terms.emplace_back(lane.name, text_of(lane.phases));

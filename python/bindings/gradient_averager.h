@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/state_values.h"
+#include "python/bindings/terms.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/aggregate/phased.h"
 #include "sotto/comm/communicator.h"
@@ -41,7 +41,7 @@ struct AveragerOptions {
   // over. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
-  Terms agreed;           // whatever else must be the same on all ranks, but does not belong to the state
+  Terms required_same;    // whatever else must be the same on all ranks, but does not belong to the state
 };
 
 struct AveragerStats {

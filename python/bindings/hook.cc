@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/gradient_job.h"
 #include "python/bindings/tensor_types.h"
+#include "python/bindings/terms.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -44,7 +44,7 @@ class Hook::Impl {
        std::shared_ptr<Communicator> communicator)
       : options_(std::move(options)),
         parameters_(std::move(parameters)),
-        averager_(describe(parameters_), agreed(options_), std::move(communicator)),
+        averager_(describe(parameters_), with_terms(options_), std::move(communicator)),
         job_of_(parameters_.size()),
         finished_([this](std::size_t parameter) { give_back(parameter); }) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -88,10 +88,10 @@ class Hook::Impl {
   }
 
  private:
-  static AveragerOptions agreed(HookOptions& options) {
-    options.averager.agreed = {{"check_replicas", std::to_string(options.check_replicas)},
-                               {"scaler", options.loss_scale ? "one" : "none"},
-                               {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
+  static AveragerOptions with_terms(HookOptions& options) {
+    options.averager.required_same = {{"check_replicas", std::to_string(options.check_replicas)},
+                                      {"scaler", options.loss_scale ? "one" : "none"},
+                                      {"nonfinite", options.averager.propagate ? "propagate" : "raise"}};
     return std::move(options.averager);
   }
 

@@ -61,7 +61,7 @@ class Hook {
   // Between steps.
   StateValues state() const;
   std::uint64_t step() const;
-  // Collective: as gather() of agreement.h.
+  // Collective: as gather() of terms.h.
   std::vector<std::string> gather(const std::string& own) const;
   // As GradientAverager has them. The next step finds out whether all ranks did the same.
   void load(std::uint64_t step, const StateValues& values);

@@ -116,7 +116,7 @@ void bind_ranks(py::module_& module) {
       .def("end", &Stepper::end, Released())
       .def("starts_early", &Stepper::starts_early)
       .def("failed", &Stepper::failed)
-      .def("agree", &Stepper::agree, Released())
+      .def("take_average", &Stepper::take_average, Released())
       .def("show_mean", &Stepper::show_mean, Released())
       .def("show_own", &Stepper::show_own, Released())
       .def("mean", &Stepper::mean, Released())

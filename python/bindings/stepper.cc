@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/followed.h"
 #include "python/bindings/loop_thread.h"
 #include "python/bindings/tensor_types.h"
+#include "python/bindings/terms.h"
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
@@ -54,7 +54,7 @@ class Stepper::Impl final : public Worker {
     } catch (const ConfigError&) {
       refusal = std::current_exception();
     }
-    agree_to_start(*communicator_, refusal ? Terms() : terms(), refusal, "wraps another model than");
+    require_same_terms(*communicator_, refusal ? Terms() : terms(), refusal, "wraps another model than");
     before_ = traffic();
   }
 
@@ -99,7 +99,7 @@ class Stepper::Impl final : public Worker {
     ++steps_;
   }
 
-  void agree() {
+  void take_average() {
     idle();
     require_own_model();
     look();
@@ -109,7 +109,7 @@ class Stepper::Impl final : public Worker {
       const bool changed = std::ranges::any_of(by_hand, [](float change) { return change != 0; });
       const bool anywhere = !std::ranges::all_of(of_all_ranks(*communicator_, changed ? 1 : 0), std::logical_not());
       if (anywhere) aggregate(by_hand, Op::avg, *communicator_);
-      algorithm_->agree(*this);
+      algorithm_->average_models(*this);
       if (anywhere) std::ranges::transform(by_hand, shown_, by_hand.begin(), std::plus());
       model_.write(anywhere ? by_hand : shown_);
     });
@@ -166,7 +166,7 @@ class Stepper::Impl final : public Worker {
 
   void load(std::uint64_t step, const StateValues& values) {
     idle();
-    if (apart_ || options_.own.node_size > 1) agree_to_load(step, nullptr);  // before it is made by all together
+    if (apart_ || options_.own.node_size > 1) require_same_load(step, nullptr);  // before it is made by all together
     std::unique_ptr<Algorithm> made;
     std::vector<float> parameters(shown_.size()), now;
     std::exception_ptr refusal;
@@ -184,7 +184,7 @@ class Stepper::Impl final : public Worker {
     } catch (...) {  // others wait for it, whatever it is
       refusal = std::current_exception();
     }
-    agree_to_load(step, refusal);
+    require_same_load(step, refusal);
     replaced_ = traffic();
     replaced_.bytes_sent -= communicator_->traffic().bytes_sent;
     replaced_.bytes_received -= communicator_->traffic().bytes_received;
@@ -361,7 +361,7 @@ class Stepper::Impl final : public Worker {
   }
 
   // Who goes on alone would send what nobody expects.
-  void agree_to_load(std::uint64_t step, const std::exception_ptr& refusal) {
+  void require_same_load(std::uint64_t step, const std::exception_ptr& refusal) {
     std::vector<std::uint64_t> all;
     guarded([&] { all = of_all_ranks(*communicator_, refusal ? refused : step + 1); });
     if (refusal) std::rethrow_exception(refusal);
@@ -410,7 +410,7 @@ void Stepper::begin(double lr) { impl_->begin(lr); }
 void Stepper::end() { impl_->end(); }
 bool Stepper::starts_early() const { return impl_->starts_early(); }
 bool Stepper::failed() const { return impl_->failed(); }
-void Stepper::agree() { impl_->agree(); }
+void Stepper::take_average() { impl_->take_average(); }
 void Stepper::show_mean() { impl_->show_mean(); }
 void Stepper::show_own() { impl_->show_own(); }
 at::Tensor Stepper::mean(const at::Tensor& tensor) { return impl_->mean(tensor); }

@@ -48,9 +48,9 @@ class Stepper {
 
   // All below: between steps, ConfigError otherwise; where ranks go at their own speed, a meeting of all of them.
   // Collective: all ranks get the exact mean model, with what is on its way, and go on from there.
-  void agree();
+  void take_average();
   // Collective: the parameters become the mean of those of all ranks, until show_own() puts this rank's back: no step,
-  // agree(), load() or second mean before.
+  // take_average(), load() or second mean before.
   void show_mean();
   void show_own();
   // Collective: the mean of a tensor of floats over all ranks, on the CPU.
@@ -64,11 +64,12 @@ class Stepper {
   int ranks() const;
   // That a state is of: of each rank, or, where ranks go at their own speed, of all together.
   std::uint64_t step() const;
-  // Of each rank, where they go at their own speed as far as this one knows; behind agree(), mean() and state(): all.
+  // Of each rank, where they go at their own speed as far as this one knows; behind take_average(), mean() and state():
+  // all.
   std::vector<std::uint64_t> steps() const;
 
   StateValues state();
-  // Collective: as gather() of agreement.h.
+  // Collective: as gather() of terms.h.
   std::vector<std::string> gather(const std::string& own);
   // Collective: goes on from state() before this step, with its parameters. FileError, on this rank, leaves everything
   // as it was; then, and when they load states of different steps, CommError on the others.

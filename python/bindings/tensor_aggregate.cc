@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/tensor_types.h"
+#include "python/bindings/terms.h"
 #include "sotto/aggregate/recipe.h"
 #include "sotto/core/error.h"
 #include "sotto/core/plain_floats.h"
@@ -88,7 +88,7 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
 }
 
 // What one rank refuses, before any message whose room depends on it, is an error of all.
-void agree(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal) {
+void require_same_call(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal) {
   const auto all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));
   if (refusal) std::rethrow_exception(refusal);
   if (const auto one = std::ranges::find(all, refused); one != all.end()) {
@@ -121,7 +121,7 @@ at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communica
   } catch (...) {
     refusal = std::current_exception();
   }
-  agree(communicator, terms, refusal);
+  require_same_call(communicator, terms, refusal);
   if (!part.aggregator) {
     const ReduceOp reduce = how.op == "min" ? ReduceOp::min : how.op == "max" ? ReduceOp::max : ReduceOp::sum;
     communicator.all_reduce(bytes_of(part.values), *type_of(part.values.scalar_type()), reduce);

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "python/bindings/agreement.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/tensor_types.h"
+#include "python/bindings/terms.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/plain_floats.h"
@@ -43,7 +43,7 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
   } catch (const ConfigError& error) {
     refusal = std::make_exception_ptr(ConfigError(error.text(argument_spelling)));
   }
-  agree_to_start(*communicator_, terms, refusal, "gossips with others than");
+  require_same_terms(*communicator_, terms, refusal, "gossips with others than");
 }
 
 Topology TensorGossiper::make_graph() const { return make_topology(options_.topology, communicator_->size()); }
@@ -88,7 +88,7 @@ double TensorGossiper::checked_mix(const at::Tensor& tensor, double weight) {
   Gossiper& gossiper = gossiper_of(values);
   Hash mark;
   mark.add(fmt::format("{}: {}", round_, order_of(values)));
-  communicator_->agree_on(mark.value(), "it mixes another tensor, or is in another round");
+  communicator_->require_same(mark.value(), "it mixes another tensor, or is in another round");
   GossipNote note{.weight = weight};
   Timings unused;
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_->rank()), 0,

@@ -37,7 +37,7 @@ class GossipDataParallel(torch.nn.Module):
     ad_psgd: each rank takes steps at its own speed, as many as its loop does. A thread averages its model with other
     ranks' meanwhile, two at a time; a forward in training mode brings the parameters up to date, and the optimizer's step
     is added to the model as it is by then, so nothing is lost. A loop that ends when all have done enough together asks
-    ``while sum(model.steps()) < enough``. average(), agree(), sotto.state_dict and sotto.load_state_dict are meetings: a
+    ``while sum(model.steps()) < enough``. average(), take_average(), sotto.state_dict and sotto.load_state_dict are meetings: a
     rank waits there, and goes on answering others, until all have come; so end with one of them. A rank that ends
     without is left out by the others from then on.
     topology: who exchanges with whom in a round: "exponential", "ring", "torus", ...; `sotto topology list`. Empty: the
@@ -110,9 +110,9 @@ class GossipDataParallel(torch.nn.Module):
         to save; behind it they are this rank's own again. Collective, between steps."""
         return self._steps.average()
 
-    def agree(self) -> None:
+    def take_average(self) -> None:
         """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
-        self._steps.agree()
+        self._steps.take_average()
 
     def steps(self) -> list[int]:
         """The steps that each rank has taken; with ad_psgd as far as this one has heard, and exactly behind a meeting."""

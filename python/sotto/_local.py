@@ -22,9 +22,9 @@ class _LocalSteps:
         to save; behind it they are this rank's own again. Collective, between steps."""
         return self._steps.average()
 
-    def agree(self) -> None:
+    def take_average(self) -> None:
         """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
-        self._steps.agree()
+        self._steps.take_average()
 
     def state_dict(self, *, gather: bool = False) -> dict[str, object] | list[dict[str, object]]:
         """sotto.state_dict(self)."""

@@ -122,8 +122,8 @@ class Steps:
                 for tensor, values in zip(tensors, own):
                     tensor.copy_(values)
 
-    def agree(self) -> None:
-        self.stepper.agree()
+    def take_average(self) -> None:
+        self.stepper.take_average()
         self._average_statistics()
 
     def _follow(self, optimizer: torch.optim.Optimizer | None) -> None:

@@ -141,7 +141,7 @@ void Gossiper::finish(std::span<float> values, GossipNote& note, Timings& timing
     const Neighbour& neighbour = in_[i];
     opened_[i + 1].add_to(held, static_cast<float>(neighbour.share));
     note.weight += neighbour.share * neighbour.note.weight;
-    note.least = std::min(note.least, neighbour.note.least);
+    note.stop_step = std::min(note.stop_step, neighbour.note.stop_step);
   }
   timings.decode += timer.lap();
 }

@@ -19,8 +19,9 @@ namespace sotto {
 
 // What travels with a rank's vector.
 struct GossipNote {
-  double weight = 1;                                                // of push-sum: vector / weight is the average
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
+  double weight = 1;  // of push-sum: vector / weight is the average
+  std::uint64_t stop_step =
+      std::numeric_limits<std::uint64_t>::max();  // smallest that any rank said: a step to stop at
 };
 
 // Makes the codec of a recipe without memory, for models of this layout, or for differences of models, as `input` says.

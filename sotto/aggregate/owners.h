@@ -70,7 +70,7 @@ class Owners {
   void clear_spread(Bucket& out, const Cut& cut);
 
   // Room for `values` floats. It is the room of sum(), whose result is lost.
-  std::span<float> room(std::size_t values) { return sum_.room(values); }
+  std::span<float> sum_buffer(std::size_t values) { return sum_.room(values); }
   Codec& codec() { return *codec_; }
   Codec& mean_codec() { return *mean_codec_; }
 

@@ -21,7 +21,7 @@ std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(
 
 }  // namespace
 
-void RegionVotes::add_up(std::size_t bins_used, float most, Communicator& communicator) {
+void RegionCounts::add_up(std::size_t bins_used, float most, Communicator& communicator) {
   const auto counts = std::span(counts_).first(bins_used);
   communicator.all_reduce(counts);
   for (const float count : counts) {
@@ -31,8 +31,8 @@ void RegionVotes::add_up(std::size_t bins_used, float most, Communicator& commun
   }
 }
 
-std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
-                                   std::span<std::uint64_t> borders) {
+std::uint64_t RegionCounts::borders(const Bucket& chosen, std::span<const Range> choosable, Communicator& communicator,
+                                    std::span<std::uint64_t> borders) {
   const std::size_t size = chosen.values.size();
   const std::size_t width = std::max(aligned((size + bins - 1) / bins), Layout::alignment);
   counts_.fill(0);
@@ -57,8 +57,8 @@ std::uint64_t RegionVotes::borders(const Bucket& chosen, std::span<const Range> 
 }
 
 // Finds the exponent first, and then, among the values of that exponent, the 8 bits after the leading one.
-float RegionVotes::threshold(std::span<const float> values, std::span<const Range> stretches, std::uint64_t count,
-                             Communicator& communicator) {
+float RegionCounts::threshold(std::span<const float> values, std::span<const Range> stretches, std::uint64_t count,
+                              Communicator& communicator) {
   auto left = static_cast<double>(count);
   const std::size_t exponent = digit(values, stretches, 23, 0, left, communicator);
   if (exponent == bins) return 0;
@@ -70,8 +70,8 @@ float RegionVotes::threshold(std::span<const float> values, std::span<const Rang
 
 // The bin of value number `count`, counted from the largest one, among the values whose bits before the 8 at `shift`
 // are `prefix`. `count` becomes its number within the bin. Returns `bins` if there are fewer values.
-std::size_t RegionVotes::digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
-                               std::uint32_t prefix, double& count, Communicator& communicator) {
+std::size_t RegionCounts::digit(std::span<const float> values, std::span<const Range> stretches, unsigned shift,
+                                std::uint32_t prefix, double& count, Communicator& communicator) {
   counts_.fill(0);
   for (const Range range : stretches) {
     for (const float value : values.subspan(range.begin, range.size())) {

@@ -11,7 +11,7 @@ namespace sotto {
 
 // What the ranks of `sparse` agree on for a bucket from time to time, by small all-reduces of 4 bytes per number.
 // WireError, on all ranks, if a sum cannot be a sum of counts.
-class RegionVotes {
+class RegionCounts {
  public:
   static constexpr std::size_t bins = 256;
 

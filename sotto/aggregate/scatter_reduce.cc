@@ -67,7 +67,7 @@ class ScatterReduce final : public Aggregator {
     if (error_.empty()) return;
     for (const Cut& cut : cuts_) {
       const BucketPlan& plan = parts_.buckets[static_cast<std::size_t>(cut.index)];
-      const Bucket owed{owners_.room(plan.range.size()), &plan.layout, static_cast<std::uint16_t>(cut.index)};
+      const Bucket owed{owners_.sum_buffer(plan.range.size()), &plan.layout, static_cast<std::uint16_t>(cut.index)};
       std::ranges::fill(owed.values, 0.0F);
       const auto chunk = owed.values.subspan(cut.chunk().begin, cut.chunk().size());
       std::ranges::copy(error_of(cut), chunk.begin());

@@ -89,7 +89,7 @@ class Sparse final : public Aggregator {
     Bucket mean = owners_.sum(bucket, key, regions.cut, communicator);
     timings.decode += timer.lap();
     Agreed& agreed = regions.agreed;
-    if (agrees) agreed.threshold = votes_.threshold(mean.values, regions.own, agreed.kept, communicator);
+    if (agrees) agreed.threshold = counts_.threshold(mean.values, regions.own, agreed.kept, communicator);
     timings.network += timer.lap();
     keep_largest(regions, mean.values);
     timings.encode += timer.lap();
@@ -113,7 +113,7 @@ class Sparse final : public Aggregator {
  private:
   void agree(Regions& regions, const Bucket& chosen, Communicator& communicator) {
     Agreed& agreed = regions.agreed;
-    agreed.kept = votes_.borders(chosen, regions.choosable, communicator, agreed.borders);
+    agreed.kept = counts_.borders(chosen, regions.choosable, communicator, agreed.borders);
     cut(regions, chosen.index);
   }
 
@@ -188,7 +188,7 @@ class Sparse final : public Aggregator {
     owners_.subtract_sent(mean, regions.cut);
     const Range own = regions.cut.chunk();
     Bucket owed = chosen;
-    owed.values = owners_.room(chosen.values.size());  // the room in which `mean` stands
+    owed.values = owners_.sum_buffer(chosen.values.size());  // the room in which `mean` stands
     std::ranges::fill(owed.values.first(own.begin), 0.0F);
     std::ranges::fill(owed.values.subspan(own.end), 0.0F);
     kernels::scale(static_cast<float>(parts_.ranks), mean.values);
@@ -231,7 +231,7 @@ class Sparse final : public Aggregator {
   AggregatorParts parts_;
   Chooser chooser_;
   Owners owners_;
-  RegionVotes votes_;
+  RegionCounts counts_;
   std::vector<Regions> regions_;  // by bucket
   Scratch<float> chosen_, dropped_;
   Scratch<std::uint32_t> found_;
@@ -251,7 +251,7 @@ double sparse_bytes(const AggregatorParts& parts, std::span<const double> bytes)
   double sent = 0;
   for (const double message : bytes) {
     sent += 2 * (others * sizeof(Header) + (message - sizeof(Header)) * others / parts.ranks);
-    sent += others * 4 * (3 * RegionVotes::bins + 1) / static_cast<double>(sparse_period);
+    sent += others * 4 * (3 * RegionCounts::bins + 1) / static_cast<double>(sparse_period);
   }
   return sent;
 }

@@ -39,7 +39,7 @@ void VectorAverager::average(std::span<float> gradient, double learning_rate) {
   }
   const PlainFloats floats;
   communicator_.at_step(step_);
-  communicator_.agree_on(mark_, "it averages another vector, or with another recipe or seed");
+  communicator_.require_same(mark_, "it averages another vector, or with another recipe or seed");
   const Key key{options_.seed, static_cast<std::uint16_t>(communicator_.rank()), 0, static_cast<std::uint32_t>(step_)};
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const BucketPlan& plan = buckets_[b];

@@ -122,7 +122,7 @@ class Algorithm {
   // traits().can_go_on.
   virtual void go_on() {}
   // Gives all ranks the same parameters: the exact mean of the ranks' models, including what is on its way. Collective.
-  virtual void agree(Worker& /*worker*/) {}
+  virtual void average_models(Worker& /*worker*/) {}
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
   // Traffic of what it opened besides the communicator: its mailboxes.

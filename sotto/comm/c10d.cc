@@ -57,7 +57,7 @@ class C10dCommunicator final : public Communicator {
 
   std::string_view name() const override { return name_; }
 
-  void agree_on(std::uint64_t mark, std::string_view otherwise) override {
+  void require_same(std::uint64_t mark, std::string_view otherwise) override {
     mark_ = mark;
     otherwise_ = otherwise;
     tag_ = tag_of(mark, polled());
@@ -82,7 +82,7 @@ class C10dCommunicator final : public Communicator {
   struct Peer {
     std::unique_ptr<CommThread> waiter;  // created when first needed
     std::uint64_t mark = 0;              // the last mark received
-    bool told = true, asked = true;      // whether marks were sent and received since agree_on()
+    bool told = true, asked = true;      // whether marks were sent and received since require_same()
   };
   struct Failure {
     int peer = 0;
@@ -157,7 +157,7 @@ class C10dCommunicator final : public Communicator {
   bool polled() const { return memory_.polled(); }  // messages progress only when tested
   Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
 
-  // The first message in a direction after agree_on() is preceded by a mark.
+  // The first message in a direction after require_same() is preceded by a mark.
   void start_receive(Recv& recv) {
     if (failed()) return;
     try {

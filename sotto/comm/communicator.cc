@@ -186,7 +186,7 @@ std::unique_ptr<Mailbox> Communicator::do_open_mailbox(std::size_t /*max_bytes*/
 }
 
 void Communicator::give_up(const std::string& /*reason*/) {}
-void Communicator::agree_on(std::uint64_t /*mark*/, std::string_view /*otherwise*/) {}
+void Communicator::require_same(std::uint64_t /*mark*/, std::string_view /*otherwise*/) {}
 
 std::uint64_t Communicator::all_reduce_bytes(std::size_t elements, DType type) const {
   const std::size_t bytes = elements * size_of(type);

@@ -200,14 +200,14 @@ bool Run::train_step(std::uint64_t step) {
   if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 
   bool ends = done_ == plan_.steps;
-  if (ends && options_.final_average) agree();
+  if (ends && options_.final_average) average_models();
   const Calendar::Due due = calendar_.due(before, done_);
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
   if (due.evaluation && evaluate() && !ends) {
     ends = true;
     say(reached_text());
-    if (options_.final_average) agree();
+    if (options_.final_average) average_models();
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();
@@ -231,9 +231,9 @@ void Run::save_beside() {
   if (!algorithm_->traits().can_go_on && interruption_.agreed_late(*communicator_)) save(Kept::by_clock);
 }
 
-void Run::agree() {
+void Run::average_models() {
   algorithm_->rest();
-  algorithm_->agree(replica_);
+  algorithm_->average_models(replica_);
 }
 
 // REQUIRES a replicated algorithm, and a call of complete() before.

@@ -44,7 +44,7 @@ class Run {
   bool train_step(std::uint64_t step);
   bool goes_on();
   void save_beside();
-  void agree();
+  void average_models();
   void average_batch_norm(StepReport& report);
   void check_replicas();
   std::vector<std::uint64_t> rank_steps() const;

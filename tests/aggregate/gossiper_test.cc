@@ -51,7 +51,7 @@ Ends gossip(const Job& job, int ranks, std::size_t rounds) {
     const auto r = static_cast<std::size_t>(rank);
     Gossiper gossiper = make(job, rank, ranks);
     ends.values[r] = sample_gradient(sample_layout(), rank, 0);
-    if (rank == ranks - 1) ends.notes[r].least = 77;
+    if (rank == ranks - 1) ends.notes[r].stop_step = 77;
     Timings timings;
     for (std::size_t round = 0; round < rounds; ++round) {
       gossiper.mix(ends.values[r], ends.notes[r], key_of(rank, round), communicator, timings);
@@ -137,7 +137,7 @@ TEST_P(Gossip, TellsTheLeastToAll) {
   for (const char* topology : {"exponential", "ring", "directed_linear", "star"}) {
     const Topology made = make_topology(test::topology(topology), ranks);
     const Ends ends = gossip({topology}, ranks, made.spread());
-    for (const GossipNote& note : ends.notes) EXPECT_EQ(note.least, 77U) << topology;
+    for (const GossipNote& note : ends.notes) EXPECT_EQ(note.stop_step, 77U) << topology;
   }
 }
 
@@ -200,7 +200,7 @@ TEST(Gossiping, AFailedExchangeLosesNothing) {
     }
     EXPECT_NE(error.find("rank 1: message of rank 0 at step 4"), std::string::npos) << error;
     EXPECT_EQ(note.weight, 0.75);
-    EXPECT_EQ(note.least, 5U);
+    EXPECT_EQ(note.stop_step, 5U);
     for (std::size_t i = 0; i < before.size(); ++i) ASSERT_NEAR(values[i], before[i], 1e-6);
   });
 }

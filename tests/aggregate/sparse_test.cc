@@ -261,7 +261,7 @@ TEST(Sparse, SumsThatCannotBeCountsAreRefused) {
   for (const float bad : {-200.0F, std::numeric_limits<float>::quiet_NaN(), 1e30F}) {
     run_threads(3, 20s, [&](Communicator& communicator) {
       if (communicator.rank() == 1) {
-        std::vector<float> counts(RegionVotes::bins + 1);
+        std::vector<float> counts(RegionCounts::bins + 1);
         counts[1] = bad;
         communicator.all_reduce(std::span(counts));
         return;
@@ -269,7 +269,7 @@ TEST(Sparse, SumsThatCannotBeCountsAreRefused) {
       auto values = sample(communicator.rank(), 0);
       const Bucket chosen{values, &buckets[0].layout, 0};
       std::vector<std::uint64_t> borders(2);
-      RegionVotes votes;
+      RegionCounts votes;
       EXPECT_THROW(votes.borders(chosen, {}, communicator, borders), WireError) << bad;
     });
   }

@@ -97,7 +97,7 @@ TEST(AdPsgd, TakesUpTheRanksModelsAndStepsOfACheckpoint) {
     communicator.all_reduce(std::span(&sum, 1));
     EXPECT_NEAR(sum, 6, 1e-4);
     EXPECT_NEAR(worker.parameters()[0], 1.5, 0.8);
-    algorithm->agree(worker);
+    algorithm->average_models(worker);
     algorithm->rest();
     EXPECT_NEAR(worker.parameters()[0], 1.5, 1e-5);
     algorithm->step(worker, {40, 0, false});

@@ -182,7 +182,7 @@ TEST(LocalResume, IsToTheSameBitsBehindEachStep) {
   }
 }
 
-// With an exchange on its way, too: agree() applies it, and it is not applied again.
+// With an exchange on its way, too: average_models() applies it, and it is not applied again.
 TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
   for (const char* algorithm : {"local(h=5)", "diloco(h=5, overlap=3)"}) {
     std::vector<std::vector<float>> before(3), after(3);
@@ -192,7 +192,7 @@ TEST(LocalAgree, EndsWithTheMeanOfAllModels) {
       const auto made = make_algorithm(test::algorithm(algorithm), {}, worker.buckets(), communicator);
       for (std::uint64_t step = 0; step < 7; ++step) made->step(worker, {step, 0.1, false});
       before[rank].assign(worker.parameters().begin(), worker.parameters().end());
-      made->agree(worker);
+      made->average_models(worker);
       after[rank].assign(worker.parameters().begin(), worker.parameters().end());
       test::Store store;
       made->visit_state(store);

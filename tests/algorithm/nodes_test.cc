@@ -91,7 +91,7 @@ std::vector<std::vector<float>> train(const Job& job, int ranks, int node_size, 
     ends[static_cast<std::size_t>(communicator.rank())].assign(worker->parameters().begin(),
                                                                worker->parameters().end());
     const auto before = algorithm->traffic().bytes_sent;
-    algorithm->agree(*worker);
+    algorithm->average_models(*worker);
     EXPECT_TRUE(node_size == 1 || before > 0);
     double sum = worker->parameters()[0];
     communicator.all_reduce(std::span(&sum, 1));

@@ -117,7 +117,7 @@ class Group {
 
 inline ServerPlan plan(ServerPlan::Mode mode, int ranks, std::size_t gradients = 0) {
   ServerPlan plan{.mode = mode, .ranks = ranks};
-  plan.gradients = gradients == 0 ? plan.workers() : gradients;
+  plan.quorum = gradients == 0 ? plan.workers() : gradients;
   return plan;
 }
 

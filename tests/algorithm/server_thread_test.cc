@@ -53,11 +53,11 @@ std::string end_of_server(std::initializer_list<int> ranks) {
   layout.append("only", {16});
   const auto buckets = plan_buckets(layout, 64);
   ServerPlan plan{.ranks = 2};
-  plan.gradients = 2;
+  plan.quorum = 2;
   const auto optimiser = make_sgd({0, false, 0}, layout.size());
   const std::vector<float> parameters(layout.size());
-  Server server(plan, 0, share_out(buckets, 1).front(), make_codec(read_stages("f32")),
-                Downlink({}, nullptr, buckets), 1, 0, [](int, std::span<const std::byte>) {});
+  Server server(plan, 0, share_out(buckets, 1).front(), make_codec(read_stages("f32")), Downlink({}, nullptr, buckets),
+                1, 0, [](int, std::span<const std::byte>) {});
   std::deque<Mail> mail;
   for (const int rank : ranks) {
     mail.push_back({rank, std::vector<std::byte>(ServerNote::bytes), Clock::now()});

@@ -295,13 +295,13 @@ TEST_F(ProcessGroups, RanksThatDoNotAgreeEndEachOther) {
       const auto communicator = beside_process_group(group, meet(group), 600s);
       std::vector<float> data(100000, 1.0F);
       for (const std::uint64_t step : {7U, 8U}) {
-        communicator->agree_on(step, "it slept");
+        communicator->require_same(step, "it slept");
         communicator->barrier();
         communicator->all_reduce(data);
       }
       if (data.back() != static_cast<float>(group.getSize() * group.getSize())) throw std::runtime_error("not the sum");
       const std::size_t size = group.getRank() == 0 ? 100000 : 100;
-      communicator->agree_on(group.getRank() == 0 ? 9 : 8, "it slept");
+      communicator->require_same(group.getRank() == 0 ? 9 : 8, "it slept");
       expect_failure([&] { communicator->all_reduce(std::span(data).first(size)); }, "it slept", "timed out");
     });
   }

@@ -48,7 +48,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
 
   void rest() override { averager_.rest(); }
 
-  void agree(Worker& worker) override {
+  void average_models(Worker& worker) override {
     rest();
     aggregate(worker.parameters(), Op::avg, communicator_);
   }

@@ -19,8 +19,8 @@
 #include "sotto/codec/stages.h"
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
-#include "sotto/core/timer.h"
 #include "sotto/core/state.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -90,17 +90,17 @@ class Choco final : public Algorithm {
     thread_.run(worker, input.step, report_);
     note_ = mixed_;
     divide(x_, note_.weight, worker.parameters());
-    report_.stop = input.step >= note_.least;
+    report_.stop = input.step >= note_.stop_step;
     report_.seconds = total.seconds();
     report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 
-  void go_on() override { note_.least = GossipNote{}.least; }
+  void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
 
-  void agree(Worker& worker) override {
+  void average_models(Worker& worker) override {
     if (x_.empty()) know(worker.parameters());
-    agree_on(x_, note_.weight, communicator_);
+    average_by_weight(x_, note_.weight, communicator_);
     know(std::vector<float>(x_));
     divide(x_, note_.weight, worker.parameters());
   }

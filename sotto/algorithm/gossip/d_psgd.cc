@@ -48,13 +48,13 @@ class DPsgd final : public Algorithm {
     step_all(worker, x_, input.lr, scratch_);
     std::ranges::copy(x_, worker.parameters().begin());
     report.compute += lap.lap();
-    report.stop = input.step >= note_.least;
+    report.stop = input.step >= note_.stop_step;
     report.seconds = total.seconds();
     return report;
   }
 
-  void go_on() override { note_.least = GossipNote{}.least; }
-  void agree(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
+  void go_on() override { note_.stop_step = GossipNote{}.stop_step; }
+  void average_models(Worker& worker) override { aggregate(worker.parameters(), Op::avg, communicator_); }
   void visit_state(StateVisitor& visitor) override { gossiper_.visit_state(visitor); }
 
  private:

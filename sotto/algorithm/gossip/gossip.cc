@@ -38,7 +38,7 @@ void divide(std::span<const float> x, double weight, std::span<float> quotient) 
   std::ranges::transform(x, quotient.begin(), [&](float value) { return value / by; });
 }
 
-void agree_on(std::span<float> x, double& weight, Communicator& communicator) {
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator) {
   aggregate(x, Op::sum, communicator);
   communicator.all_reduce(std::span(&weight, 1));
   divide(x, weight, x);

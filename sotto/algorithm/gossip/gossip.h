@@ -24,7 +24,7 @@ class StopDelay {
   // All ranks stop at most that many steps after `step`.
   void stop(GossipNote& note, std::uint64_t step) {
     if (!steps_) steps_ = count_();
-    note.least = std::min(note.least, step + *steps_);
+    note.stop_step = std::min(note.stop_step, step + *steps_);
   }
 
  private:
@@ -39,7 +39,7 @@ void visit_gossipers(StateVisitor& visitor, std::span<Gossiper> gossipers);
 // quotient = x / weight.
 void divide(std::span<const float> x, double weight, std::span<float> quotient);
 // x = the sum of all ranks' x over the sum of their weights, on every rank; weight = 1. Collective.
-void agree_on(std::span<float> x, double& weight, Communicator& communicator);
+void average_by_weight(std::span<float> x, double& weight, Communicator& communicator);
 // Visits a rank's vector of `size` floats, which is empty before the first step. FileError if a vector of another size
 // was read.
 void visit_model(StateVisitor& visitor, std::string_view name, std::vector<float>& values, std::size_t size);

@@ -96,8 +96,8 @@ class Nodes final : public Algorithm {
   void rest() override { inner_->rest(); }
   void go_on() override { inner_->go_on(); }
 
-  void agree(Worker& worker) override {
-    if (leads()) inner_->agree(worker);
+  void average_models(Worker& worker) override {
+    if (leads()) inner_->average_models(worker);
     node_.broadcast(std::as_writable_bytes(worker.parameters()), 0);
   }
 

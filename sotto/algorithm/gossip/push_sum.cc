@@ -54,15 +54,15 @@ class PushSum final : public Algorithm {
     model_.note() = mixed_;
     ++rounds_;
     model_.show(worker);
-    report_.stop = input.step >= model_.note().least;
+    report_.stop = input.step >= model_.note().stop_step;
     report_.seconds = total.seconds();
     report_.compute = report_.seconds - report_.wait;
     return report_;
   }
 
-  void go_on() override { model_.note().least = GossipNote{}.least; }
+  void go_on() override { model_.note().stop_step = GossipNote{}.stop_step; }
 
-  void agree(Worker& worker) override { model_.agree(worker, communicator_); }
+  void average_models(Worker& worker) override { model_.average_models(worker, communicator_); }
 
   void visit_state(StateVisitor& visitor) override {
     visit_gossipers(visitor, gossipers_);

@@ -12,8 +12,8 @@
 #include "sotto/algorithm/gossip/model_gossiper.h"
 #include "sotto/algorithm/gossip/pushed_model.h"
 #include "sotto/comm/comm_thread.h"
-#include "sotto/core/timer.h"
 #include "sotto/core/state.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -49,7 +49,7 @@ class PushSumOverlap final : public Algorithm {
     report.wait = lap.lap();
     model_.show(worker);
     report.compute += lap.lap();
-    report.stop = input.step >= model_.note().least;
+    report.stop = input.step >= model_.note().stop_step;
     report.seconds = total.seconds();
     return report;
   }
@@ -60,13 +60,13 @@ class PushSumOverlap final : public Algorithm {
 
   void go_on() override {
     arrive();  // including its wish to stop
-    model_.note().least = arriving_note_.least = GossipNote{}.least;
+    model_.note().stop_step = arriving_note_.stop_step = GossipNote{}.stop_step;
   }
 
-  void agree(Worker& worker) override {
+  void average_models(Worker& worker) override {
     Timings unused;
     if (on_its_way_) collect(unused);
-    model_.agree(worker, communicator_);
+    model_.average_models(worker, communicator_);
   }
 
   // Does not add what is on its way: with synch_freq=1 a run goes on with the same bits whether its state was visited
@@ -110,7 +110,7 @@ class PushSumOverlap final : public Algorithm {
     arrive();
     std::ranges::transform(model_.x(), arriving_, model_.x().begin(), std::plus<>());
     model_.note().weight += arriving_note_.weight;
-    model_.note().least = std::min(model_.note().least, arriving_note_.least);
+    model_.note().stop_step = std::min(model_.note().stop_step, arriving_note_.stop_step);
     const Timings spent = std::exchange(on_the_way_, {});
     timings.network += spent.network;
     timings.decode += spent.decode;

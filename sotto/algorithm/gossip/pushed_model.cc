@@ -14,9 +14,9 @@ void PushedModel::show(Worker& worker) {
   shown_ = true;
 }
 
-void PushedModel::agree(Worker& worker, Communicator& communicator) {
+void PushedModel::average_models(Worker& worker, Communicator& communicator) {
   begin(worker);
-  agree_on(x_, note_.weight, communicator);
+  average_by_weight(x_, note_.weight, communicator);
   show(worker);
 }
 

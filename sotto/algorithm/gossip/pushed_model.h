@@ -22,7 +22,7 @@ class PushedModel {
   // Gives the worker the z of this x. Gradients are taken there, and models are evaluated with it.
   void show(Worker& worker);
   // x = the exact mean of all ranks' z, and w = 1.
-  void agree(Worker& worker, Communicator& communicator);
+  void average_models(Worker& worker, Communicator& communicator);
   // Leaves out a wish to stop, which does not hold for a run that goes on.
   void visit_state(StateVisitor& visitor);
 

@@ -9,8 +9,8 @@
 #include "sotto/algorithm/compute.h"
 #include "sotto/algorithm/local/differences.h"
 #include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 #include "sotto/core/state.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -222,7 +222,7 @@ void LocalSteps::go_on() {
   for (Shard& shard : shards_) shard.stop = 0;
 }
 
-void LocalSteps::agree(Worker& worker) {
+void LocalSteps::average_models(Worker& worker) {
   rest();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (shard_of(b).due != 0) settle(worker, b, 0);  // the rate counts only without overlap

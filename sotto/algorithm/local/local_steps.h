@@ -44,7 +44,7 @@ class LocalSteps final : public Algorithm {
   StepReport step(Worker& worker, const StepInput& input) override;
   void rest() override;
   void go_on() override;
-  void agree(Worker& worker) override;
+  void average_models(Worker& worker) override;
   void visit_state(StateVisitor& visitor) override;
 
  private:

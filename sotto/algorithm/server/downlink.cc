@@ -30,9 +30,9 @@ std::string objection(const Codec& codec, std::span<const BucketPlan> buckets) {
 
 }  // namespace
 
-Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets)
-    : codec_(make_codec(codec, std::move(workers))), opened_(codec_) {
-  whole_ = std::ranges::all_of(
+Downlink::Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets)
+    : codec_(make_codec(codec, std::move(pool))), opened_(codec_) {
+  sends_models_ = std::ranges::all_of(
       buckets, [&](const BucketPlan& bucket) { return codec_->contract(bucket.layout).kind == Contract::Kind::exact; });
 }
 
@@ -44,14 +44,14 @@ std::size_t Downlink::max_bytes(const Shard& shard) const {
 
 void Downlink::encode(const Shard& shard, std::vector<float>& model, std::vector<float>& known, const Key& key,
                       std::vector<std::byte>& out) {
-  if (!whole_) {
+  if (!sends_models_) {
     difference_.resize(shard.size());
     std::ranges::transform(model, known, difference_.begin(), std::minus<>());
   }
   for (const Shard::Part& part : shard.parts()) {
     const Range whole = part.whole();
-    codec_->encode(Shard::bucket(whole_ ? model : difference_, part), key, {}, {&whole, 1}, {&message_, 1});
-    if (!whole_) {
+    codec_->encode(Shard::bucket(sends_models_ ? model : difference_, part), key, {}, {&whole, 1}, {&message_, 1});
+    if (!sends_models_) {
       Bucket follows = Shard::bucket(known, part);
       opened_[0].open(message_.view(), part.plan.layout, whole);
       opened_[0].add_to(follows, 1);
@@ -73,7 +73,7 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
   for (std::size_t i = 0; i < shard.parts().size(); ++i) {
     const Shard::Part& part = shard.parts()[i];
     Bucket bucket{flat.subspan(part.plan.range.begin, part.own.size()), &part.plan.layout, part.index};
-    if (whole_) std::ranges::fill(bucket.values, 0.0F);
+    if (sends_models_) std::ranges::fill(bucket.values, 0.0F);
     opened_[i].add_to(bucket, 1);
   }
 }

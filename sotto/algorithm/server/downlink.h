@@ -16,9 +16,9 @@ namespace sotto {
 // is the server's error feedback.
 class Downlink {
  public:
-  Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets);
+  Downlink(const StageSpecs& codec, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets);
 
-  bool whole() const { return whole_; }  // whether it sends models themselves
+  bool sends_models() const { return sends_models_; }  // themselves, not differences
   std::size_t max_bytes(const Shard& shard) const;
   // Appends a message for every part of the server's model to `out`. If differences are sent, adds them to `known`, as
   // the worker does.
@@ -31,7 +31,7 @@ class Downlink {
 
  private:
   std::shared_ptr<Codec> codec_;
-  bool whole_ = false;
+  bool sends_models_ = false;
   std::vector<float> difference_;
   OpenedMessages opened_;  // by part of a shard
   Message message_;

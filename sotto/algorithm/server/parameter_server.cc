@@ -30,8 +30,8 @@ ServerPlan plan_of(const ServerOptions& own, int ranks) {
                   .servers = static_cast<int>(own.servers),
                   .dedicated = own.dedicated,
                   .ranks = ranks};
-  plan.gradients = own.gradients == 0 ? plan.workers() : static_cast<std::size_t>(own.gradients);
-  if (plan.gradients > plan.workers()) fail(fmt::format("gradients={} of {} workers", own.gradients, plan.workers()));
+  plan.quorum = own.gradients == 0 ? plan.workers() : static_cast<std::size_t>(own.gradients);
+  if (plan.quorum > plan.workers()) fail(fmt::format("gradients={} of {} workers", own.gradients, plan.workers()));
   return plan;
 }
 
@@ -53,8 +53,9 @@ class ParameterServer final : public Algorithm {
         Downlink(down, threads, buckets), options.seed, options.generation,
         [this](int to, std::span<const std::byte> bytes) { worker_.replies().send(to, bytes); });
     thread_ = std::make_unique<ServerThread>(*server_, worker_.requests(), [this] { worker_.replies().cancel(); });
-    remark_ = fmt::format("parameter_server: models go back as {}{}", text_of(down),
-                          Downlink(down, threads, buckets).whole() ? "" : ", of the difference to what workers have");
+    remark_ =
+        fmt::format("parameter_server: models go back as {}{}", text_of(down),
+                    Downlink(down, threads, buckets).sends_models() ? "" : ", of the difference to what workers have");
   }
 
   // Closes the mailboxes only at rest: by then all that others wait for was handed over. After a failure the others
@@ -89,9 +90,9 @@ class ParameterServer final : public Algorithm {
 
   // If not all workers have the same model, or some rank has none, all take the servers' model.
   void rest() override {
-    if (model_ == nullptr) return;
+    if (local_worker_ == nullptr) return;
     rests_ = false;  // until all of this is done
-    if (thread_) thread_->work(next_, model_->parameters(), model_->optimiser());
+    if (thread_) thread_->work(next_, local_worker_->parameters(), local_worker_->optimiser());
     try {
       worker_.rest(next_);
       if (thread_) thread_->wait_for_rest();
@@ -123,16 +124,16 @@ class ParameterServer final : public Algorithm {
   void take_models() {
     for (int rank = 0; rank < plan_.servers; ++rank) {
       const Shard& shard = shards_[static_cast<std::size_t>(rank)];
-      whole_.resize(shard.size());
-      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), whole_.begin());
-      communicator_.broadcast(std::as_writable_bytes(std::span(whole_)), rank);
-      shard.scatter(whole_, model_->parameters());
+      shard_model_.resize(shard.size());
+      if (rank == communicator_.rank()) std::ranges::copy(server_->model(), shard_model_.begin());
+      communicator_.broadcast(std::as_writable_bytes(std::span(shard_model_)), rank);
+      shard.scatter(shard_model_, local_worker_->parameters());
     }
     if (server_) server_->all_know();
   }
 
   void begin(Worker& worker, const StepInput& input) {
-    if (model_ == nullptr) {
+    if (local_worker_ == nullptr) {
       if (worker.optimiser().dense_steps() > 0) {
         throw ConfigError(named("optimiser") + ": what it offers depends on means that servers alone have; take adam");
       }
@@ -141,7 +142,7 @@ class ParameterServer final : public Algorithm {
                           ": servers alone see all iterates; leave it out with parameter_server");
       }
     }
-    model_ = &worker;
+    local_worker_ = &worker;
     rests_ = false;
     communicator_.at_step(input.step);
     if (thread_) thread_->work(input.step, worker.parameters(), worker.optimiser());
@@ -162,11 +163,11 @@ class ParameterServer final : public Algorithm {
   Communicator& communicator_;
   std::vector<Shard> shards_;
   ServedWorker worker_;
-  Worker* model_ = nullptr;  // this rank's, after its first step
+  Worker* local_worker_ = nullptr;  // this rank's, after its first step
   std::uint64_t next_ = 0;
   bool rests_ = false;
   int exceptions_ = std::uncaught_exceptions();
-  std::vector<float> whole_;
+  std::vector<float> shard_model_;
   std::string remark_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<ServerThread> thread_;  // last: it is destroyed before what it uses

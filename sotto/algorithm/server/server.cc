@@ -8,9 +8,9 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
+#include "sotto/core/state.h"
 #include "sotto/core/timer.h"
 #include "sotto/kernels/vector.h"
-#include "sotto/core/state.h"
 
 namespace sotto {
 namespace {
@@ -52,7 +52,7 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
     if (client.trains) client.messages = std::vector<Message>(shard_.parts().size());
     clients_.push_back(std::move(client));
   }
-  if (plan.in_step() && !downlink_.whole()) known_.resize(shard_.size());
+  if (plan.in_step() && !downlink_.sends_models()) known_.resize(shard_.size());
   if (plan.carry) carried_.resize(shard_.size());
 }
 
@@ -68,7 +68,7 @@ void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimi
     client.next = step;
     client.state = State::at_work;
     client.since = now;
-    if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.whole()) client.known = model_;
+    if (client.trains && client.known.empty() && !plan_.in_step() && !downlink_.sends_models()) client.known = model_;
   }
 }
 
@@ -158,7 +158,7 @@ void Server::take_late(Client& from) {
   answer(choose([&](const Client& client) { return &client == &from; }));
 }
 
-// An update needs plan_.gradients workers that wait or rest. To ask for all that are at work would hang if they wait at
+// An update needs plan_.quorum workers that wait or rest. To ask for all that are at work would hang if they wait at
 // several servers, each of which has answered only some of them. This rule does not hang: of the servers' last updates,
 // look at the oldest. All workers in it that do not rest wait at that server again, because the updates that they
 // needed from the other servers came later.
@@ -166,7 +166,7 @@ void Server::update_when_enough() {
   const auto at_rest =
       std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.state == State::rests; });
   const Clients waiting = choose([](const Client& client) { return client.state == State::waits; });
-  if (waiting.empty() || waiting.size() + static_cast<std::size_t>(at_rest) < plan_.gradients) return;
+  if (waiting.empty() || waiting.size() + static_cast<std::size_t>(at_rest) < plan_.quorum) return;
   update(waiting);
   answer(waiting);
 }

@@ -41,7 +41,7 @@ class Server {
 
   const Shard& shard() const { return shard_; }
   // At rest: what all ranks must have. all_know() says that they have it.
-  std::span<const float> model() const { return plan_.in_step() && !downlink_.whole() ? known_ : model_; }
+  std::span<const float> model() const { return plan_.in_step() && !downlink_.sends_models() ? known_ : model_; }
   void all_know();
   void go_on() { stop_ = ServerNote::never; }  // all ranks stopped, and now go on
   void visit_state(StateVisitor& visitor);

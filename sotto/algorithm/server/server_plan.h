@@ -10,9 +10,9 @@ struct ServerPlan {
   enum class Mode : std::uint8_t { sync, async, stale };
 
   Mode mode = Mode::sync;
-  std::uint64_t bound = 0;    // stale: steps that a worker may be ahead of the slowest
-  std::size_t gradients = 1;  // sync: workers whose gradients make an update
-  bool carry = false;         // sync: a gradient that comes too late is added to the next update
+  std::uint64_t bound = 0;  // stale: steps that a worker may be ahead of the slowest
+  std::size_t quorum = 1;   // sync: workers whose gradients make an update
+  bool carry = false;       // sync: a gradient that comes too late is added to the next update
   int servers = 1;
   bool dedicated = false;
   int ranks = 1;
@@ -21,9 +21,9 @@ struct ServerPlan {
   bool trains(int rank) const { return rank >= first_worker(); }
   std::size_t workers() const { return static_cast<std::size_t>(ranks - first_worker()); }
   // Whether every worker gets every update, so that all have the same model.
-  bool in_step() const { return mode == Mode::sync && gradients == workers(); }
+  bool in_step() const { return mode == Mode::sync && quorum == workers(); }
   // The weight of a gradient in the vector that the optimiser gets.
-  float share() const { return mode == Mode::sync ? 1.0F / static_cast<float>(gradients) : 1.0F; }
+  float share() const { return mode == Mode::sync ? 1.0F / static_cast<float>(quorum) : 1.0F; }
   // The share of the learning rate that an update gets. If each gradient makes an update, those of all workers together
   // make a step of the full rate. The gradients are not scaled instead, because many optimisers ignore their size.
   double rate_share() const { return mode == Mode::sync ? 1.0 : 1.0 / static_cast<double>(workers()); }

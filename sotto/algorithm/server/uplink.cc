@@ -7,10 +7,9 @@
 
 namespace sotto {
 
-Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets,
-               int ranks)
+Uplink::Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets, int ranks)
     : memory_(make_memory(recipe.memory, {buckets, ranks})),
-      codec_(make_codec(recipe.stages, std::move(workers))),
+      codec_(make_codec(recipe.stages, std::move(pool))),
       opened_(codec_->make_opened()) {
   check_uplink(recipe, buckets);
 }

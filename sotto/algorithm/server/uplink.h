@@ -16,7 +16,7 @@ namespace sotto {
 // even if a server drops it.
 class Uplink {
  public:
-  Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> workers, std::span<const BucketPlan> buckets, int ranks);
+  Uplink(const Recipe& recipe, std::shared_ptr<ThreadPool> pool, std::span<const BucketPlan> buckets, int ranks);
 
   void send(const Bucket& gradient, const Key& key, const StepContext& step, int server, Mailbox& mailbox,
             Timings& timings);

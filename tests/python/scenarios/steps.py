@@ -53,7 +53,7 @@ def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
 
 
 def mean_in_the_end(how, **options):
-    """This rank's vector, that of average(), it again, and that of agree()."""
+    """This rank's vector, that of average(), it again, and that of take_average()."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     owner, model = wrap(module, how, optimizer, **options)
@@ -65,7 +65,7 @@ def mean_in_the_end(how, **options):
     with owner.average():
         seen.append(module.p.tolist())
     seen.append(module.p.tolist())
-    owner.agree()
+    owner.take_average()
     seen.append(module.p.tolist())
     optimizer.zero_grad()
     model().backward()  # goes on
@@ -262,7 +262,7 @@ def changed_by_hand_and_agreed(how, **options):
     optimizer.step()
     module.p.data.add_(dist.get_rank())
     seen = [module.p.tolist()]
-    owner.agree()
+    owner.take_average()
     seen.append(module.p.tolist())
     optimizer.param_groups[0]["lr"] = 0.0
     model().backward()

@@ -1,4 +1,4 @@
-#include "python/bindings/agreement.h"
+#include "python/bindings/terms.h"
 
 #include <fmt/format.h>
 
@@ -91,8 +91,8 @@ std::string difference(Communicator& communicator, const Terms& terms, int other
   return fmt::format("{} is {} there, and {} on rank 0", a->first, b->second, a->second);
 }
 
-void agree_to_start(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
-                    std::string_view what_it_does) {
+void require_same_terms(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
+                        std::string_view what_it_does) {
   std::vector<std::uint64_t> all;
   try {
     all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));

@@ -33,8 +33,8 @@ std::string difference(Communicator& communicator, const Terms& terms, int other
 // cannot go on gives its reason, `refusal`, in place of them, and throws that; the others wait for it, and fail with
 // what it says when it gives up. ConfigError where terms differ: "rank 2 " and what it does, "... rank 0, or in another
 // way: " and the first difference.
-void agree_to_start(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
-                    std::string_view what_it_does);
+void require_same_terms(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
+                        std::string_view what_it_does);
 
 // In place of a value, from a rank that has none.
 constexpr std::uint64_t refused = 0;
