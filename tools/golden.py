@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes golden messages of every codec stage with tools/wire, an independent implementation of docs/wire in Python.
 
-    python tools/golden.py           writes tests/codec/golden/*.hex and the worked examples in docs/wire
+    python tools/golden.py           writes tests/codec/golden/*.hex, the worked examples in docs/wire and its index
     python tools/golden.py --check   derives them again and fails when a file differs
 
 Needs numpy. The tests encode the inputs in these files with the C++ code and compare every byte.
@@ -18,6 +18,7 @@ from wire.cases import cases
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "codec" / "golden"
 WIRE = sorted((ROOT / "docs" / "wire").glob("*.md"))
+INDEX = ROOT / "docs" / "wire" / "README.md"
 
 
 def with_examples(document, made):
@@ -31,6 +32,24 @@ def with_examples(document, made):
     return document
 
 
+KINDS = {"A transform": "transforms", "A selection.": "[selections](selections.md)", "A quantiser": "quantisers", "A code of": "[codes](codes.md)"}
+
+
+def index_of(pages):
+    """A table of the pages by kind. The paragraph after a page's heading begins with its kind."""
+    rows = ["| kind | pages |", "| --- | --- |"]
+    for start, kind in KINDS.items():
+        names = [page.stem for page in pages if page.read_text().split("\n\n")[1].startswith(start)]
+        rows.append(f"| {kind} | {', '.join(f'[{name}]({name}.md)' for name in names)} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_index(document, pages):
+    before, mark, after = document.partition("<!-- index -->\n")
+    _, _, rest = after.partition("|\n\n")
+    return f"{before}{mark}{index_of(pages)}\n{rest}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail when a file differs")
@@ -39,6 +58,7 @@ def main():
     made = cases()
     files = {GOLDEN / f"{case.name}.hex": case.text() for case in made}
     files |= {page: with_examples(page.read_text(), made) for page in WIRE}
+    files[INDEX] = with_index(files[INDEX], WIRE)
     stale = sorted(set(GOLDEN.glob("*.hex")) - set(files))
     wrong = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
     if check:

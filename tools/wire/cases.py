@@ -8,8 +8,8 @@ from .clusters import Clusters
 from .code import Elias, Huffman, Rans, blosc_buffer, entropy, lz4_block
 from .inputs import extreme, few_large, signs, zeros
 from .message import zstd_rle
-from .quantise import (quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_fp8, quantise_int4, quantise_int8,
-                       quantise_natural, quantise_qsgd, quantise_sign, quantise_signs, quantise_terngrad, quantise_uint8)  # fmt: skip
+from .quantise import (CASES, quantise_adaptive, quantise_bf16, quantise_f16, quantise_f32, quantise_int4, quantise_int8, quantise_qsgd,
+                       quantise_sign, quantise_signs, quantise_terngrad)  # fmt: skip
 from .select import (beside_dense, select_atomo, select_block, select_in_chunks, select_randomk, select_sampled,
                      select_threshold, select_topk)  # fmt: skip
 from .transform import Dct, Dct2, Fft, Hadamard, Projection, Sketch, Svd
@@ -35,7 +35,7 @@ def cluster_cases():
 def cases():
     qsgd, sign, int8 = quantise_qsgd, quantise_sign, quantise_int8
     int4, terngrad = quantise_int4, quantise_terngrad
-    fp8, adaptive = quantise_fp8, quantise_adaptive
+    adaptive = quantise_adaptive
     topk, threshold, atomo, dense = select_topk, select_threshold, select_atomo, beside_dense
     randomk, block = select_randomk, select_block
     zstd, lz4 = ("Zstandard frame", zstd_rle), ("LZ4 block", lz4_block)
@@ -44,20 +44,8 @@ def cases():
     topk_small = "topk(ratio=0.4, scope=segment, dense=0)"
     cut = (1, 7, 90)  # part 1, which cuts two segments
     return [
-        # The worked examples of docs/wire.
-        Case("small-f32", "f32", quantise_f32, layout="small"),
-        Case("small-f16", "f16", quantise_f16, layout="small"),
-        Case("small-bf16", "bf16", quantise_bf16, layout="small"),
-        Case("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max"), layout="small"),
-        Case("small-sign", "sign(block=0)", sign(0), layout="small"),
-        Case("small-signs", "signs", quantise_signs, layout="small"),
-        Case("small-int8", "int8(block=256, stochastic=false)", int8(256, False), layout="small"),
-        Case("small-uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False), layout="small"),
-        Case("small-int4", "int4(block=64, stochastic=false)", int4(64, False), layout="small"),
-        Case("small-terngrad", "terngrad(clip=2.5)", terngrad(2.5), layout="small"),
-        Case("small-fp8", "fp8(format=e4m3, block=256)", fp8("e4m3", 256), layout="small"),
-        Case("small-natural", "natural", quantise_natural, layout="small"),
-        Case("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", adaptive(0.3, 8, 512), layout="small"),
+        *(Case(name, sentence, quantise, **more) for name, sentence, quantise, more in CASES),
+        # The other worked examples of docs/wire.
         Case("small-clusters", *clusters(c=1, percentile=100, raw=0, buckets=4, least=2), layout="small"),
         Case("small-quantile", "quantile(bins=256)", quantise_quantile(256), layout="small"),
         Case("small-minmax_sketch", "quantile(bins=256) | minmax_sketch(groups=2, rows=2, columns=0.3)", quantise_minmax(256, 2, 2, 0.3), layout="small"),
@@ -82,40 +70,7 @@ def cases():
         Case("small-lz4", "f32 | lz4(acceleration=1)", quantise_f32, layout="small", values=zeros, whole=lz4),
         Case("small-blosc", f"{int8_text} | blosc(filter=bitshuffle, codec=lz4, level=5)", int8(256, False), layout="row", values=zeros, code=("Blosc buffer", blosc_buffer)),
         # Several segments, padding, special values.
-        Case("f32", "f32", quantise_f32),
-        Case("f32-part", "f32", quantise_f32, part=cut),
-        Case("f16", "f16", quantise_f16),
-        Case("f16-extreme", "f16", quantise_f16, values=extreme),
-        Case("bf16", "bf16", quantise_bf16, values=extreme),
-        Case("qsgd", "qsgd(bits=4, bucket=512, norm=max)", qsgd(4, 512, "max")),
-        Case("qsgd-bits1", "qsgd(bits=1, bucket=7, norm=max)", qsgd(1, 7, "max")),
-        Case("qsgd-bits8-l2", "qsgd(bits=8, bucket=20, norm=l2)", qsgd(8, 20, "l2")),
-        Case("qsgd-part", "qsgd(bits=3, bucket=512, norm=l2)", qsgd(3, 512, "l2"), part=cut),
-        Case("qsgd-extreme", "qsgd(bits=4, bucket=512, norm=l2)", qsgd(4, 512, "l2"), values=extreme),
-        Case("sign", "sign(block=0)", sign(0)),
-        Case("sign-block", "sign(block=9)", sign(9), values=extreme),
-        Case("signs", "signs", quantise_signs),
-        Case("signs-part", "signs", quantise_signs, values=zeros, part=cut),
         Case("topk-signs", "topk(ratio=0.3, scope=segment, dense=0) | signs", quantise_signs, topk(0.3, "segment")),
-        Case("int8", "int8(block=256, stochastic=false)", int8(256, False)),
-        Case("int8-stochastic", "int8(block=10, stochastic=true)", int8(10, True), values=extreme),
-        Case("uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False)),
-        Case("uint8-block", "uint8(block=9, stochastic=false)", quantise_uint8(9, False), values=extreme),
-        Case("uint8-stochastic", "uint8(block=10, stochastic=true)", quantise_uint8(10, True), values=extreme),
-        Case("int4", "int4(block=64, stochastic=false)", int4(64, False)),
-        Case("int4-stochastic", "int4(block=9, stochastic=true)", int4(9, True), values=extreme),
-        Case("terngrad", "terngrad(clip=2.5)", terngrad(2.5)),
-        Case("terngrad-extreme", "terngrad(clip=0)", terngrad(0), values=extreme),
-        Case("terngrad-trits", "terngrad(clip=2.5, shared=false, pack=trits)", terngrad(2.5, True), layout="small"),
-        Case("terngrad-trits-long", "terngrad(clip=0, shared=false, pack=trits)", terngrad(0, True), layout="groups"),
-        Case("terngrad-shared", "terngrad(clip=2.5, shared=true, pack=bits)", terngrad(2.5)),
-        Case("fp8-extreme", "fp8(format=e4m3, block=9)", fp8("e4m3", 9), values=extreme),
-        Case("fp8-e5m2-part", "fp8(format=e5m2, block=256)", fp8("e5m2", 256), part=cut),
-        Case("fp8-e5m2-extreme", "fp8(format=e5m2, block=9)", fp8("e5m2", 9), values=extreme),
-        Case("natural", "natural", quantise_natural, part=cut),
-        Case("natural-extreme", "natural", quantise_natural, values=extreme),
-        Case("adaptive", "adaptive(error=0.2, bits=6, bucket=20)", adaptive(0.2, 6, 20)),
-        Case("adaptive-extreme", "adaptive(error=0.05, bits=5, bucket=9)", adaptive(0.05, 5, 9), values=extreme),
         Case("topk-adaptive-part", "topk(ratio=0.3, scope=segment, dense=0) | adaptive(error=0.1, bits=8, bucket=512)", adaptive(0.1, 8, 512), topk(0.3, "segment"), part=cut),
         # `dense` looks at whole segments: the first of `vectors` is dense, the last is not, though a part may be smaller.
         Case("dense", "topk(ratio=0.2, scope=segment, dense=1024) | f32", quantise_f32, dense(1024, topk(0.2, "segment"))),
@@ -128,8 +83,6 @@ def cases():
         Case("threshold-keep-bucket", "threshold(keep=0.02, scope=bucket, dense=0) | sign(block=0)", sign(0), threshold(0.02, "keep", "bucket"), layout="spread"),
         Case("threshold-drop", "threshold(drop=0.9, scope=segment, dense=0) | f32", quantise_f32, threshold(0.9, "drop")),
         Case("threshold-drop-bucket", "threshold(drop=0.29, scope=bucket, dense=6) | int8(block=256, stochastic=false)", int8(256, False), dense(6, threshold(0.29, "drop", "bucket")), layout="vectors"),
-        Case("terngrad-bits", "terngrad(clip=1.5, bits=2)", terngrad(1.5, bits=2)),
-        Case("terngrad-bits-shared", "terngrad(clip=0, shared=true, pack=bits, bits=4)", terngrad(0, bits=4)),
         Case("terngrad-bits-part", "topk(ratio=0.3, scope=segment, dense=0) | terngrad(clip=1, bits=3)", terngrad(1, bits=3), topk(0.3, "segment"), part=cut),
         Case("topk-terngrad-part", "topk(ratio=0.3, scope=segment, dense=0) | terngrad(clip=1)", terngrad(1), topk(0.3, "segment"), part=cut),
         Case("topk", "topk(ratio=0.05, scope=segment, dense=0) | f32", quantise_f32, topk(0.05, "segment")),

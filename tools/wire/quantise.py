@@ -6,6 +6,7 @@ import struct
 import numpy as np
 
 from .floats import bits_of, f32, float_of, lanes
+from .inputs import extreme, zeros
 
 
 def pack_bits(symbols, width):
@@ -255,3 +256,58 @@ def quantise_adaptive(error, most_bits, bucket):
         return struct.pack("<I", bits) + side, packed, decoded, [(bits + 1, 0, len(values))]
 
     return quantise
+
+
+# Golden messages of each quantiser alone: name, sentence, quantiser, and what else a Case takes. The page of a stage shows
+# its case small-NAME.
+CUT = (1, 7, 90)  # part 1, which cuts two segments
+CASES = [
+    ("small-f32", "f32", quantise_f32, dict(layout="small")),
+    ("f32", "f32", quantise_f32, dict()),
+    ("f32-part", "f32", quantise_f32, dict(part=CUT)),
+    ("small-f16", "f16", quantise_f16, dict(layout="small")),
+    ("f16", "f16", quantise_f16, dict()),
+    ("f16-extreme", "f16", quantise_f16, dict(values=extreme)),
+    ("small-bf16", "bf16", quantise_bf16, dict(layout="small")),
+    ("bf16", "bf16", quantise_bf16, dict(values=extreme)),
+    ("small-qsgd", "qsgd(bits=4, bucket=512, norm=max)", quantise_qsgd(4, 512, "max"), dict(layout="small")),
+    ("qsgd", "qsgd(bits=4, bucket=512, norm=max)", quantise_qsgd(4, 512, "max"), dict()),
+    ("qsgd-bits1", "qsgd(bits=1, bucket=7, norm=max)", quantise_qsgd(1, 7, "max"), dict()),
+    ("qsgd-bits8-l2", "qsgd(bits=8, bucket=20, norm=l2)", quantise_qsgd(8, 20, "l2"), dict()),
+    ("qsgd-part", "qsgd(bits=3, bucket=512, norm=l2)", quantise_qsgd(3, 512, "l2"), dict(part=CUT)),
+    ("qsgd-extreme", "qsgd(bits=4, bucket=512, norm=l2)", quantise_qsgd(4, 512, "l2"), dict(values=extreme)),
+    ("small-sign", "sign(block=0)", quantise_sign(0), dict(layout="small")),
+    ("sign", "sign(block=0)", quantise_sign(0), dict()),
+    ("sign-block", "sign(block=9)", quantise_sign(9), dict(values=extreme)),
+    ("small-signs", "signs", quantise_signs, dict(layout="small")),
+    ("signs", "signs", quantise_signs, dict()),
+    ("signs-part", "signs", quantise_signs, dict(values=zeros, part=CUT)),
+    ("small-int8", "int8(block=256, stochastic=false)", quantise_int8(256, False), dict(layout="small")),
+    ("int8", "int8(block=256, stochastic=false)", quantise_int8(256, False), dict()),
+    ("int8-stochastic", "int8(block=10, stochastic=true)", quantise_int8(10, True), dict(values=extreme)),
+    ("small-uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False), dict(layout="small")),
+    ("uint8", "uint8(block=256, stochastic=false)", quantise_uint8(256, False), dict()),
+    ("uint8-block", "uint8(block=9, stochastic=false)", quantise_uint8(9, False), dict(values=extreme)),
+    ("uint8-stochastic", "uint8(block=10, stochastic=true)", quantise_uint8(10, True), dict(values=extreme)),
+    ("small-int4", "int4(block=64, stochastic=false)", quantise_int4(64, False), dict(layout="small")),
+    ("int4", "int4(block=64, stochastic=false)", quantise_int4(64, False), dict()),
+    ("int4-stochastic", "int4(block=9, stochastic=true)", quantise_int4(9, True), dict(values=extreme)),
+    ("small-terngrad", "terngrad(clip=2.5)", quantise_terngrad(2.5), dict(layout="small")),
+    ("terngrad", "terngrad(clip=2.5)", quantise_terngrad(2.5), dict()),
+    ("terngrad-extreme", "terngrad(clip=0)", quantise_terngrad(0), dict(values=extreme)),
+    ("terngrad-trits", "terngrad(clip=2.5, shared=false, pack=trits)", quantise_terngrad(2.5, True), dict(layout="small")),
+    ("terngrad-trits-long", "terngrad(clip=0, shared=false, pack=trits)", quantise_terngrad(0, True), dict(layout="groups")),
+    ("terngrad-shared", "terngrad(clip=2.5, shared=true, pack=bits)", quantise_terngrad(2.5), dict()),
+    ("terngrad-bits", "terngrad(clip=1.5, bits=2)", quantise_terngrad(1.5, bits=2), dict()),
+    ("terngrad-bits-shared", "terngrad(clip=0, shared=true, pack=bits, bits=4)", quantise_terngrad(0, bits=4), dict()),
+    ("small-fp8", "fp8(format=e4m3, block=256)", quantise_fp8("e4m3", 256), dict(layout="small")),
+    ("fp8-extreme", "fp8(format=e4m3, block=9)", quantise_fp8("e4m3", 9), dict(values=extreme)),
+    ("fp8-e5m2-part", "fp8(format=e5m2, block=256)", quantise_fp8("e5m2", 256), dict(part=CUT)),
+    ("fp8-e5m2-extreme", "fp8(format=e5m2, block=9)", quantise_fp8("e5m2", 9), dict(values=extreme)),
+    ("small-natural", "natural", quantise_natural, dict(layout="small")),
+    ("natural", "natural", quantise_natural, dict(part=CUT)),
+    ("natural-extreme", "natural", quantise_natural, dict(values=extreme)),
+    ("small-adaptive", "adaptive(error=0.3, bits=8, bucket=512)", quantise_adaptive(0.3, 8, 512), dict(layout="small")),
+    ("adaptive", "adaptive(error=0.2, bits=6, bucket=20)", quantise_adaptive(0.2, 6, 20), dict()),
+    ("adaptive-extreme", "adaptive(error=0.05, bits=5, bucket=9)", quantise_adaptive(0.05, 5, 9), dict(values=extreme)),
+]  # fmt: skip
