@@ -22,6 +22,7 @@
 #include "sotto/codec/quantise/int8.h"
 #include "sotto/codec/quantise/minmax_sketch.h"
 #include "sotto/codec/quantise/natural.h"
+#include "sotto/codec/quantise/nf4.h"
 #include "sotto/codec/quantise/qsgd.h"
 #include "sotto/codec/quantise/quantile.h"
 #include "sotto/codec/quantise/sign.h"
@@ -126,6 +127,8 @@ constexpr std::array entries{
                  "none; near Gan et al., PVLDB 15(4), 2021", "1 byte a value, 8 bytes a block"),
     entry<Int4>("int4", "linear and symmetric, to the nearest of 15 levels", "none; as int8, with fewer levels",
                 "half a byte a value, 4 bytes a block"),
+    entry<Nf4>("nf4", "to the nearest of 16 quantiles of a normal distribution", "Dettmers et al., NeurIPS 2023",
+               "half a byte a value, 4 bytes a block"),
     entry<TernGrad>("terngrad", "minus one, zero or one times a scale, or a few levels", "Wen et al., NeurIPS 2017",
                     "bits + 1 bits a value, 4 bytes a segment; with pack=trits 1.6 bits a value"),
     entry<Adaptive>("adaptive", "as qsgd, with as many bits for each segment as an error budget wants",

@@ -107,6 +107,26 @@ def quantise_int4(block, stochastic):
     return quantise_levels(3, block, most, stochastic)
 
 
+NF4 = [f32(level) for level in (-1, -0.696192801, -0.525073051, -0.394917488, -0.284441382, -0.184773430, -0.0910500363, 0,
+                                0.0795802996, 0.160930201, 0.246112302, 0.337915242, 0.440709829, 0.562617004, 0.722956836, 1)]  # fmt: skip
+
+
+def quantise_nf4(size):
+    def quantise(values, _):
+        side, symbols, decoded = b"", [], []
+        for block in blocks(values, size):
+            norm = f32(most(block))
+            side += struct.pack("<f", norm)
+            grid = Grid(norm, 1)
+            for v in block:
+                y = f32(v) * grid.up * grid.factor
+                symbols.append(sum(int(y > (low + high) / f32(2)) for low, high in zip(NF4, NF4[1:])))
+                decoded.append(norm * NF4[symbols[-1]])
+        return side, pack_bits(symbols, 4), decoded
+
+    return quantise
+
+
 def quantise_terngrad(clip, trits=False, bits=1):
     cut = lambda block: f32(min(float(most(block)), clip * math.sqrt(squares(block) / len(block))))
     return quantise_levels(bits, 0, cut if clip else most, True, trits)
@@ -292,6 +312,9 @@ CASES = [
     ("small-int4", "int4(block=64, stochastic=false)", quantise_int4(64, False), dict(layout="small")),
     ("int4", "int4(block=64, stochastic=false)", quantise_int4(64, False), dict()),
     ("int4-stochastic", "int4(block=9, stochastic=true)", quantise_int4(9, True), dict(values=extreme)),
+    ("small-nf4", "nf4(block=64)", quantise_nf4(64), dict(layout="small")),
+    ("nf4-extreme", "nf4(block=9)", quantise_nf4(9), dict(values=extreme)),
+    ("nf4-part", "nf4(block=7)", quantise_nf4(7), dict(part=CUT)),
     ("small-terngrad", "terngrad(clip=2.5)", quantise_terngrad(2.5), dict(layout="small")),
     ("terngrad", "terngrad(clip=2.5)", quantise_terngrad(2.5), dict()),
     ("terngrad-extreme", "terngrad(clip=0)", quantise_terngrad(0), dict(values=extreme)),
