@@ -27,16 +27,10 @@ at::Tensor labels_of(const Batch& batch) {
                        at::kLong);
 }
 
-// The number of classes ranked above the right one. Of equal logits the first ranks higher, and NaN ranks highest.
-std::int64_t better_classes(std::span<const float> logits, std::int64_t label) {
-  const float right = logits[static_cast<std::size_t>(label)];
-  std::int64_t better = 0;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(logits.size()); ++i) {
-    const float other = logits[static_cast<std::size_t>(i)];
-    if (i < label) better += !(other < right);
-    if (i > label) better += !(other <= right);
-  }
-  return better;
+void show(const at::Tensor& outputs, const Model::SeeOutputs& see) {
+  if (!see) return;
+  const at::Tensor dense = outputs.detach().contiguous();
+  see({dense.data_ptr<float>(), static_cast<std::size_t>(dense.numel())});
 }
 
 }  // namespace
@@ -79,8 +73,9 @@ class FlatModel::Running {
   NeedScope scope_;
 };
 
-FlatModel::FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network)
-    : name_(std::move(name)), shape_(shape), classes_(classes), network_(std::move(network)) {
+FlatModel::FlatModel(std::string name, const ImageShape& shape, std::int64_t outputs, std::shared_ptr<Network> network,
+                     Loss loss)
+    : name_(std::move(name)), shape_(shape), outputs_(outputs), network_(std::move(network)), loss_(loss) {
   bind_parameters();
   bind_buffers();
 }
@@ -149,10 +144,11 @@ void FlatModel::check(const Batch& batch) const {
     throw ConfigError(fmt::format("batch of {} labels has {} image values; {} are wanted", batch.count(),
                                   batch.images.size(), batch.count() * shape_.size()));
   }
+  if (loss_ != Loss::cross_entropy) return;
   for (std::size_t i = 0; i < batch.count(); ++i) {
-    if (batch.labels[i] < 0 || batch.labels[i] >= classes_) {
+    if (batch.labels[i] < 0 || batch.labels[i] >= outputs_) {
       throw ConfigError(fmt::format("example {} of the batch has label {}; model {} has classes 0 to {}", i,
-                                    batch.labels[i], name_, classes_ - 1));
+                                    batch.labels[i], name_, outputs_ - 1));
     }
   }
 }
@@ -167,44 +163,33 @@ at::Tensor FlatModel::images_of(const Batch& batch) const {
   return at::from_blob(data, sizes, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-// `loss` is the sum over the examples of the batch.
-void FlatModel::add_score(const at::Tensor& logits, const Batch& batch, double loss, Score& score) const {
-  const at::Tensor dense = logits.contiguous();
-  const auto classes = static_cast<std::size_t>(classes_);
-  const std::span<const float> values(dense.data_ptr<float>(), batch.count() * classes);
-  score.loss += loss;
-  score.count += batch.count();
-  for (std::size_t i = 0; i < batch.count(); ++i) {
-    const std::int64_t better = better_classes(values.subspan(i * classes, classes), batch.labels[i]);
-    score.top1 += better < 1;
-    score.top5 += better < 5;
-  }
+at::Tensor FlatModel::loss_of(const at::Tensor& outputs, const Batch& batch, std::int64_t reduction) const {
+  const at::Tensor labels = labels_of(batch);
+  if (loss_ == Loss::cross_entropy) return at::cross_entropy_loss(outputs, labels, {}, reduction);
+  return at::mse_loss(outputs.squeeze(1), labels.to(at::kFloat), reduction);
 }
 
 double FlatModel::accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
-                                      Score* score) {
+                                      const SeeOutputs& see) {
   check(batch);
   if (batch.count() == 0) throw ConfigError("the gradient of an empty batch does not exist");
   network_->train();
   const Running running(*this, calls);
-  const at::Tensor logits = network_->forward(images_of(batch), random);
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels_of(batch));
+  const at::Tensor outputs = network_->forward(images_of(batch), random);
+  const at::Tensor loss = loss_of(outputs, batch, at::Reduction::Mean);
   loss.backward(at::scalar_tensor(scale));
-  const auto mean = loss.item<double>();
-  if (score != nullptr) add_score(logits.detach(), batch, mean * static_cast<double>(batch.count()), *score);
-  return mean;
+  show(outputs, see);
+  return loss.item<double>();
 }
 
-Score FlatModel::evaluate(const Batch& batch) {
+double FlatModel::evaluate(const Batch& batch, const SeeOutputs& see) {
   check(batch);
-  Score score;
-  if (batch.count() == 0) return score;
+  if (batch.count() == 0) return 0;
   const at::NoGradGuard no_grad;
   network_->eval();
-  const at::Tensor logits = network_->forward(images_of(batch), 0);
-  add_score(logits, batch, at::cross_entropy_loss(logits, labels_of(batch), {}, at::Reduction::Sum).item<double>(),
-            score);
-  return score;
+  const at::Tensor outputs = network_->forward(images_of(batch), 0);
+  show(outputs, see);
+  return loss_of(outputs, batch, at::Reduction::Sum).item<double>();
 }
 
 }  // namespace sotto

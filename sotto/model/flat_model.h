@@ -15,7 +15,8 @@ namespace sotto {
 // the layout gives; padding is zero.
 class FlatModel final : public Model {
  public:
-  FlatModel(std::string name, const ImageShape& shape, std::int64_t classes, std::shared_ptr<Network> network);
+  FlatModel(std::string name, const ImageShape& shape, std::int64_t outputs, std::shared_ptr<Network> network,
+            Loss loss);
   ~FlatModel() override;
 
   const std::string& name() const override { return name_; }
@@ -26,8 +27,8 @@ class FlatModel final : public Model {
   std::span<float> buffers() override { return span_of(buffers_); }
 
   double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
-                             Score* score) override;
-  Score evaluate(const Batch& batch) override;
+                             const SeeOutputs& see) override;
+  double evaluate(const Batch& batch, const SeeOutputs& see) override;
 
  private:
   class ReadyHook;
@@ -38,12 +39,13 @@ class FlatModel final : public Model {
   void announce(const torch::nn::Module& module);
   void check(const Batch& batch) const;
   at::Tensor images_of(const Batch& batch) const;
-  void add_score(const at::Tensor& logits, const Batch& batch, double loss, Score& score) const;
+  at::Tensor loss_of(const at::Tensor& outputs, const Batch& batch, std::int64_t reduction) const;
 
   std::string name_;
   ImageShape shape_;
-  std::int64_t classes_;
+  std::int64_t outputs_;
   std::shared_ptr<Network> network_;
+  Loss loss_;
   Layout layout_, buffer_layout_;
   at::Tensor parameters_, gradient_, buffers_;  // flat; torch's CPU allocator aligns them to 64 bytes
   std::unordered_map<const torch::nn::Module*, std::vector<std::size_t>> segments_of_;  // without its children's

@@ -11,11 +11,11 @@ namespace {
 // ReLUs after the convolutions it is barely stable at its default rate, and diverges with `ef | topk(0.01)`.
 class Lenet final : public Network {
  public:
-  Lenet(const ImageShape& shape, std::int64_t classes)
+  Lenet(const ImageShape& shape, std::int64_t outputs)
       : conv1_(register_module("conv1", torch::nn::Conv2d(shape.channels, 20, 5))),
         conv2_(register_module("conv2", torch::nn::Conv2d(20, 50, 5))),
         fc1_(register_module("fc1", torch::nn::Linear(50 * side(shape.height) * side(shape.width), 500))),
-        fc2_(register_module("fc2", torch::nn::Linear(500, classes))) {}
+        fc2_(register_module("fc2", torch::nn::Linear(500, outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     at::Tensor x = at::max_pool2d(through(conv1_, images), 2).relu_();
@@ -33,8 +33,8 @@ class Lenet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t classes) {
-  return std::make_shared<Lenet>(shape, classes);
+std::shared_ptr<Network> build_lenet(const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<Lenet>(shape, outputs);
 }
 
 }  // namespace sotto

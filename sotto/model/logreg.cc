@@ -8,8 +8,8 @@ namespace {
 
 class LogisticRegression final : public Network {
  public:
-  LogisticRegression(const ImageShape& shape, std::int64_t classes)
-      : linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), classes))) {}
+  LogisticRegression(const ImageShape& shape, std::int64_t outputs)
+      : linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     return through(linear_, images.flatten(1));
@@ -21,8 +21,8 @@ class LogisticRegression final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t classes) {
-  return std::make_shared<LogisticRegression>(shape, classes);
+std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<LogisticRegression>(shape, outputs);
 }
 
 }  // namespace sotto

@@ -10,11 +10,11 @@ namespace {
 // The convolutional network of the TensorFlow tutorials, a common benchmark for sparsification.
 class MnistCnn final : public Network {
  public:
-  MnistCnn(const ImageShape& shape, std::int64_t classes)
+  MnistCnn(const ImageShape& shape, std::int64_t outputs)
       : conv1_(register_module("conv1", same_size(shape.channels, 32))),
         conv2_(register_module("conv2", same_size(32, 64))),
         fc1_(register_module("fc1", torch::nn::Linear(64 * (shape.height / 4) * (shape.width / 4), 1024))),
-        fc2_(register_module("fc2", torch::nn::Linear(1024, classes))) {}
+        fc2_(register_module("fc2", torch::nn::Linear(1024, outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t random) override {
     at::Tensor x = at::max_pool2d(through(conv1_, images).relu_(), 2);
@@ -34,8 +34,8 @@ class MnistCnn final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t classes) {
-  return std::make_shared<MnistCnn>(shape, classes);
+std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<MnistCnn>(shape, outputs);
 }
 
 }  // namespace sotto

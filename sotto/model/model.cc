@@ -31,18 +31,19 @@ constexpr Table<ModelEntry> table("model", entries);
 
 const Table<ModelEntry>& model_table() { return table; }
 
-std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t classes, std::uint64_t seed) {
+std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t outputs, std::uint64_t seed,
+                                  Loss loss) {
   if (shape.channels < 1 || shape.height < entry.least_side || shape.width < entry.least_side) {
     throw ConfigError(fmt::format(
         "{}: images must be at least {}x{} pixels, these are {}x{}x{} (channels, height, width)",
         named("model", entry.name), entry.least_side, entry.least_side, shape.channels, shape.height, shape.width));
   }
-  if (classes < 1) {
-    throw ConfigError(fmt::format("{}: {} classes; at least 1 is wanted", named("model", entry.name), classes));
+  if (outputs < 1) {
+    throw ConfigError(fmt::format("{}: {} outputs; at least 1 is wanted", named("model", entry.name), outputs));
   }
-  std::shared_ptr<Network> network = entry.build(shape, classes);
+  std::shared_ptr<Network> network = entry.build(shape, outputs);
   initialise(*network, seed);
-  return std::make_unique<FlatModel>(std::string(entry.name), shape, classes, std::move(network));
+  return std::make_unique<FlatModel>(std::string(entry.name), shape, outputs, std::move(network), loss);
 }
 
 }  // namespace sotto

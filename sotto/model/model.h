@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,15 +14,15 @@
 
 namespace sotto {
 
-// Sums over the examples of a batch.
-struct Score {
-  double loss = 0;
-  std::uint64_t count = 0, top1 = 0, top5 = 0;
+// The loss of one example, from the outputs of the model and the label.
+enum class Loss : std::uint8_t {
+  cross_entropy,  // in nats; the outputs are logits of classes, the label is a class
+  squared_error,  // (output - label)^2; there is one output
 };
 
-// A classifier as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its
-// .grad and every float buffer is a view into them, so the network computes with the values written here. This header
-// does not include torch.
+// A model of images as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter,
+// its .grad and every float buffer is a view into them, so the network computes with the values written here. This
+// header does not include torch.
 class Model {
  public:
   virtual ~Model() = default;
@@ -35,13 +36,17 @@ class Model {
   virtual std::span<float> gradient() = 0;
   virtual std::span<float> buffers() = 0;
 
-  // gradient() += scale * d(mean cross entropy of the batch)/d(parameters); returns the mean loss. Dropout masks are a
-  // pure function of `random`. calls.ready() is not called for segments that the loss does not depend on. If `score` is
-  // given, the score of the batch in the training forward pass is added to it.
+  // Sees the outputs of a batch, as many for each example, one example after the other.
+  using SeeOutputs = std::function<void(std::span<const float> outputs)>;
+
+  // gradient() += scale * d(mean loss of the batch)/d(parameters); returns the mean loss. Dropout masks are a pure
+  // function of `random`. calls.ready() is not called for segments that the loss does not depend on. `see`, if given,
+  // gets the outputs of the training forward pass.
   virtual double accumulate_gradient(const Batch& batch, float scale, std::uint64_t random, const Calls& calls,
-                                     Score* score = nullptr) = 0;
-  // In evaluation mode, without gradients.
-  virtual Score evaluate(const Batch& batch) = 0;
+                                     const SeeOutputs& see = nullptr) = 0;
+  // Returns the sum of the examples' losses, in evaluation mode, without gradients. `see` is not called for an empty
+  // batch.
+  virtual double evaluate(const Batch& batch, const SeeOutputs& see = nullptr) = 0;
 };
 
 class Network;  // the torch side of a model: sotto/model/network.h
@@ -54,12 +59,13 @@ struct ModelEntry {
   std::int64_t least_side;   // the smallest height and width that its convolutions and poolings allow
   double default_lr;
   double default_momentum;
-  std::shared_ptr<Network> (*build)(const ImageShape& shape, std::int64_t classes);
+  std::shared_ptr<Network> (*build)(const ImageShape& shape, std::int64_t outputs);
 };
 const Table<ModelEntry>& model_table();
 
 // The initial parameters depend on `seed` alone. ConfigError, about the option `model`, when images of this shape are
 // too small.
-std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t classes, std::uint64_t seed);
+std::unique_ptr<Model> make_model(const ModelEntry& entry, ImageShape shape, std::int64_t outputs, std::uint64_t seed,
+                                  Loss loss = Loss::cross_entropy);
 
 }  // namespace sotto

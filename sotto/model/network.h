@@ -6,12 +6,12 @@
 
 namespace sotto {
 
-// Base class of all networks: a torch module from images to logits. FlatModel moves its parameters and float buffers
+// Base class of all networks: a torch module from images to outputs. FlatModel moves its parameters and float buffers
 // into flat vectors, so a network may neither replace a parameter nor keep pointers into one. Networks call layers that
 // have parameters as through(layer, x) (through.h).
 class Network : public torch::nn::Module {
  public:
-  // (count, channels, height, width) -> (count, classes). `images` is borrowed and must not be written to. Random
+  // (count, channels, height, width) -> (count, outputs). `images` is borrowed and must not be written to. Random
   // numbers, if any, are a pure function of `random`: torch's own generator is shared by everything in the process.
   virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
 

@@ -64,14 +64,14 @@ struct Stage final : torch::nn::Module {
 // as torchvision names them.
 class Resnet18 final : public Network {
  public:
-  Resnet18(const ImageShape& shape, std::int64_t classes)
+  Resnet18(const ImageShape& shape, std::int64_t outputs)
       : conv1_(register_module("conv1", convolution(shape.channels, 64, 3, 1))),
         bn1_(register_module("bn1", torch::nn::BatchNorm2d(64))),
         layer1_(register_module("layer1", std::make_shared<Stage>(64, 64, 1))),
         layer2_(register_module("layer2", std::make_shared<Stage>(64, 128, 2))),
         layer3_(register_module("layer3", std::make_shared<Stage>(128, 256, 2))),
         layer4_(register_module("layer4", std::make_shared<Stage>(256, 512, 2))),
-        fc_(register_module("fc", torch::nn::Linear(512, classes))) {}
+        fc_(register_module("fc", torch::nn::Linear(512, outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     at::Tensor x = through(bn1_, through(conv1_, images)).relu_();
@@ -95,8 +95,8 @@ class Resnet18 final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> build_resnet18(const ImageShape& shape, std::int64_t classes) {
-  return std::make_shared<Resnet18>(shape, classes);
+std::shared_ptr<Network> build_resnet18(const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<Resnet18>(shape, outputs);
 }
 
 }  // namespace sotto

@@ -74,9 +74,9 @@ TEST(ModelTable, OtherImagesAndClasses) {
   }
 }
 
-std::string error_of(std::string_view name, ImageShape shape, std::int64_t classes = 10) {
+std::string error_of(std::string_view name, ImageShape shape, std::int64_t outputs = 10) {
   try {
-    make_model(model_table().require("model", name), shape, classes, 1);
+    make_model(model_table().require("model", name), shape, outputs, 1);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -90,7 +90,7 @@ TEST(ModelTable, RefusesWhatItCannotBuild) {
   for (const ModelEntry& entry : model_table()) {
     EXPECT_NE(error_of(entry.name, {1, entry.least_side - 1, 64}).find(entry.name), std::string::npos);
     EXPECT_NE(error_of(entry.name, {0, 64, 64}).find("0x64x64"), std::string::npos);
-    EXPECT_NE(error_of(entry.name, {1, 64, 64}, 0).find("0 classes"), std::string::npos);
+    EXPECT_NE(error_of(entry.name, {1, 64, 64}, 0).find("0 outputs"), std::string::npos);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -162,30 +161,25 @@ TEST_P(EveryModel, EvaluatingChangesNothing) {
   model_->accumulate_gradient(noise_.batch(), 1, 5, {});
   const auto parameters = copy_of(model_->parameters()), gradient = copy_of(model_->gradient());
   const auto buffers = copy_of(model_->buffers());
-  const Score once = model_->evaluate(noise_.batch());
-  const Score again = model_->evaluate(noise_.batch());
-  EXPECT_EQ(once.loss, again.loss);
-  EXPECT_EQ(once.count, examples);
-  EXPECT_LE(once.top1, once.top5);
-  EXPECT_LE(once.top5, once.count);
+  EXPECT_EQ(model_->evaluate(noise_.batch()), model_->evaluate(noise_.batch()));
   EXPECT_EQ(copy_of(model_->parameters()), parameters);
   EXPECT_EQ(copy_of(model_->gradient()), gradient);
   EXPECT_EQ(copy_of(model_->buffers()), buffers);
-  EXPECT_EQ(model_->evaluate(noise_.part(0, 0)).count, 0U);
+  EXPECT_EQ(model_->evaluate(noise_.part(0, 0), [](auto) { FAIL() << "of no example"; }), 0);
 }
 
-TEST_P(EveryModel, AnExampleIsScoredWhateverItsCompany) {
-  const Score whole = model_->evaluate(noise_.batch());
-  Score sum;
-  for (std::size_t i = 0; i < examples; ++i) {
-    const Score one = model_->evaluate(noise_.part(i, 1));
-    sum.loss += one.loss;
-    sum.top1 += one.top1;
-    sum.top5 += one.top5;
-  }
-  EXPECT_NEAR(sum.loss, whole.loss, 1e-4 * whole.loss);
-  EXPECT_EQ(sum.top1, whole.top1);
-  EXPECT_EQ(sum.top5, whole.top5);
+TEST_P(EveryModel, AnExamplesOutputsAreItsOwnWhateverItsCompany) {
+  std::vector<float> whole, apart;
+  const auto append_to = [](std::vector<float>& all) {
+    return [&all](std::span<const float> outputs) { all.insert(all.end(), outputs.begin(), outputs.end()); };
+  };
+  const double loss = model_->evaluate(noise_.batch(), append_to(whole));
+  double sum = 0;
+  for (std::size_t i = 0; i < examples; ++i) sum += model_->evaluate(noise_.part(i, 1), append_to(apart));
+  EXPECT_NEAR(sum, loss, 1e-4 * loss);
+  ASSERT_EQ(whole.size(), examples * 10);
+  ASSERT_EQ(apart.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(apart[i], whole[i], 1e-4 * (1 + std::abs(whole[i])));
 }
 
 TEST_P(EveryModel, RefusesOtherImagesAndLabels) {
@@ -270,14 +264,14 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
     const Range range = model->buffer_layout().segments()[i].range();
     for (std::size_t k = range.begin; k < range.end; ++k) EXPECT_EQ(model->buffers()[k], static_cast<float>(i));
   }
-  const double fresh = model->evaluate(noise.batch()).loss;
+  const double fresh = model->evaluate(noise.batch());
   const auto start = copy_of(model->buffers());
   model->accumulate_gradient(noise.batch(), 1, 0, {});
   EXPECT_NE(copy_of(model->buffers()), start);
-  const double trained = model->evaluate(noise.batch()).loss;
+  const double trained = model->evaluate(noise.batch());
   EXPECT_NE(trained, fresh);
   std::copy(start.begin(), start.end(), model->buffers().begin());  // the vector is what the network computes with
-  EXPECT_EQ(model->evaluate(noise.batch()).loss, fresh);
+  EXPECT_EQ(model->evaluate(noise.batch()), fresh);
 }
 
 // Logistic regression with all parameters zero: the gradient is (1/classes - [class is the label]) * image.
@@ -298,38 +292,25 @@ TEST(Exact, LogisticRegression) {
   }
 }
 
-// A model whose logits are its biases.
-Score score_of_biases(const std::vector<float>& biases, const std::vector<std::int64_t>& labels) {
-  const auto classes = static_cast<std::int64_t>(biases.size());
-  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 1}, classes, 1);
+// With all parameters zero and one output the gradient of (output - label)^2 is -2 * label * image.
+TEST(Exact, LinearRegression) {
+  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 3}, 1, 1, Loss::squared_error);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
-  std::copy(biases.begin(), biases.end(),
-            model->parameters().begin() + static_cast<std::ptrdiff_t>(model->layout().segments()[1].offset));
-  const std::vector<float> images(labels.size(), 0.0F);
-  return model->evaluate({images, labels, {1, 1, 1}});
-}
-
-TEST(Exact, Scores) {
-  const std::vector<float> descending{7, 6, 5, 4, 3, 2, 1};
-  const Score score = score_of_biases(descending, {0, 0, 1, 4, 5, 6});
-  EXPECT_EQ(score.count, 6U);
-  EXPECT_EQ(score.top1, 2U);
-  EXPECT_EQ(score.top5, 4U);
-  double sum = 0, loss = 0;
-  for (const float logit : descending) sum += std::exp(logit);
-  for (const int label : {0, 0, 1, 4, 5, 6}) loss += std::log(sum) - descending[static_cast<std::size_t>(label)];
-  EXPECT_NEAR(score.loss, loss, 1e-5 * loss);
-
-  const Score few = score_of_biases({1, 2, 3}, {0, 1, 2});  // fewer than five classes
-  EXPECT_EQ(few.top1, 1U);
-  EXPECT_EQ(few.top5, 3U);
-  const Score ties = score_of_biases(std::vector<float>(10, 0.5F), {0, 1, 4, 5});  // the first of equals is preferred
-  EXPECT_EQ(ties.top1, 1U);
-  EXPECT_EQ(ties.top5, 3U);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Score broken = score_of_biases(std::vector<float>(10, nan), {3, 7, 9});
-  EXPECT_EQ(broken.top1, 0U);
-  EXPECT_TRUE(std::isnan(broken.loss));
+  const std::vector<float> images{1, -2, 4, 0, 1, 3};
+  const std::vector<std::int64_t> labels{-3, 5};  // no classes
+  const Batch batch{images, labels, {1, 1, 3}};
+  std::vector<float> seen;
+  EXPECT_EQ(
+      model->accumulate_gradient(batch, 2, 0, {}, [&](auto outputs) { seen.assign(outputs.begin(), outputs.end()); }),
+      17)
+      << "the mean of 9 and 25";
+  EXPECT_EQ(seen, (std::vector<float>{0, 0}));
+  EXPECT_EQ(model->evaluate(batch), 34);
+  const auto segments = model->layout().segments();
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FLOAT_EQ(model->gradient()[segments[0].offset + i], 2 * (3 * images[i] - 5 * images[3 + i]));
+  }
+  EXPECT_FLOAT_EQ(model->gradient()[segments[1].offset], 2 * (3 - 5));
 }
 
 TEST(Training, LenetLearnsABatchByHeart) {
@@ -342,9 +323,7 @@ TEST(Training, LenetLearnsABatchByHeart) {
     model->accumulate_gradient(noise.batch(), 1, step, {});
     sgd->apply(model->parameters(), model->gradient(), 0, entry.default_lr);
   }
-  const Score score = model->evaluate(noise.batch());
-  EXPECT_LT(score.loss / 32, 0.1);
-  EXPECT_EQ(score.top1, 32U);
+  EXPECT_LT(model->evaluate(noise.batch()) / 32, 0.1);
 }
 
 }  // namespace

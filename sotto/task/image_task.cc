@@ -1,0 +1,127 @@
+#include "sotto/task/image_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/core/timer.h"
+#include "sotto/data/loader.h"
+
+namespace sotto {
+namespace {
+
+class ImageTask final : public Task {
+ public:
+  ImageTask(const TaskSetup& setup, const ImageTraits& traits)
+      : traits_(traits),
+        train_(setup.batch > 0 ? open_dataset(setup.data, Split::train) : nullptr),
+        test_(open_dataset(setup.data, Split::test)),
+        model_(make_model(model_table().require(setup.model_from, setup.model), any().shape(), traits.outputs(any()),
+                          setup.seed, traits.loss)),
+        test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
+    if (train_) {
+      loader_.emplace(*train_,
+                      LoaderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch, setup.prefetch});
+    }
+  }
+
+  const Layout& layout() const override { return model_->layout(); }
+  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
+  std::span<float> parameters() override { return model_->parameters(); }
+  std::span<float> gradient() override { return model_->gradient(); }
+  std::span<float> buffers() override { return model_->buffers(); }
+
+  std::uint64_t examples(Split split) const override { return data(split).size(); }
+  std::uint64_t positions_per_epoch() const override { return loader_->steps_per_epoch(); }
+
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                             const SegmentCalls& calls) override {
+    Timer waiting;
+    const Batch batch = loader_->at(position);
+    data_seconds_ = waiting.seconds();
+    const double loss = model_->accumulate_gradient(batch, scale, random, calls, adds_to(trained_, batch));
+    trained_[0] += loss * static_cast<double>(batch.count());
+    return loss;
+  }
+  double data_seconds() const override { return data_seconds_; }
+
+  Tally evaluate(Split split, Share share) override;
+  Tally& trained() override { return trained_; }
+  Metrics metrics(const Tally& tally) const override {
+    if (tally.at(1) == 0) return {traits_.metrics, {}};
+    return {traits_.metrics, traits_.values(tally)};
+  }
+  const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
+  double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
+
+ private:
+  const Dataset& data(Split split) const {
+    if (split == Split::test) return *test_;
+    if (!train_) throw std::logic_error("this task has no training data");
+    return *train_;
+  }
+  const Dataset& any() const { return train_ ? *train_ : *test_; }
+  Tally zeros() const { return Tally(2 + traits_.sums); }
+  Model::SeeOutputs adds_to(Tally& tally, const Batch& batch) const {
+    return [&](std::span<const float> outputs) {
+      tally[1] += static_cast<double>(batch.count());
+      traits_.add(outputs, batch, std::span(tally).subspan(2));
+    };
+  }
+
+  ImageTraits traits_;
+  std::unique_ptr<Dataset> train_, test_;
+  std::unique_ptr<Model> model_;
+  std::size_t test_batch_;
+  std::optional<Loader> loader_;
+  double data_seconds_ = 0;
+  Tally trained_ = zeros();
+};
+
+// Evaluates every `ranks`-th example, beginning with example `rank`.
+Tally ImageTask::evaluate(Split split, Share share) {
+  const Dataset& examples = data(split);
+  const std::size_t image = examples.shape().size();
+  std::vector<float> images(test_batch_ * image);
+  std::vector<std::int64_t> labels(test_batch_);
+  Tally total = zeros();
+  std::size_t filled = 0;
+  const auto flush = [&] {
+    const Batch batch{std::span<const float>(images).first(filled * image),
+                      std::span<const std::int64_t>(labels).first(filled), examples.shape()};
+    total[0] += model_->evaluate(batch, adds_to(total, batch));
+    filled = 0;
+  };
+  const auto stride = static_cast<std::size_t>(share.ranks);
+  for (auto i = static_cast<std::size_t>(share.rank); i < examples.size(); i += stride) {
+    examples.read(i, std::span(images).subspan(filled * image, image), labels[filled]);
+    if (++filled == test_batch_) flush();
+  }
+  flush();
+  return total;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits) {
+  return std::make_unique<ImageTask>(setup, traits);
+}
+
+std::string image_models(double rate) {
+  std::string text;
+  for (const ModelEntry& model : model_table()) {
+    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, rate * model.default_lr,
+                        model.default_momentum);
+  }
+  return text;
+}
+
+ModelDefaults image_defaults(std::string_view model, double rate) {
+  const ModelEntry& entry = model_table().require("model", model);
+  return {rate * entry.default_lr, entry.default_momentum};
+}
+
+}  // namespace sotto

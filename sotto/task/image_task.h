@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/data/dataset.h"
+#include "sotto/model/model.h"
+#include "sotto/task/table.h"
+
+namespace sotto {
+
+// What one task over labelled images does in its own way. Such tasks share the data sets, the table of models, and all
+// that make_image_task() does.
+struct ImageTraits {
+  std::span<const Metric> metrics;
+  std::string_view goal;  // the name of the metric that Task::goal() returns
+  Loss loss;
+  std::int64_t (*outputs)(const Dataset& data);  // of the model, for each example
+  // A tally is the sum of the losses, the number of examples, and `sums` more numbers, to which this function adds a
+  // batch. `outputs` are those of one example after the other.
+  std::size_t sums;
+  void (*add)(std::span<const float> outputs, const Batch& batch, std::span<double> sums);
+  // The values of the metrics, from the tally of at least one example.
+  std::vector<double> (*values)(const Tally& tally);
+  double (*loss_of_guessing)(const Dataset& data);  // see Task
+};
+
+// ConfigError or FileError for a model, data or share that cannot be used.
+std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits);
+
+// A line for each model, for help. `rate` scales the models' learning rates, which are those of classification.
+std::string image_models(double rate = 1);
+// The defaults of a model by name. ConfigError, about the option `model`, when the name is unknown.
+ModelDefaults image_defaults(std::string_view model, double rate = 1);
+
+}  // namespace sotto

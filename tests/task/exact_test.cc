@@ -1,0 +1,65 @@
+// Exact answers of each task, from models whose outputs are their biases.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "sotto/data/dataset.h"
+#include "sotto/task/table.h"
+
+namespace sotto {
+namespace {
+
+const DataOptions data{.train_size = 60, .test_size = 40};
+
+// The labels of the test data.
+std::vector<std::int64_t> labels() {
+  const auto examples = open_dataset(data, Split::test);
+  std::vector<float> image(examples->shape().size());
+  std::vector<std::int64_t> all(examples->size());
+  for (std::size_t i = 0; i < all.size(); ++i) examples->read(i, image, all[i]);
+  return all;
+}
+
+double share_of_labels(auto is_counted) {
+  const auto all = labels();
+  return static_cast<double>(std::ranges::count_if(all, is_counted)) / static_cast<double>(all.size());
+}
+
+// What a model measures whose outputs are `biases`, for every example of the test data.
+Metrics metrics_of(std::string_view task_name, const std::vector<float>& biases) {
+  TaskSetup setup{.model = "logreg", .data = data};
+  setup.batch = 0;
+  const auto task = task_table().require("task", task_name).make(setup);
+  std::ranges::fill(task->parameters(), 0.0F);
+  std::ranges::copy(biases, task->parameters().subspan(task->layout().segments()[1].offset).begin());
+  return task->metrics(task->evaluate(Split::test, {}));
+}
+
+TEST(Classify, CountsTheLikeliestClasses) {
+  const Metrics descending = metrics_of("classify", {9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  EXPECT_EQ(descending.value("accuracy"), share_of_labels([](auto label) { return label == 0; }));
+  EXPECT_EQ(descending.value("top5"), share_of_labels([](auto label) { return label < 5; }));
+  const Metrics ascending = metrics_of("classify", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(ascending.value("accuracy"), share_of_labels([](auto label) { return label == 9; }));
+  EXPECT_EQ(ascending.value("top5"), share_of_labels([](auto label) { return label > 4; }));
+  double sum = 0, loss = 0;
+  for (int k = 0; k < 10; ++k) sum += std::exp(k);
+  for (const std::int64_t label : labels()) loss += std::log(sum) - static_cast<double>(label);
+  EXPECT_NEAR(ascending.value("loss"), loss / 40, 1e-5);
+}
+
+TEST(Classify, PrefersTheFirstOfEqualsAndNoNaN) {
+  const Metrics ties = metrics_of("classify", std::vector<float>(10, 0.5F));
+  EXPECT_EQ(ties.value("accuracy"), share_of_labels([](auto label) { return label == 0; }));
+  EXPECT_EQ(ties.value("top5"), share_of_labels([](auto label) { return label < 5; }));
+  EXPECT_NEAR(ties.value("loss"), std::log(10), 1e-6);
+  const Metrics broken = metrics_of("classify", std::vector<float>(10, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_EQ(broken.value("accuracy"), 0);
+  EXPECT_TRUE(std::isnan(broken.value("loss")));
+}
+
+}  // namespace
+}  // namespace sotto

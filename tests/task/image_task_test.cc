@@ -1,0 +1,120 @@
+// Laws of every task over images, by the table of tasks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sotto/data/dataset.h"
+#include "sotto/data/loader.h"
+#include "sotto/model/model.h"
+#include "sotto/task/table.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+using test::message_of;
+
+class EveryTask : public testing::TestWithParam<std::string_view> {
+ protected:
+  const TaskEntry& entry_ = task_table().require("task", GetParam());
+  TaskSetup setup_ = [] {
+    TaskSetup made{.model = "logreg", .data = {.train_size = 60, .test_size = 23}};
+    made.batch = 10;
+    made.test_batch = 4;
+    return made;
+  }();
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryTask, testing::ValuesIn(task_table().names()),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST_P(EveryTask, KnowsItsSizes) {
+  setup_.share = {1, 2};
+  const auto task = entry_.make(setup_);
+  EXPECT_EQ(task->examples(Split::train), 60U);
+  EXPECT_EQ(task->examples(Split::test), 23U);
+  EXPECT_EQ(task->positions_per_epoch(), 3U) << "of two ranks";
+  EXPECT_EQ(task->parameters().size(), task->gradient().size());
+  EXPECT_EQ(task->goal().name, entry_.goal);
+  EXPECT_GT(task->loss_of_guessing(), 0);
+}
+
+// The position alone says which examples are in a batch: those that the loader has there, in whatever order positions
+// are asked for.
+TEST_P(EveryTask, APositionIsABatchOfTheEpochsOrder) {
+  setup_.share = {1, 2};
+  const auto task = entry_.make(setup_), other = entry_.make(setup_);
+  std::vector<std::vector<float>> gradients;
+  for (const std::uint64_t position : {0, 2, 4}) {
+    std::ranges::fill(task->gradient(), 0.0F);
+    task->accumulate_gradient(position, 1, 7, {});
+    gradients.emplace_back(task->gradient().begin(), task->gradient().end());
+  }
+  for (const std::uint64_t position : {4, 0, 2}) {
+    std::ranges::fill(other->gradient(), 0.0F);
+    other->accumulate_gradient(position, 1, 7, {});
+    EXPECT_TRUE(std::ranges::equal(other->gradient(), gradients[position / 2])) << position;
+  }
+  EXPECT_NE(gradients[0], gradients[1]);
+}
+
+TEST_P(EveryTask, TalliesOfSharesAddUp) {
+  const auto task = entry_.make(setup_);
+  const Tally whole = task->evaluate(Split::test, {});
+  Tally sum(whole.size());
+  for (int rank = 0; rank < 3; ++rank) {
+    const Tally part = task->evaluate(Split::test, {rank, 3});
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  }
+  EXPECT_EQ(whole[1], 23);
+  EXPECT_NEAR(sum[0], whole[0], 1e-5 * whole[0]);
+  for (std::size_t i = 1; i < sum.size(); ++i) EXPECT_NEAR(sum[i], whole[i], 1e-9 * std::abs(whole[i]));
+  const Metrics all = task->metrics(whole);
+  EXPECT_EQ(all.values.size(), entry_.metrics.size());
+  EXPECT_NEAR(all.value("loss"), whole[0] / 23, 1e-12);
+  EXPECT_TRUE(task->metrics(Tally(whole.size())).values.empty()) << "of no example";
+  EXPECT_EQ(task->evaluate(Split::train, {})[1], 60);
+}
+
+TEST_P(EveryTask, CountsWhatItTrains) {
+  const auto task = entry_.make(setup_);
+  const double first = task->accumulate_gradient(0, 1, 1, {}), second = task->accumulate_gradient(1, 1, 1, {});
+  EXPECT_NEAR(task->metrics(task->trained()).value("loss"), (first + second) / 2, 1e-12);
+  EXPECT_EQ(task->trained()[1], 20);
+}
+
+TEST_P(EveryTask, EvaluatesWithoutTrainingData) {
+  setup_.batch = 0;
+  setup_.data.train_size = 99'999'999;  // which cannot be had
+  EXPECT_EQ(entry_.make(setup_)->evaluate(Split::test, {})[1], 23);
+}
+
+TEST_P(EveryTask, RefusesWhatDoesNotFit) {
+  TaskSetup some = setup_;
+  some.model = "lenett";
+  EXPECT_NE(message_of([&] { entry_.make(some); }).find("model: unknown model"), std::string::npos);
+  EXPECT_NE(message_of([&] { entry_.defaults("lenett"); }).find("model: unknown model"), std::string::npos);
+  EXPECT_EQ(entry_.defaults("lenet").momentum, 0.9);
+  some = setup_;
+  some.share = {0, 7};
+  EXPECT_NE(message_of([&] { entry_.make(some); }).find("cannot fill one global batch"), std::string::npos);
+}
+
+TEST(ImageTask, HasTheBatchesOfTheLoader) {
+  TaskSetup setup{.model = "logreg", .data = {.train_size = 60, .test_size = 23}};
+  setup.batch = 10;
+  setup.share = {1, 2};
+  const auto task = task_table().require("task", "classify").make(setup);
+  const auto data = open_dataset(setup.data, Split::train);
+  Loader loader(*data, {setup.seed, 1, 2, 10});
+  const auto model = make_model(model_table().require("model", "logreg"), data->shape(), data->classes(), setup.seed);
+  ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
+  for (const std::uint64_t position : {4, 0, 2}) {
+    EXPECT_EQ(task->accumulate_gradient(position, 1, 7, {}), model->accumulate_gradient(loader.at(position), 1, 7, {}));
+  }
+  EXPECT_TRUE(std::ranges::equal(task->gradient(), model->gradient()));
+}
+
+}  // namespace
+}  // namespace sotto
