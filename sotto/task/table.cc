@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sotto/task/classify.h"
+#include "sotto/task/regress.h"
 
 namespace sotto {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
               classify_models, classify_defaults, make_classify},
+    TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2", regress_models,
+              regress_defaults, make_regress},
 };
 constexpr Table<TaskEntry> table("task", entries);
 

@@ -61,5 +61,23 @@ TEST(Classify, PrefersTheFirstOfEqualsAndNoNaN) {
   EXPECT_TRUE(std::isnan(broken.value("loss")));
 }
 
+TEST(Regress, IsTheShareOfVarianceExplained) {
+  double sum = 0, squares = 0;
+  for (const std::int64_t label : labels()) {
+    sum += static_cast<double>(label);
+    squares += static_cast<double>(label * label);
+  }
+  const double mean = sum / 40, variance = squares / 40 - mean * mean;
+  const Metrics guess = metrics_of("regress", {static_cast<float>(mean)});
+  EXPECT_NEAR(guess.value("loss"), variance, 1e-5);
+  EXPECT_NEAR(guess.value("r2"), 0, 1e-6);
+  const Metrics two_off = metrics_of("regress", {static_cast<float>(mean) + 2});
+  EXPECT_NEAR(two_off.value("loss"), variance + 4, 1e-5);
+  EXPECT_NEAR(two_off.value("r2"), -4 / variance, 1e-6);
+  TaskSetup setup{.model = "logreg", .data = data};
+  setup.batch = 0;
+  EXPECT_NEAR(task_table().require("task", "regress").make(setup)->loss_of_guessing(), variance, 1e-9);
+}
+
 }  // namespace
 }  // namespace sotto

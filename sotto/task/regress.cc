@@ -1,0 +1,59 @@
+#include "sotto/task/regress.h"
+
+#include "sotto/task/image_task.h"
+
+namespace sotto {
+namespace {
+
+// Errors of labels such as 0 .. 9 are larger than those of probabilities, and so are the gradients.
+constexpr double rate = 0.02;
+
+// The sums are the labels and their squares.
+void add_labels(std::span<const float> /*outputs*/, const Batch& batch, std::span<double> sums) {
+  for (const std::int64_t label : batch.labels) {
+    const auto value = static_cast<double>(label);
+    sums[0] += value;
+    sums[1] += value * value;
+  }
+}
+
+// R2 is 1 - (sum of squared errors) / (sum of squared distances of the labels from their mean): NaN or minus infinity
+// if all labels are the same.
+std::vector<double> loss_and_r2(const Tally& tally) {
+  const double count = tally.at(1);
+  const double spread = tally.at(3) - tally.at(2) * tally.at(2) / count;
+  return {tally[0] / count, 1 - tally[0] / spread};
+}
+
+// The variance of the labels, the loss of their mean.
+double variance_of_labels(const Dataset& data) {
+  std::vector<float> image(data.shape().size());
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    std::int64_t label = 0;
+    data.read(i, image, label);
+    sum += static_cast<double>(label);
+    squares += static_cast<double>(label) * static_cast<double>(label);
+  }
+  const auto count = static_cast<double>(data.size());
+  return squares / count - sum * sum / (count * count);
+}
+
+}  // namespace
+
+std::string regress_models() { return image_models(rate); }
+
+ModelDefaults regress_defaults(std::string_view model) { return image_defaults(model, rate); }
+
+std::unique_ptr<Task> make_regress(const TaskSetup& setup) {
+  return make_image_task(setup, {.metrics = regress_metrics,
+                                 .goal = "r2",
+                                 .loss = Loss::squared_error,
+                                 .outputs = [](const Dataset&) { return std::int64_t{1}; },
+                                 .sums = 2,
+                                 .add = add_labels,
+                                 .values = loss_and_r2,
+                                 .loss_of_guessing = variance_of_labels});
+}
+
+}  // namespace sotto
