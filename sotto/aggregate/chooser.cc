@@ -49,7 +49,7 @@ constexpr const char* instead = "; use gather or scatter_reduce";
 std::string Chooser::refusal(const Codec& codec, std::span<const BucketPlan> buckets) {
   const Taken taken = take_apart(codec);
   if (!taken.refusal.empty()) return taken.refusal + instead;
-  if (taken.made->traits().known)
+  if (taken.made->traits().shared)
     return "all ranks choose the same elements, so there is nothing to choose again" + std::string(instead);
   for (const BucketPlan& plan : buckets) {
     if (codec.contract(plan.layout).kind != Contract::Kind::unbiased) continue;

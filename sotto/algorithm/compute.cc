@@ -11,13 +11,13 @@ Key key_of(const AlgorithmOptions& options, const Communicator& communicator, co
 
 void offer_in_place(Worker& worker, const BucketPlan& bucket) {
   const auto gradient = worker.gradient().subspan(bucket.range.begin, bucket.range.size());
-  const auto offered = worker.optimiser().outgoing(gradient, bucket.range.begin);
+  const auto offered = worker.optimiser().offer(gradient, bucket.range.begin);
   if (offered.data() != gradient.data()) std::ranges::copy(offered, gradient.begin());
 }
 
 void step_stretch(Worker& worker, std::span<float> x, std::size_t begin, double lr, std::vector<float>& scratch) {
   Optimiser& optimiser = worker.optimiser();
-  const auto offered = optimiser.outgoing(worker.gradient().subspan(begin, x.size()), begin);
+  const auto offered = optimiser.offer(worker.gradient().subspan(begin, x.size()), begin);
   const auto shown = worker.parameters().subspan(begin, x.size());
   if (x.data() == shown.data()) return optimiser.apply(x, offered, begin, lr);
   scratch.assign(shown.begin(), shown.end());  // a copy, because backward may still read the parameters

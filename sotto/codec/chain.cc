@@ -98,7 +98,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
                       .blocks = (atoms.count + block - 1) / block,
                       .row = plan.rows,
                       .selected = atoms.count,
-                      .sent = plan.atoms,
+                      .selected_at = plan.atoms,
                       .value = stages_.transform ? plan.rows : piece.range.begin});
     const bool dense = stages_.select && stages_.select.is_dense(layout.segments()[piece.segment]);
     sizes_.push_back({atoms.count, dense, atoms.chunk});
@@ -138,7 +138,7 @@ ChainMessage::Plan ChainMessage::plan(const Layout& layout, Range part) {
   plan.values = std::min(plan.values, plan.most * widest);
   plan.max_body +=
       parts_->whole != nullptr ? packed : std::min(packed, parts_->packed_bytes(plan.most * widest) + plan.units);
-  if (parts_->selection_is_known()) {
+  if (parts_->selection_is_shared()) {
     plan.max_body += sizeof(Key::seed);
   } else if (stages_.select) {
     plan.max_body += length_bytes + max_index_bytes(plan.most_blocks, plan.blocks);
@@ -165,7 +165,7 @@ void ChainMessage::reserve_decoding(const Plan& plan) {
   indices_.room(plan.most);
   atoms_.room(plan.most);
   values_.room(plan.values);
-  if (parts_->selection_is_known()) reserve_selection(plan);
+  if (parts_->selection_is_shared()) reserve_selection(plan);
   if (!stages_.within) return;
   within_.room(plan.values);
   kept_values_.room(plan.values);
@@ -207,7 +207,7 @@ void ChainMessage::cut_stretches(std::size_t slice) {
   std::size_t room = 0;  // values that the current stretch still needs
   Cut cut;
   for (; cut.unit < units_.size(); ++cut.unit) {
-    const std::size_t count = units_[cut.unit].sent;
+    const std::size_t count = units_[cut.unit].kept;
     for (cut.begin = 0; cut.begin < count;) {
       if (room == 0) {
         cuts_.push_back(cut);

@@ -15,12 +15,12 @@ void ChainMessage::list_runs(std::span<const std::byte> side) {
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const Unit& unit = units_[i];
     const std::size_t first = runs_.size();
-    const std::size_t its = parts_->side_bytes(unit.sent);
+    const std::size_t its = parts_->side_bytes(unit.kept);
     if (unit.packed > 0 && parts_->whole != nullptr) {
-      parts_->whole->list_runs(side.first(its), unit.sent, runs_);
+      parts_->whole->list_runs(side.first(its), unit.kept, runs_);
     } else if (unit.packed > 0) {  // symbols that are packed in another way are bytes to a code
       const unsigned width = parts_->packing.width;
-      runs_.push_back(width > 0 ? SymbolRun{.width = width, .count = unit.sent} : SymbolRun{.count = unit.packed});
+      runs_.push_back(width > 0 ? SymbolRun{.width = width, .count = unit.kept} : SymbolRun{.count = unit.packed});
     }
     for (SymbolRun& run : std::span(runs_).subspan(first)) run.unit = i;
     side = side.subspan(its);

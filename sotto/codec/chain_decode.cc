@@ -27,12 +27,12 @@ std::span<T> part_of(std::span<T> all, Range range) {
 OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, const Header& header,
                                              const Layout& layout, const Plan& plan) {
   ByteReader reader(body);
-  const bool known = parts_->selection_is_known();
-  if (known) {
+  const bool is_shared = parts_->selection_is_shared();
+  if (is_shared) {
     const auto seed = reader.get<std::uint64_t>("seed of what is selected");
     select_known(layout, {{.seed = seed, .step = header.step}, header.bucket}, plan);
   }
-  const bool listed = stages_.select && !known;
+  const bool listed = stages_.select && !is_shared;
   const std::uint32_t index = listed ? reader.get<std::uint32_t>("length of the index list") : 0;
   const std::uint32_t within = stages_.within ? reader.get<std::uint32_t>("length of the second index list") : 0;
   if (std::uint64_t{index} + within > reader.left()) throw WireError("truncated index list");
@@ -45,7 +45,7 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
   if (stages_.within) read_selected_within(lists.first(within), within_flags.in(header.flags));
 
   std::size_t side_bytes = 0;
-  for (const Unit& unit : units_) side_bytes += parts_->side_bytes(unit.sent);
+  for (const Unit& unit : units_) side_bytes += parts_->side_bytes(unit.kept);
   const std::size_t left = reader.left();
   const auto side = reader.take(side_bytes, "side information");
   const std::size_t packed = read_sizes(side);
@@ -61,10 +61,10 @@ OpenedChain::Sections OpenedChain::read_body(std::span<const std::byte> body, co
 std::size_t OpenedChain::read_sizes(std::span<const std::byte> side) {
   std::size_t total = 0;
   for (Unit& unit : units_) {
-    unit.packed = parts_->packed_bytes(unit.sent);
-    if (parts_->whole != nullptr && unit.sent > 0) {
-      const std::size_t bytes = parts_->side_bytes(unit.sent);
-      const std::size_t size = parts_->whole->packed_size(side.first(bytes), unit.sent);
+    unit.packed = parts_->packed_bytes(unit.kept);
+    if (parts_->whole != nullptr && unit.kept > 0) {
+      const std::size_t bytes = parts_->side_bytes(unit.kept);
+      const std::size_t size = parts_->whole->packed_size(side.first(bytes), unit.kept);
       side = side.subspan(bytes);
       if (size > unit.packed)
         throw WireError(fmt::format("{} bytes of symbols, where {} are the most", size, unit.packed));
@@ -99,8 +99,8 @@ void OpenedChain::read_selected_within(std::span<const std::byte> index, IndexCo
   for (Unit& unit : units_) {
     const auto begin = next;
     next = std::lower_bound(begin, within.end(), unit.value + unit.count);
-    unit.kept = static_cast<std::size_t>(begin - within.begin());
-    unit.sent = static_cast<std::size_t>(next - begin);
+    unit.kept_at = static_cast<std::size_t>(begin - within.begin());
+    unit.kept = static_cast<std::size_t>(next - begin);
   }
 }
 
@@ -113,7 +113,7 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
                     "contract {:08x}; here `{}` with {} elements",
                     header.origin, header.elements, header.contract, parts_->sentence, part.size()));
   }
-  const unsigned allowed = (stages_.select && !parts_->selection_is_known() ? index_flags.all() : 0U) |
+  const unsigned allowed = (stages_.select && !parts_->selection_is_shared() ? index_flags.all() : 0U) |
                            (stages_.within ? within_flags.all() : 0U) | (stages_.code ? flag_coded : 0U);
   if ((header.flags & ~allowed) != 0) throw WireError(fmt::format("message with unknown flags {:02x}", header.flags));
 
@@ -122,12 +122,12 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   const auto body = whole_coded ? decompress(message.body(), plan) : message.body();
   sections_ = read_body(body, header, layout, plan);
   if (parts_->whole == nullptr) cut_stretches(parts_->slice);
-  visit_all_shares([&](const Share& share) {
-    const auto packed = part_of(sections_.packed, share.packed);
-    if (!kernels::zeros_behind(packed, share.values.size() * parts_->packing.width)) {
+  visit_all_unit_parts([&](const UnitPart& some) {
+    const auto packed = part_of(sections_.packed, some.packed);
+    if (!kernels::tail_is_zero(packed, some.values.size() * parts_->packing.width)) {
       throw WireError("bits behind the last symbol of a segment that are not zero");
     }
-    stages_.quantise->check(part_of(sections_.side, share.side), packed, share.values.size());
+    stages_.quantise->check(part_of(sections_.side, some.side), packed, some.values.size());
   });
   if (stages_.transform) {
     decode_units(sections_, 1);
@@ -138,9 +138,9 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
 void OpenedChain::add_to(Bucket& out, float scale) {
   if (out.values.size() != out.layout->size()) throw std::logic_error("Opened::add_to: bucket and layout differ");
   if (parts_->in_place()) {
-    visit_all_shares([&](const Share& share) {
-      stages_.quantise->add_decoded(part_of(sections_.side, share.side), part_of(sections_.packed, share.packed), scale,
-                                    part_of(out.values.subspan(share.unit->value), share.values));
+    visit_all_unit_parts([&](const UnitPart& some) {
+      stages_.quantise->add_decoded(part_of(sections_.side, some.side), part_of(sections_.packed, some.packed), scale,
+                                    part_of(out.values.subspan(some.unit->value), some.values));
     });
     return;
   }
@@ -157,7 +157,7 @@ void OpenedChain::clear_chosen(Bucket& out) {
 void OpenedChain::clear_selected(Bucket& out) {
   for (const Slot& slot : slots_) {
     if (stages_.select.is_dense(out.layout->segments()[slot.piece.segment])) continue;
-    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
     const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
     kernels::scatter_fill(0, indices, static_cast<std::uint32_t>(slot.first), target);
   }
@@ -167,12 +167,11 @@ void OpenedChain::clear_selected(Bucket& out) {
 void ChainMessage::decode_units(const Sections& sections, float scale) {
   const auto values = values_.room(values_in_slots());
   const auto decoded =
-      stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept + units_.back().sent) : values;
-  visit_all_shares([&](const Share& share) {
-    const auto its = part_of(decoded.subspan(share.unit->kept), share.values);
+      stages_.within ? kept_values_.room(units_.empty() ? 0 : units_.back().kept_at + units_.back().kept) : values;
+  visit_all_unit_parts([&](const UnitPart& some) {
+    const auto its = part_of(decoded.subspan(some.unit->kept_at), some.values);
     std::ranges::fill(its, 0.0F);
-    stages_.quantise->add_decoded(part_of(sections.side, share.side), part_of(sections.packed, share.packed), scale,
-                                  its);
+    stages_.quantise->add_decoded(part_of(sections.side, some.side), part_of(sections.packed, some.packed), scale, its);
   });
   if (!stages_.within) return;
   std::ranges::fill(values, 0.0F);
@@ -207,7 +206,7 @@ const ChainMessage::Slot* ChainMessage::too_large() {
 void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
   const auto target = out.values.subspan(slot.piece.range.begin, slot.piece.range.size());
   const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
-  const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+  const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
   const auto first = static_cast<std::uint32_t>(slot.first);
   if (!stages_.transform) {
     pool_.run_stretches(indices.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
@@ -222,7 +221,7 @@ void OpenedChain::add_rows(const Slot& slot, float scale, Bucket& out) {
 std::span<const std::uint32_t> ChainMessage::atoms_of(const Slot& slot) {
   const auto numbers = atoms_.room(slot.selected);
   if (stages_.select) {
-    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
     const auto first = static_cast<std::uint32_t>(slot.first);
     std::ranges::transform(indices, numbers.begin(), [first](std::uint32_t i) { return i - first; });
   } else {

@@ -79,7 +79,7 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
     indices = apply_select(bucket, streams, plan);
     gather_rows(bucket, streams);
   }
-  if (parts_->selection_is_known()) {
+  if (parts_->selection_is_shared()) {
     writer.put(key.seed);
   } else if (stages_.select) {
     index = plan_indices(pool_, indices, plan.blocks);
@@ -98,8 +98,8 @@ void ChainEncoder::encode_part(const Bucket& bucket, const Key& key, Range part,
   std::size_t side_bytes = 0;
   std::size_t packed_bytes = 0;
   for (Unit& unit : units_) {
-    unit.packed = parts_->packed_bytes(unit.sent);
-    side_bytes += parts_->side_bytes(unit.sent);
+    unit.packed = parts_->packed_bytes(unit.kept);
+    side_bytes += parts_->side_bytes(unit.kept);
     packed_bytes += unit.packed;
   }
   const auto side = writer.take(side_bytes);
@@ -131,7 +131,7 @@ void ChainEncoder::require_readable(const Sections& sections, const Bucket& buck
     near = near || !(bound_of_sums(slot, all.subspan(slot.value)) * margin <= std::numeric_limits<float>::max());
   }
   if (stages_.within.traits().scales && !units_.empty()) {
-    const std::size_t kept = units_.back().kept + units_.back().sent;
+    const std::size_t kept = units_.back().kept_at + units_.back().kept;
     const float most = std::bit_cast<float>(kernels::max_abs_bits(kept_values_.room(kept)));
     near = near || static_cast<double>(kept) * most * most * margin > std::numeric_limits<float>::max();
   }
@@ -179,7 +179,7 @@ void ChainEncoder::gather_rows(const Bucket& bucket, const Streams& streams) {
     const std::size_t width = slot.atoms.width;
     const auto rows = stages_.transform ? rows_.room(slot.row + slot.atoms.values()).subspan(slot.row)
                                         : bucket.values.subspan(slot.piece.range.begin, slot.piece.range.size());
-    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
     const auto values = all_values.subspan(slot.value, slot.values());
     const auto numbers = all_numbers.subspan(slot.value, slot.values());
     const auto first = static_cast<std::uint32_t>(slot.first);
@@ -218,7 +218,7 @@ std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& b
   require_finite(*stages_.within, *bucket.layout, streams.key);
   counts_.resize(units_.size());
   Streams second = streams;
-  if (stages_.within.traits().known) second.key.rank = 0;
+  if (stages_.within.traits().shared) second.key.rank = 0;
   second.selection = Purpose::select_within;
   const auto scales = scales_.room(stages_.within.traits().scales ? count : 0);
   const std::size_t total = stages_.within.select(groups_, second, within_.room(count), counts_, scales);
@@ -232,8 +232,8 @@ std::span<const std::uint32_t> ChainEncoder::apply_select_within(const Bucket& b
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    units_[i].kept = kept;
-    units_[i].sent = counts_[i];
+    units_[i].kept_at = kept;
+    units_[i].kept = counts_[i];
     kept += counts_[i];
   }
   return within;

@@ -13,7 +13,7 @@ namespace sotto {
 // The values can be summed if they are cast and the earlier stages are the same on every rank.
 const LinearForm* ChainParts::linear() const {
   const bool same_map = !stages.transform || stages.transform->traits().linear;
-  const bool same_atoms = !stages.select || selection_is_known();
+  const bool same_atoms = !stages.select || selection_is_shared();
   return same_map && same_atoms && !stages.within && !stages.code
              ? dynamic_cast<const LinearForm*>(stages.quantise.get())
              : nullptr;

@@ -35,7 +35,7 @@ void OpenedChain::add_to_sums(float share, std::span<float> all_sums, std::span<
   for (const Slot& slot : slots_) {
     const std::size_t width = slot.atoms.width;
     const auto values = values_.room(slot.value + slot.values()).subspan(slot.value);
-    const auto indices = indices_.room(slot.sent + slot.selected).subspan(slot.sent);
+    const auto indices = indices_.room(slot.selected_at + slot.selected).subspan(slot.selected_at);
     const auto sums = all_sums.subspan(slot.row, slot.atoms.values());
     for (std::size_t j = 0; j < indices.size(); ++j) {
       ++holders[indices[j]];
@@ -56,7 +56,7 @@ void OpenedChain::take_means(const Layout& layout, std::size_t messages) {
     const auto sums = sums_.room(slot.row + slot.atoms.values()).subspan(slot.row);
     const auto indices = indices_.room(slot.first + slot.atoms.count);
     const auto values = values_.room(slot.row + slot.atoms.values());
-    slot.sent = sent;
+    slot.selected_at = sent;
     slot.value = value;
     for (std::size_t atom = slot.first; atom < slot.first + slot.atoms.count; ++atom) {
       if (holders[atom] == 0) continue;
@@ -65,7 +65,7 @@ void OpenedChain::take_means(const Layout& layout, std::size_t messages) {
       indices[sent++] = static_cast<std::uint32_t>(atom);
       for (std::size_t c = 0; c < width; ++c) values[value++] = factor * row[c];
     }
-    slot.selected = sent - slot.sent;
+    slot.selected = sent - slot.selected_at;
   }
 }
 

@@ -28,7 +28,7 @@ struct ChainParts {
   ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool);
 
   bool in_place() const { return !stages.transform && !stages.select; }  // elements are quantised in the bucket itself
-  bool selection_is_known() const { return stages.select.traits().known; }
+  bool selection_is_shared() const { return stages.select.traits().shared; }
   const LinearForm* linear() const;  // null: the values cannot be summed
   std::size_t side_bytes(std::size_t values) const { return stages.quantise->side_bytes(values); }
   // Of the symbols of a unit. packed_bytes(a + b) = packed_bytes(a) + packed_bytes(b) if a is a multiple of
@@ -86,21 +86,22 @@ class ChainMessage {
     std::size_t first = 0;        // number of its first atom in the message
     std::size_t first_block = 0;  // number of its first block (SelectTraits::block) in the message
     std::size_t blocks = 0;
-    std::size_t taken = 0;     // number of its selected blocks
-    std::size_t taken_at = 0;  // where these begin among the selected blocks of all pieces
-    std::size_t row = 0;       // where its rows begin, among the rows of all pieces
-    std::size_t selected = 0;  // number of its selected atoms
-    std::size_t sent = 0;      // where these begin among the selected atoms of all pieces
-    std::size_t value = 0;     // where their floats begin among the selected floats of all pieces
+    std::size_t taken = 0;        // number of its selected blocks
+    std::size_t taken_at = 0;     // where these begin among the selected blocks of all pieces
+    std::size_t row = 0;          // where its rows begin, among the rows of all pieces
+    std::size_t selected = 0;     // number of its selected atoms
+    std::size_t selected_at = 0;  // where these begin among the selected atoms of all pieces
+    std::size_t value = 0;        // where their floats begin among the selected floats of all pieces
     std::size_t values() const { return selected * atoms.width; }
   };
   // Floats that are quantised together: the selected floats of a piece, or one factor of one of its rows.
   struct Unit {
     std::size_t slot = 0;
-    std::size_t value = 0;   // where its floats begin, among those of all units
-    std::size_t count = 0;   // number of its floats
-    std::size_t kept = 0;    // where the floats that the second selection keeps begin, and their number;
-    std::size_t sent = 0;    // without a second selection the same as `value` and `count`
+    std::size_t value = 0;  // where its floats begin, among those of all units
+    std::size_t count = 0;  // number of its floats
+    // Where the floats that the second selection keeps begin, and their number; without a second selection the same as
+    // `value` and `count`.
+    std::size_t kept_at = 0, kept = 0;
     std::size_t packed = 0;  // bytes of its symbols
   };
   struct Plan {
@@ -124,7 +125,7 @@ class ChainMessage {
     std::size_t unit = 0, begin = 0, side = 0, packed = 0;
   };
   // The part of one unit that lies in a stretch: its values and the positions of their sections.
-  struct Share {
+  struct UnitPart {
     const Unit* unit = nullptr;
     Range values, side, packed;
   };
@@ -137,9 +138,9 @@ class ChainMessage {
   void list_runs(std::span<const std::byte> side);
   void cut_stretches(std::size_t slice);
   template <class Visit>
-  void visit_shares(std::size_t stretch, Visit visit) const;
+  void visit_unit_parts(std::size_t stretch, Visit visit) const;
   template <class Visit>
-  void visit_all_shares(Visit visit) const;
+  void visit_all_unit_parts(Visit visit) const;
   std::size_t values_in_slots() const;  // number of floats of all selected atoms, or of all rows
 
   Group group_of(const Layout& layout, const Slot& slot, std::span<const float> energies) const;
@@ -171,42 +172,42 @@ class ChainMessage {
   Scratch<std::byte> coded_;
 };
 
-// Calls visit(share) for each unit's share of the stretch, in order.
+// Calls visit(part) for each unit's part of the stretch, in order.
 template <class Visit>
-void ChainMessage::visit_shares(std::size_t stretch, Visit visit) const {
+void ChainMessage::visit_unit_parts(std::size_t stretch, Visit visit) const {
   const ChainParts& parts = *parts_;
   const Cut& end = cuts_[stretch + 1];
   for (Cut at = cuts_[stretch]; at.unit < end.unit || (at.unit == end.unit && at.begin < end.begin);
        ++at.unit, at.begin = 0) {
     const Unit& unit = units_[at.unit];
-    const Range values{at.begin, at.unit == end.unit ? end.begin : unit.sent};
-    const Range side = parts.one_block ? Range{0, parts.side_bytes(unit.sent)}
+    const Range values{at.begin, at.unit == end.unit ? end.begin : unit.kept};
+    const Range side = parts.one_block ? Range{0, parts.side_bytes(unit.kept)}
                                        : Range{parts.side_bytes(values.begin),
                                                parts.side_bytes(values.begin) + parts.side_bytes(values.size())};
     const std::size_t packed = at.packed + parts.packed_bytes(values.begin);
     if (values.size() > 0) {
-      visit(Share{&unit,
-                  values,
-                  {at.side + side.begin, at.side + side.end},
-                  {packed, packed + parts.packed_bytes(values.size())}});
+      visit(UnitPart{&unit,
+                     values,
+                     {at.side + side.begin, at.side + side.end},
+                     {packed, packed + parts.packed_bytes(values.size())}});
     }
-    at.side += parts.side_bytes(unit.sent);
+    at.side += parts.side_bytes(unit.kept);
     at.packed += unit.packed;
   }
 }
 
-// Calls visit(share) for all shares: on all threads, or one after the other if units are wholes.
+// Calls visit(part) for all parts of units: on all threads, or one after the other if units are wholes.
 template <class Visit>
-void ChainMessage::visit_all_shares(Visit visit) const {
+void ChainMessage::visit_all_unit_parts(Visit visit) const {
   if (parts_->whole == nullptr) {
-    pool_.run(cuts_.size() - 1, [&](std::size_t stretch) { visit_shares(stretch, visit); });
+    pool_.run(cuts_.size() - 1, [&](std::size_t stretch) { visit_unit_parts(stretch, visit); });
     return;
   }
   std::size_t side = 0;
   std::size_t packed = 0;
   for (const Unit& unit : units_) {
-    const std::size_t side_end = side + parts_->side_bytes(unit.sent);
-    if (unit.sent > 0) visit(Share{&unit, {0, unit.sent}, {side, side_end}, {packed, packed + unit.packed}});
+    const std::size_t side_end = side + parts_->side_bytes(unit.kept);
+    if (unit.kept > 0) visit(UnitPart{&unit, {0, unit.kept}, {side, side_end}, {packed, packed + unit.packed}});
     side = side_end;
     packed += unit.packed;
   }

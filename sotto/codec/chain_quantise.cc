@@ -14,22 +14,26 @@ std::optional<std::uint64_t> ChainEncoder::place_of(const Slot& slot, const Stre
 Values ChainEncoder::values_of(const Unit& unit, const Bucket& bucket, const Streams& streams) {
   const Slot& slot = slots_[unit.slot];
   const ElementStream stream = streams.stream(Purpose::quantise, slot.piece.segment);
-  const std::size_t end = unit.kept + unit.sent;
+  const std::size_t end = unit.kept_at + unit.kept;
   const std::uint32_t step = streams.key.step;
   const auto place = place_of(slot, streams);
   if (stages_.within) {
-    return {kept_values_.room(end).subspan(unit.kept),
-            {stream, 0, kept_numbers_.room(end).subspan(unit.kept)},
+    return {kept_values_.room(end).subspan(unit.kept_at),
+            {stream, 0, kept_numbers_.room(end).subspan(unit.kept_at)},
             {},
             step,
             place};
   }
   if (stages_.select) {
-    return {values_.room(end).subspan(unit.kept), {stream, 0, numbers_.room(end).subspan(unit.kept)}, {}, step, place};
+    return {values_.room(end).subspan(unit.kept_at),
+            {stream, 0, numbers_.room(end).subspan(unit.kept_at)},
+            {},
+            step,
+            place};
   }
   const auto number = slot.atoms.first * slot.atoms.width + (unit.value - slot.value);
   const auto data =
-      stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.sent);
+      stages_.transform ? rows_.room(end).subspan(unit.value) : bucket.values.subspan(unit.value, unit.kept);
   const std::size_t each = parts_->agreed_count();
   const auto agreed = each > 0 ? agreed_.subspan(slot.piece.segment * each, each) : agreed_;
   return {data, {stream, static_cast<std::uint32_t>(number), {}}, agreed, step, place};
@@ -43,11 +47,11 @@ SummedBytes ChainEncoder::quantise_units(const Bucket& bucket, const Streams& st
   crcs_.resize(cuts_.size() - 1);
   pool_.run(crcs_.size(), [&](std::size_t stretch) {
     std::uint32_t crc = 0;
-    visit_shares(stretch, [&](const Share& share) {
-      const Values values = values_of(*share.unit, bucket, streams).part(share.values.begin, share.values.size());
-      if (!quantise(values, side.subspan(share.side.begin, share.side.size()),
-                    packed.subspan(share.packed.begin, share.packed.size()), crc)) {
-        throw_not_finite(*share.unit, bucket, streams.key);
+    visit_unit_parts(stretch, [&](const UnitPart& some) {
+      const Values values = values_of(*some.unit, bucket, streams).part(some.values.begin, some.values.size());
+      if (!quantise(values, side.subspan(some.side.begin, some.side.size()),
+                    packed.subspan(some.packed.begin, some.packed.size()), crc)) {
+        throw_not_finite(*some.unit, bucket, streams.key);
       }
     });
     crcs_[stretch] = crc;
@@ -67,12 +71,12 @@ SummedBytes ChainEncoder::quantise_one_by_one(const Bucket& bucket, const Stream
   Quantise& stage = *stages_.quantise;
   std::size_t used = 0;
   for (Unit& unit : units_) {
-    if (unit.sent == 0) continue;
-    const auto its_side = side.first(parts_->side_bytes(unit.sent));
+    if (unit.kept == 0) continue;
+    const auto its_side = side.first(parts_->side_bytes(unit.kept));
     if (!stage.encode(values_of(unit, bucket, streams), its_side, packed.subspan(used, unit.packed))) {
       throw_not_finite(unit, bucket, streams.key);
     }
-    if (parts_->whole != nullptr) unit.packed = parts_->whole->packed_size(its_side, unit.sent);
+    if (parts_->whole != nullptr) unit.packed = parts_->whole->packed_size(its_side, unit.kept);
     used += unit.packed;
     side = side.subspan(its_side.size());
   }

@@ -51,7 +51,7 @@ Group ChainMessage::group_of(const Layout& layout, const Slot& slot, std::span<c
 
 // Returns the numbers of the selected blocks of all groups; slots and indices_ then hold the selected atoms.
 std::span<const std::uint32_t> ChainMessage::select(Streams streams, const Plan& plan) {
-  if (stages_.select.traits().known) streams.key.rank = 0;
+  if (stages_.select.traits().shared) streams.key.rank = 0;
   counts_.resize(slots_.size());
   const auto room = room_for_blocks(plan);
   const auto scales = scales_.room(stages_.select.traits().scales ? plan.most_blocks : 0);
@@ -75,7 +75,7 @@ void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Pla
   std::size_t value = 0;
   for (Slot& slot : slots_) {
     slot.taken_at = taken_at;
-    slot.sent = sent;
+    slot.selected_at = sent;
     slot.value = value;
     const auto its = taken.subspan(taken_at, slot.taken);
     taken_at += slot.taken;
@@ -85,7 +85,7 @@ void ChainMessage::spread_blocks(std::span<const std::uint32_t> taken, const Pla
     value += slot.values();
     if (block == 1) continue;  // blocks are atoms, already in place
     pool_.run_stretches(its.size(), scattered_grain(pool_), [&](std::size_t begin, std::size_t end) {
-      std::size_t at = slot.sent + begin * block;
+      std::size_t at = slot.selected_at + begin * block;
       for (std::size_t j = begin; j < end; ++j) {
         const std::size_t first = (its[j] - slot.first_block) * block;
         const std::size_t last = std::min(first + block, slot.atoms.count);

@@ -135,7 +135,7 @@ std::size_t read_rice(ThreadPool& pool, std::span<const std::byte> in, std::size
   if (in.size() - rice_head <= remainder_bytes) throw WireError("truncated index list");
   const auto remainders = in.subspan(rice_head, remainder_bytes);
   const auto quotients = in.subspan(rice_head + remainder_bytes);
-  if (!kernels::zeros_behind(remainders, remainder_bits)) {
+  if (!kernels::tail_is_zero(remainders, remainder_bits)) {
     throw WireError("malformed index list: bits behind the last remainder that are not zero");
   }
   const auto last = std::to_integer<std::uint8_t>(quotients.back());

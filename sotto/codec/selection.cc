@@ -111,7 +111,7 @@ std::size_t Selection::select(std::span<const Group> groups, const Streams& stre
 }
 
 std::size_t Selection::write_dense(const Group& group, std::uint32_t* out) const {
-  if (!traits_.known && traits_.block == 1) {
+  if (!traits_.shared && traits_.block == 1) {
     return kernels::collect_magnitudes(group.energies, 1, group.first, out);
   }
   const std::size_t count = blocks(group.atoms);

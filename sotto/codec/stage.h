@@ -118,7 +118,7 @@ struct SelectTraits {
   bool blind = false;      // does not look at energies, so the chain checks that they are finite
   // The selection is blind and draws the same random numbers on every rank, so the seed determines it. A message then
   // holds the seed in place of indices, and the messages of several ranks can be summed.
-  bool known = false;
+  bool shared = false;
   // Number of atoms that are selected together. A group is divided into blocks of this size; its last block may be
   // shorter. The selection numbers, counts and scales blocks.
   std::size_t block = 1;

@@ -11,7 +11,7 @@ namespace sotto::kernels {
 constexpr std::size_t packed_bytes(std::size_t symbols, unsigned width) { return (symbols * width + 7) / 8; }
 
 // Whether the unused bits of the last byte, after `bits` bits, are zero. REQUIRES packed.size() == (bits + 7) / 8.
-constexpr bool zeros_behind(std::span<const std::byte> packed, std::size_t bits) {
+constexpr bool tail_is_zero(std::span<const std::byte> packed, std::size_t bits) {
   return bits % 8 == 0 || (packed.back() >> (bits % 8)) == std::byte{0};
 }
 

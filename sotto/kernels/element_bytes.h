@@ -67,9 +67,9 @@ float from_float8(std::uint8_t byte, float unit) {
 }
 
 // Divides by a unit, a power of two from 2^-149 on, by two exact multiplications, because 2^149 is not a float.
-struct Share {
-  explicit Share(float unit) : up(unit < 0x1p-64F ? 0x1p64F : 1.0F), factor(1.0F / (unit * up)) {}
-  float of(float value) const { return value * up * factor; }
+struct Divider {
+  explicit Divider(float unit) : up(unit < 0x1p-64F ? 0x1p64F : 1.0F), factor(1.0F / (unit * up)) {}
+  float divide(float value) const { return value * up * factor; }
   float up, factor;
 };
 

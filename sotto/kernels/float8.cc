@@ -42,13 +42,13 @@ HWY_INLINE VF float8_value(VU byte) {
 template <class Format>
 struct EncodeRun {
   HWY_INLINE void operator()(std::size_t begin, std::size_t end, float unit) const {
-    const element::Share share(unit);
+    const element::Divider unit_divider(unit);
     std::size_t i = begin;
     for (; i + lanes <= end; i += lanes) {
-      const VF value = hn::Mul(hn::Mul(load_floats(values + i), set(share.up)), set(share.factor));
+      const VF value = hn::Mul(hn::Mul(load_floats(values + i), set(unit_divider.up)), set(unit_divider.factor));
       store_bytes(U8(), hn::TruncateTo(U8(), float8_bits<Format>(value)), out + i);
     }
-    for (; i < end; ++i) out[i] = static_cast<std::byte>(element::to_float8<Format>(share.of(values[i])));
+    for (; i < end; ++i) out[i] = static_cast<std::byte>(element::to_float8<Format>(unit_divider.divide(values[i])));
   }
   const float* values;
   std::byte* out;

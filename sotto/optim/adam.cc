@@ -40,7 +40,7 @@ class Adam final : public Optimiser {
     visit_vector(visitor, "mean", mean_);
     visit_vector(visitor, "variance", variance_);
   }
-  bool may_forget() const override { return false; }
+  bool may_reset_buffers() const override { return false; }
 
  private:
   AdamOptions options_;

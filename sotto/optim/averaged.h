@@ -18,14 +18,14 @@ class Averaged final : public Optimiser {
 
   std::uint64_t dense_steps() const override { return inner_->dense_steps(); }
   void begin_step(std::uint64_t step) override;
-  std::span<float> outgoing(std::span<float> gradient, std::size_t begin) override {
-    return inner_->outgoing(gradient, begin);
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
+    return inner_->offer(gradient, begin);
   }
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override;
   std::span<const float> to_evaluate() const override { return mean_; }
   void visit_state(StateVisitor& visitor) override;
   void visit_buffers(StateVisitor& visitor) override { inner_->visit_buffers(visitor); }
-  bool may_forget() const override { return inner_->may_forget(); }
+  bool may_reset_buffers() const override { return inner_->may_reset_buffers(); }
 
  private:
   std::unique_ptr<Optimiser> inner_;

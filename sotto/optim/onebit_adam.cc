@@ -17,7 +17,7 @@ class OneBitAdam final : public Optimiser {
   std::uint64_t dense_steps() const override { return static_cast<std::uint64_t>(options_.warmup); }
   void begin_step(std::uint64_t step) override { step_ = step; }
 
-  std::span<float> outgoing(std::span<float> gradient, std::size_t begin) override {
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, mean_.size());
     if (!frozen()) return gradient;
     const float* m = mean_.data() + begin;
@@ -54,7 +54,7 @@ class OneBitAdam final : public Optimiser {
     visit_vector(visitor, "mean", mean_);
     visit_vector(visitor, "variance", variance_);
   }
-  bool may_forget() const override { return false; }
+  bool may_reset_buffers() const override { return false; }
 
  private:
   bool frozen() const { return step_ >= dense_steps(); }

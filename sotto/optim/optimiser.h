@@ -14,14 +14,14 @@ namespace sotto {
 class Optimiser {
  public:
   virtual ~Optimiser() = default;
-  // The number of first steps in which outgoing() must be exchanged without loss.
+  // The number of first steps in which offer() must be exchanged without loss.
   virtual std::uint64_t dense_steps() const { return 0; }
   // Called first in every step. `step` counts from 0 and includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
   // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.
-  virtual std::span<float> outgoing(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
+  virtual std::span<float> offer(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
   // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
   // is the result of the exchange.
   virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
@@ -32,7 +32,7 @@ class Optimiser {
   // average these over ranks or set them to zero. Averaged iterates are state, but no such mean.
   virtual void visit_buffers(StateVisitor& visitor) { visit_state(visitor); }
   // Whether the buffers may be set to zero during training. False where a bias correction depends on the step number.
-  virtual bool may_forget() const { return true; }
+  virtual bool may_reset_buffers() const { return true; }
 };
 
 // A line of the table of optimisers.

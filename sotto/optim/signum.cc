@@ -16,7 +16,7 @@ class Signum final : public Optimiser {
   Signum(const SignumOptions& options, std::size_t parameters)
       : options_(options), size_(parameters), mean_(options.momentum == 0 ? 0 : parameters) {}
 
-  std::span<float> outgoing(std::span<float> gradient, std::size_t begin) override {
+  std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, size_);
     const auto added = static_cast<float>(1 - options_.momentum);
     for (std::size_t i = 0; i < gradient.size(); ++i) {

@@ -47,7 +47,7 @@ std::optional<std::vector<bool>> Topology::sides() const {
   return sides;
 }
 
-std::size_t Topology::spread() const {
+std::size_t Topology::rounds_to_reach_all() const {
   // known and before: for each rank a bit set of the ranks that it has heard from. A thousand ranks take milliseconds.
   constexpr std::size_t word_bits = 64;
   const auto size = static_cast<std::size_t>(ranks());

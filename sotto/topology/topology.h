@@ -39,7 +39,7 @@ class Topology {
   bool connected() const;  // the graph of all rounds is strongly connected
 
   // After this many rounds, beginning with any round, every rank has heard from all others. REQUIRES connected().
-  std::size_t spread() const;
+  std::size_t rounds_to_reach_all() const;
 
  private:
   Graph all_rounds() const;

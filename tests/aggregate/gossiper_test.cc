@@ -136,7 +136,7 @@ TEST_P(Gossip, TellsTheLeastToAll) {
   const int ranks = GetParam();
   for (const char* topology : {"exponential", "ring", "directed_linear", "star"}) {
     const Topology made = make_topology(test::topology(topology), ranks);
-    const Ends ends = gossip({topology}, ranks, made.spread());
+    const Ends ends = gossip({topology}, ranks, made.rounds_to_reach_all());
     for (const GossipNote& note : ends.notes) EXPECT_EQ(note.stop_step, 77U) << topology;
   }
 }

@@ -154,7 +154,7 @@ void check_float8(Encode encode, Add add) {
   const auto units = [](std::size_t count) { return SomeNorms(count, unit_of); };
   check_encode<std::uint8_t>(
       [&](auto values, auto out) { encode(values, units(values.size()).get(), out); },
-      [](float v, std::size_t i) { return element::to_float8<Format>(element::Share(unit_of(i)).of(v)); });
+      [](float v, std::size_t i) { return element::to_float8<Format>(element::Divider(unit_of(i)).divide(v)); });
   check_add<std::uint8_t>(
       [&](auto in, float scale, auto out) { add(in, units(in.size()).get(), scale, out); },
       [](std::uint8_t byte, std::size_t i) { return element::from_float8<Format>(byte, unit_of(i)); });

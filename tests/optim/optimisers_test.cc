@@ -46,7 +46,7 @@ void step(Optimiser& optimiser, std::vector<float>& parameters, std::vector<floa
   optimiser.begin_step(number);
   for (const Range& range : stretches) {
     const auto part = std::span(gradient).subspan(range.begin, range.size());
-    const auto offered = optimiser.outgoing(part, range.begin);
+    const auto offered = optimiser.offer(part, range.begin);
     if (offered.data() != part.data()) std::ranges::copy(offered, part.begin());
   }
   for (const Range& range : stretches) {
@@ -195,14 +195,14 @@ TEST(Dgc, DecayHasAMomentumOfItsOwn) {
 TEST(Signum, OffersTheSignsOfItsMomentum) {
   const auto signum = make_optimiser(test::optimiser("signum(momentum=0.5)"), 4);
   std::vector<float> first{2.0F, -3.0F, 0.0F, 1.0F};  // momentum 1, -1.5, 0, .5
-  EXPECT_TRUE(std::ranges::equal(signum->outgoing(first, 0), std::vector<float>{1, -1, 0, 1}));
+  EXPECT_TRUE(std::ranges::equal(signum->offer(first, 0), std::vector<float>{1, -1, 0, 1}));
   std::vector<float> second{-0.5F, 1.0F, -1.0F, -2.0F};  // .25, -.25, -.5, -.75
-  EXPECT_TRUE(std::ranges::equal(signum->outgoing(second, 0), std::vector<float>{1, -1, -1, -1}));
+  EXPECT_TRUE(std::ranges::equal(signum->offer(second, 0), std::vector<float>{1, -1, -1, -1}));
   std::vector<float> p{1, 1, 1, 1};
   signum->apply(p, std::vector<float>{1, -1, 0, 0.5}, 0, 0.25);
   EXPECT_EQ(p, (std::vector<float>{0.75, 1.25, 1, 0.875}));
   std::vector<float> bad{1, std::numeric_limits<float>::infinity(), std::nanf(""), 1};
-  const auto offered = signum->outgoing(bad, 0);
+  const auto offered = signum->offer(bad, 0);
   EXPECT_FALSE(std::isfinite(offered[1]) || std::isfinite(offered[2])) << "somebody has to find it";
 }
 
@@ -238,7 +238,7 @@ TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
     }
     a->begin_step(t);
     b->begin_step(t);
-    const auto one = a->outgoing(g, 0), two = b->outgoing(h, 0);
+    const auto one = a->offer(g, 0), two = b->offer(h, 0);
     for (std::size_t i = 0; i < size; ++i) mean[i] = 0.5F * (one[i] + two[i]);
     a->apply(p, mean, 0, lr);
     b->apply(r, mean, 0, lr);

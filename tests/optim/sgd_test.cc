@@ -136,8 +136,8 @@ TEST(Sgd, ZeroStaysZero) {  // padding
 TEST(Sgd, OffersTheGradientItself) {
   std::vector<float> gradient{1, 2, 3};
   const auto sgd = make_sgd({}, 3);
-  EXPECT_EQ(sgd->outgoing(gradient, 0).data(), gradient.data());
-  EXPECT_EQ(sgd->outgoing(gradient, 0).size(), gradient.size());
+  EXPECT_EQ(sgd->offer(gradient, 0).data(), gradient.data());
+  EXPECT_EQ(sgd->offer(gradient, 0).size(), gradient.size());
 }
 
 TEST(Sgd, ContinuesFromItsState) {

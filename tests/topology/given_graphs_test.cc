@@ -32,7 +32,7 @@ TEST(GivenTopologies, HaveRoundsThatTakeTurns) {
   ASSERT_EQ(topology.period(), 3U);
   EXPECT_EQ(topology.round(1).out(1), std::vector{2});
   EXPECT_TRUE(topology.round(2).out(1).empty());
-  EXPECT_EQ(topology.spread(), 4U);
+  EXPECT_EQ(topology.rounds_to_reach_all(), 4U);
   EXPECT_EQ(make_topology(test::topology(topology.sentence()), 3).period(), 3U);
 }
 

@@ -35,7 +35,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
     report.loss = worker.compute_gradient(input.step, {});
-    const auto offered = worker.optimiser().outgoing(worker.gradient(), 0);
+    const auto offered = worker.optimiser().offer(worker.gradient(), 0);
     report.compute = lap.lap();
     (each_ ? report.stop : report.meets) =
         averager_.step([&](std::span<float> x) { worker.optimiser().apply(x, offered, 0, input.lr); }, input.stop,

@@ -17,9 +17,9 @@ std::shared_ptr<const Topology> ChangingPeers::begun(std::uint64_t step) {
   return std::make_shared<const Topology>(make_topology(phases_[begun - 1].topology, ranks_));
 }
 
-std::uint64_t ChangingPeers::spread() const {
+std::uint64_t ChangingPeers::rounds_to_reach_all() const {
   const auto of = [this](const TopologySpec& topology) {
-    return std::uint64_t{make_topology(topology, ranks_).spread()};
+    return std::uint64_t{make_topology(topology, ranks_).rounds_to_reach_all()};
   };
   std::uint64_t longest = of(first_);
   for (const TopologyPhase& phase : phases_) longest = std::max(longest, of(phase.topology));

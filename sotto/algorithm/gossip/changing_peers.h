@@ -18,7 +18,7 @@ class ChangingPeers {
   // The topology that begins with this step, or null if it is the one that the last call found.
   std::shared_ptr<const Topology> begun(std::uint64_t step);
   // Rounds after which every rank has heard of every other one, with any of these topologies or the first one.
-  std::uint64_t spread() const;
+  std::uint64_t rounds_to_reach_all() const;
 
  private:
   TopologySpec first_;

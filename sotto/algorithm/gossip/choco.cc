@@ -68,7 +68,7 @@ class Choco final : public Algorithm {
         buckets_(buckets.begin(), buckets.end()),
         communicator_(communicator),
         gossipers_(std::move(gossipers)),
-        stop_delay_([this] { return topology().spread(); }),
+        stop_delay_([this] { return topology().rounds_to_reach_all(); }),
         row_sum_(gossipers_.front().received_share()),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },

@@ -24,7 +24,7 @@ class DPsgd final : public Algorithm {
         options_(options),
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
-        stop_delay_([this] { return gossiper_.topology().spread(); }) {}
+        stop_delay_([this] { return gossiper_.topology().rounds_to_reach_all(); }) {}
 
   std::string_view aggregator() const override { return "gossip"; }
 

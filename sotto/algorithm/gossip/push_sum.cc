@@ -28,7 +28,7 @@ class PushSum final : public Algorithm {
         communicator_(communicator),
         gossipers_(std::move(gossipers)),
         peers_(options, communicator.size()),
-        stop_delay_([this] { return peers_.spread() + 1; }),
+        stop_delay_([this] { return peers_.rounds_to_reach_all() + 1; }),
         model_(buckets_.front().range.end),
         thread_(
             buckets_.size(), options.overlap, [this](std::size_t bucket) { advance(bucket); },

@@ -28,7 +28,7 @@ class PushSumOverlap final : public Algorithm {
         communicator_(communicator),
         gossiper_(std::move(gossiper)),
         peers_(options, communicator.size()),
-        stop_delay_([this] { return (peers_.spread() + 1) * synch_freq_; }),
+        stop_delay_([this] { return (peers_.rounds_to_reach_all() + 1) * synch_freq_; }),
         model_(gossiper_.size()),
         arriving_(gossiper_.size()) {}
 

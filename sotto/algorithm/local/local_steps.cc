@@ -93,7 +93,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
 }
 
 void LocalSteps::prepare(Worker& worker, const StepInput& input) {
-  if (plan_.buffers == Buffers::reset && !worker.optimiser().may_forget()) {
+  if (plan_.buffers == Buffers::reset && !worker.optimiser().may_reset_buffers()) {
     throw ConfigError(
         fmt::format("{}: buffers=reset: the optimiser corrects its buffers by the number of steps since the first one; "
                     "say buffers=keep or average, or {}",

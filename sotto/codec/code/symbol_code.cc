@@ -248,7 +248,7 @@ std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group&
           symbols = symbols.subspan(count);
           if (plain == 0) return kernels::pack_bits(some, group.width, bytes);
           const auto its_low = low.subspan(low_at, kernels::packed_bytes(count, plain));
-          if (!kernels::zeros_behind(its_low, count * plain)) {
+          if (!kernels::tail_is_zero(its_low, count * plain)) {
             throw WireError("bits behind the lower bits of symbols that are not zero");
           }
           join(some, its_low, group.width, plain, bytes);

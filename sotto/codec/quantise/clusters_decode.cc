@@ -65,7 +65,7 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
     if (!kernels::all_finite_f32(packed)) throw WireError("clusters: a value that is not finite");
     return;
   }
-  if (!kernels::zeros_behind(packed, values * width_)) {
+  if (!kernels::tail_is_zero(packed, values * width_)) {
     throw WireError("clusters: bits behind the last symbol of a segment that are not zero");
   }
   if (hashed()) {

@@ -22,7 +22,7 @@ SketchCounts count_classes(std::span<const std::uint16_t> classes) {
 }
 
 void check_end(std::span<const std::byte> packed, std::size_t bits) {
-  if (kernels::zeros_behind(packed, bits)) return;
+  if (kernels::tail_is_zero(packed, bits)) return;
   throw WireError("minmax_sketch: bits behind the last class or cell that are not zero");
 }
 

@@ -57,13 +57,13 @@ class Block final : public Select {
             .pools = share_.pools,
             .scales = options_.unbiased,
             .blind = options_.pick != "top",
-            .known = options_.pick == "shared",
+            .shared = options_.pick == "shared",
             .block = share_.block};
   }
   // The largest blocks leave no more error than random ones.
   Contract contract(std::span<const std::size_t> atoms) const override {
     Contract contract = share_.contract(atoms);
-    contract.chance = traits().known              ? Contract::Chance::shared
+    contract.chance = traits().shared             ? Contract::Chance::shared
                       : options_.pick == "random" ? Contract::Chance::own
                                                   : Contract::Chance::none;
     return contract;

@@ -45,7 +45,7 @@ class RandomK final : public Select {
             .pools = share_.pools,
             .scales = options_.unbiased,
             .blind = true,
-            .known = options_.shared};
+            .shared = options_.shared};
   }
   Contract contract(std::span<const std::size_t> atoms) const override {
     Contract contract = share_.contract(atoms);
