@@ -1,6 +1,8 @@
 // Quantisers of single values on every SIMD target, to the bit as element.h says.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "sotto/core/random.h"
@@ -12,6 +14,7 @@
 #include "sotto/kernels/int8.h"
 #include "sotto/kernels/levels.h"
 #include "sotto/kernels/load.h"
+#include "sotto/kernels/nf4.h"
 #include "sotto/kernels/norms.h"
 #include "sotto/kernels/power.h"
 #include "sotto/kernels/uint8.h"
@@ -103,6 +106,27 @@ TEST(Targets, Int8) {
       });
   check_add<std::int8_t>([](auto in, float scale, auto out) { add_int8(in, SomeNorms(in.size()).get(), scale, out); },
                          [](std::int8_t q, std::size_t i) { return element::from_level(q, norm_of(i), 1.0F / 127); });
+}
+
+TEST(Targets, Nf4) {
+  check_encode<std::uint16_t>(
+      [](auto values, auto out) {
+        std::vector<std::uint16_t> symbols(values.size());
+        nearest_nf4(values, SomeNorms(values.size()).get(), symbols);
+        std::memcpy(out.data(), symbols.data(), out.size());
+      },
+      [](float v, std::size_t i) {
+        const float y = element::Grid(norm_of(i), 1).at(v);
+        return std::ranges::count_if(nf4_middles, [y](float middle) { return y > middle; });
+      },
+      norm_of);
+  check_add<std::uint16_t>(
+      [](auto in, float scale, auto out) {
+        std::vector<std::uint16_t> symbols(out.size());
+        for (std::size_t i = 0; i < symbols.size(); ++i) symbols[i] = load<std::uint16_t>(in.data(), i) % 16;
+        add_nf4(symbols, SomeNorms(out.size()).get(), scale, out);
+      },
+      [](std::uint16_t symbol, std::size_t i) { return norm_of(i) * nf4_levels[symbol % 16]; });
 }
 
 // Ends of every size, as two floats a block.
