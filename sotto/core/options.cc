@@ -70,8 +70,9 @@ class Reader final : public OptionVisitor {
   void option(std::string_view name, std::optional<double>& value, std::string_view, Bounds bounds) override {
     take(name, [&](const std::string& text) { value = parse_optional_double(name, text, bounds); });
   }
-  void option(std::string_view name, std::string& value, std::string_view,
+  void option(std::string_view name, std::string& value, std::string_view help,
               std::initializer_list<std::string_view> choices) override {
+    text_help_ = help;
     take(name, [&](const std::string& text) {
       if (choices.size() != 0 && std::find(choices.begin(), choices.end(), text) == choices.end()) {
         throw ConfigError(fmt::format("{} must be one of {}, not `{}`", name, fmt::join(choices, ", "), text));
@@ -86,7 +87,10 @@ class Reader final : public OptionVisitor {
       const Argument& argument = call_.arguments[i];
       if (names_.empty()) fail(argument.position, fmt::format("`{}` takes no arguments", call_.name));
       if (argument.key.empty()) {
-        fail(argument.position, fmt::format("too many arguments; `{}` takes {}", call_.name, fmt::join(names_, ", ")));
+        // A single text may be a list, whose help says how it is written.
+        const std::string hint = names_.size() == 1 && !text_help_.empty() ? fmt::format(", {}", text_help_) : "";
+        fail(argument.position,
+             fmt::format("too many arguments; `{}` takes {}{}", call_.name, fmt::join(names_, ", "), hint));
       }
       fail(argument.position, unknown_name("option", argument.key, names_));
     }
@@ -118,6 +122,7 @@ class Reader final : public OptionVisitor {
   const Call& call_;
   std::vector<bool> used_;
   std::vector<std::string_view> names_;
+  std::string_view text_help_;  // of the last option that is a text
   std::size_t positional_ = 0;
 };
 

@@ -51,7 +51,7 @@ def refused(job, *parts, status=2):
     (["train", "--codec", "momentum(1) | topk(0.1)"], ["--codec momentum(1): m must be in [0, 1)"]),
     (["train", "--codec", "topk(0.1)", "--codec-warmup", "exponental"], ["--codec-warmup", "did you mean `exponential`?"]),
     (["train", "--codec", "qsgd(bits=4)", "--codec-warmup", "exponential"], ["--codec-warmup", "has no ratio"]),
-    (["train", "--codec", "topk(0.001)", "--codec-warmup", "list(25%,6%)"], ["too many arguments", "list(25%,6%)"]),
+    (["train", "--codec", "topk(0.001)", "--codec-warmup", "list(25%,6%)"], ["too many arguments", "25%/6%/1%", "list(25%,6%)"]),
     (["train", "--algorithm", "sink"], ["--algorithm", "sink"]),
     (["train", "--link", "fast"], ["--link"]),
     (["train", "--schedule", "cosinus"], ["--schedule", "did you mean `cosine`?"]),
