@@ -82,3 +82,18 @@ def test_the_picture_is_that_of_the_table():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+FILE = re.compile(r"`([a-z]\w*(?:/\w+)+\.(?:cc|h|py))`")
+FUNCTION = re.compile(r"`(?:\w+::)?(\w+)` \(`([\w/]+\.(?:cc|h))`\)")
+ELSEWHERE = {"kernels/X.h", "crt/host_config.h"}  # a pattern, and a header of the CUDA toolkit
+
+
+def test_the_design_names_files_and_functions_that_exist():
+    text = (ROOT / "docs" / "design.md").read_text()
+    files = set(FILE.findall(text)) - ELSEWHERE
+    assert len(files) > 20
+    assert {name for name in files if not (ROOT / "sotto" / name).exists() and not (ROOT / name).exists()} == set()
+    functions = FUNCTION.findall(text)
+    assert len(functions) > 10
+    assert [name for name, file in functions if name not in (ROOT / "sotto" / file).read_text()] == []

@@ -38,7 +38,7 @@ Run::Run(Choices choices, const World& world)
       capture_(choices_.capture),
       progress_(world.starter),
       communicator_(connect_ranks(choices_, world)),
-      algorithm_(agreed_algorithm()),
+      algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
       interruption_(options_.checkpoint_minutes, world.rank),
       evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
@@ -124,7 +124,7 @@ std::unique_ptr<Optimiser> Run::make_step() {
 }
 
 // Runs before ranks with different algorithms could send each other anything.
-std::unique_ptr<Algorithm> Run::agreed_algorithm() {
+std::unique_ptr<Algorithm> Run::make_same_algorithm() {
   require_same_start(choices_, *task_, *communicator_);
   return make_algorithm(choices_.algorithm,
                         {.phases = plan_.phases,
