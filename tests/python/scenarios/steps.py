@@ -174,7 +174,7 @@ def within_average():
         optimizer.step()
     before = module.p.tolist()
     with local.average():
-        for call in (local.average().__enter__, local.agree, lambda: local.load_state_dict(learned), optimizer.step):
+        for call in (local.average().__enter__, local.take_average, lambda: local.load_state_dict(learned), optimizer.step):
             try:
                 call()
             except sotto.ConfigError as error:
