@@ -18,8 +18,8 @@ inline std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Collective: what `make` makes over connections of our own between the ranks of the group, made through the meeting;
-// without one, over the group, which is ours alone. What one rank refuses, the others are told.
+// Collective: calls `make` with connections of our own between the ranks of the group, which the meeting makes. Without
+// a meeting the group itself is used, which must then be ours alone. When one rank refuses, the others are told why.
 template <class Make>
 auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>& meeting, double timeout, Make make) {
   const std::shared_ptr<Communicator> communicator = meeting
@@ -33,7 +33,7 @@ auto with_communicator(c10d::ProcessGroup& group, const std::shared_ptr<Meeting>
   }
 }
 
-// What ends by joining its thread must not keep other Python threads waiting.
+// Destructors that join a thread must not keep other Python threads waiting.
 struct EndReleased {
   template <class Object>
   void operator()(Object* object) const {

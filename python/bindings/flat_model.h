@@ -11,15 +11,15 @@
 
 namespace sotto::python {
 
-// Somebody else's parameters, and the layout of a flat vector of ours that holds copies of them.
+// The parameters of a user's module, and the layout of our flat vector that holds copies of them.
 class FlatModel {
  public:
-  // ConfigError for parameters that are not dense and of float32.
+  // ConfigError for parameters that are not dense or not of float32.
   explicit FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters);
 
   const Layout& layout() const { return layout_; }
   std::vector<std::pair<std::string, at::Tensor>> const& parameters() const { return parameters_; }
-  // To and from a vector of this layout. ConfigError when a parameter has another shape or type than it had.
+  // Copy to and from a vector of this layout. ConfigError if a parameter has changed its shape or type.
   void read(std::span<float> into) const;
   void write(std::span<const float> from) const;
 

@@ -24,8 +24,8 @@ struct Parameter {
   DType type = DType::f32;          // f32, f16 or bf16
 };
 
-// The parameters under one rule, and their schedule: phases by ascending first step, the first of them at 0. `name` is
-// that of the argument that says so.
+// The parameters of one rule, and their schedule: phases in the order of their first steps, the first at step 0.
+// `name` is the argument that gave the rule.
 struct Lane {
   std::string name = "codec";
   std::vector<std::size_t> parameters;  // ascending
@@ -33,66 +33,67 @@ struct Lane {
 };
 
 struct AveragerOptions {
-  std::vector<Lane> lanes;  // each parameter stands in one
+  std::vector<Lane> lanes;  // each parameter is in exactly one
   std::uint64_t seed = 1;
   std::size_t bucket_bytes = std::size_t{4} << 20;
-  // A step in which a value is not finite on any rank, or a mean does not fit the type of its gradient, is NaN as a
-  // whole on every rank, in place of a NumericError; it changes no memory. So means are there only when the step is
-  // over. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
+  // If a value is not finite on any rank, or a mean does not fit the type of its gradient, all means of the step are
+  // NaN on every rank and no memory changes; otherwise that is a NumericError. Means are then available only at the end
+  // of the step. Costs one round of 4 bytes a bucket, and a copy of the memories a step.
   bool propagate = false;
   int codec_threads = 1;  // that encode and decode; the result is the same with any number
-  Terms required_same;    // whatever else must be the same on all ranks, but does not belong to the state
+  Terms required_same;    // further values that must be the same on all ranks, but do not belong to the state
 };
 
 struct AveragerStats {
   std::uint64_t steps = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0;
-  std::uint64_t dense_bytes = 0;  // that a ring all-reduce of the gradients in their own type would have sent
+  std::uint64_t dense_bytes = 0;  // what a ring all-reduce of the gradients in their own type would have sent
   Timings timings;
 };
 
-// Averages the gradients of somebody else's model, parameter by parameter as they come. What is exchanged are buckets
-// of our own over vectors of our own, made once, whatever buckets the gradients come and go in: so memories and codec
-// state never have to move, and a step's result does not depend on how others cut or order their buckets.
+// Averages the gradients of a user's model, parameter by parameter as they arrive. It exchanges buckets of its own over
+// vectors of its own, made once, whatever buckets the gradients arrive in. So memories and codec state never have to
+// move, and a step's result does not depend on how a framework cuts or orders its buckets.
 //
 // Buckets are exchanged strictly in the order in which backward should complete them: by descending index of their
 // first parameter. Serves one thread.
 class GradientAverager {
  public:
-  // Collective. ConfigError when a method is none, when a later phase of a lane drops the memory of an earlier one
-  // (what it holds would be lost), and when the ranks differ in anything.
+  // Collective. ConfigError for an impossible method, for a phase that drops the memory of the phase before (its
+  // content would be lost), and for ranks that differ in anything.
   GradientAverager(std::vector<Parameter> parameters, AveragerOptions options,
                    std::shared_ptr<Communicator> communicator);
 
   std::size_t size() const { return places_.size(); }
   const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
-  // Where the gradient of a parameter goes, and where its mean is afterwards.
+  // The caller writes the gradient of a parameter here, and finds its mean here afterwards.
   std::span<float> values(std::size_t parameter);
   Communicator& communicator() { return *communicator_; }
 
-  // A new step begins. A phase that begins with it takes over the memory of the one before. Ranks that do not go on
-  // from the same step of the same start or load(), or have another loss scale, fail in their first exchange. Means
-  // must fit the types of their gradients times `loss_scale`, by which the caller divided and will multiply them.
+  // Begins a step. A phase that starts with it takes over the memory of the phase before. Ranks that are not in the
+  // same step since the same start or load(), or have another loss scale, fail in their first exchange. The caller has
+  // divided the gradients by `loss_scale` and will multiply the means by it; the products must fit the gradients'
+  // types.
   void start_step(double loss_scale);
   double loss_scale() const { return loss_scale_; }
-  // All of the gradient of this parameter is in values().
+  // The gradient of this parameter is complete in values().
   void arrived(std::size_t parameter);
-  // Averages the buckets whose turn it is and that are complete; calls finished(parameter) for each parameter whose
-  // mean is there. The step is over after the last.
+  // Averages the next buckets in turn, as long as they are complete, and calls finished(parameter) for each parameter
+  // whose mean is available. The step is over after the last.
   void run(const std::function<void(std::size_t parameter)>& finished);
 
   std::uint64_t step() const { return step_; }
   AveragerStats stats() const;
-  // The sentence and aggregator in use, one line a lane; and everything that the state belongs to.
+  // The sentence and aggregator in use, one line a lane; and all that a state must match to be loaded.
   std::string methods() const;
   std::string identity() const;
 
   // Memories and codec state, as they are before the next step.
   StateValues state();
-  // Goes on from state() before this step. FileError leaves everything as it was.
+  // Goes on before this step, from a state() taken there. A FileError leaves everything as it was.
   void load(std::uint64_t step, const StateValues& values);
-  // Goes on from the states of all ranks, in order, of a job of another size: each memory becomes the mean of the old
-  // ones, so that the mean gradient is owed what it was; all else begins anew.
+  // Goes on from the states of all ranks, in order, of a job of another size. Each memory becomes the mean of the old
+  // ones, so that as much is owed to the mean gradient as before; all else begins anew.
   void spread(std::uint64_t step, std::span<const StateValues> states);
 
  private:
@@ -105,7 +106,7 @@ class GradientAverager {
   struct Place {  // of a parameter
     std::size_t lane = 0;
     Range range;  // of the lane's vector
-    Range turns;  // one after the other; several of a parameter that is too long for one bucket
+    Range turns;  // consecutive; several if the parameter is too long for one bucket
   };
   struct Turn {  // a bucket, in the order of exchange
     std::size_t lane = 0;
@@ -141,11 +142,11 @@ class GradientAverager {
   std::uint64_t begun_ = 0;  // step of the start or of the last load()
   std::uint64_t step_ = 0;
   double loss_scale_ = 1;          // of this step
-  bool overflowed_ = false;        // this step; then nothing of it is to remain
-  StateCollector before_step_;     // with `propagate`, to be put back then
+  bool overflowed_ = false;        // in this step, which must then leave nothing behind
+  StateCollector before_step_;     // with `propagate`, to be restored after an overflow
   std::uint64_t dense_bytes_ = 0;  // a step
   std::uint64_t steps_ = 0;
-  Traffic before_;  // what setting up took
+  Traffic before_;  // of setting up
   Timings timings_;
 };
 

@@ -21,35 +21,35 @@ namespace sotto::python {
 
 struct HookOptions {
   AveragerOptions averager;
-  std::uint64_t check_replicas = 0;  // every so many steps; 0: never
-  // What the loss of a backward was multiplied by, asked at its first gradient, on its thread; null: nothing. Gradients
-  // are divided by it when they come and means multiplied when they go, so that memories hold what they would without.
+  std::uint64_t check_replicas = 0;  // compares replicas every `check_replicas` steps; 0: never
+  // Returns the factor by which the loss was multiplied; null: 1. Called at the first gradient of a backward, on its
+  // thread. Gradients are divided by it when they arrive and means multiplied by it when they leave, so that memories
+  // hold the same as without a loss scale.
   std::function<double()> loss_scale;
-  std::function<std::string()> advice;  // behind a NumericError: what the user may do; null: nothing is said
+  std::function<std::string()> advice;  // what the user may do, added to a NumericError; null: nothing
 };
 
-// The averaging of one module's gradients: of one in DistributedDataParallel, or in a wrapper of our own. DDP hands
-// over its buckets during backward; one thread of ours copies them into an GradientAverager's vectors, exchanges what
-// is complete, and gives each bucket back when the means of all its parameters are there. So backward, copying and the
-// network overlap, and what DDP does with its buckets (it rebuilds them after the first step) changes nothing but the
-// time.
+// Averages the gradients of one module in DistributedDataParallel or in a wrapper of our own. DDP hands over its
+// buckets during backward. One thread of ours copies them into the vectors of a GradientAverager, exchanges complete
+// buckets, and returns each of DDP's buckets when the means of all its parameters are there. So backward, copying and
+// the network overlap. DDP rebuilds its buckets after the first step; that changes only the time.
 //
-// An error of that thread, or of what is done for it within backward(), ends the step on this rank as an exception of
-// backward(), and on the others through the closed connections; every later backward() fails with it at once.
+// An error on that thread, or in our part of backward(), ends the step: on this rank as an exception of backward(), on
+// the others through the closed connections. Every later backward() then fails with it at once.
 class Hook {
  public:
   using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
-  // ConfigError for those whose gradients cannot be averaged; before anybody is connected.
+  // ConfigError for parameters whose gradients cannot be averaged; called before ranks are connected.
   static void check(const Parameters& parameters);
   // Collective, for all ranks of the communicator. `parameters`: names and tensors, in the order of registration.
   Hook(Parameters parameters, HookOptions options, std::shared_ptr<Communicator> communicator);
   ~Hook();
 
-  // Without DDP, in every backward once for each parameter, in any order: its gradient, which stays as it is until
-  // wait(), and is the mean after it.
+  // For use without DDP: called in every backward once for each parameter, in any order, with its gradient. wait()
+  // replaces the gradient by the mean.
   void offer(std::size_t parameter, const at::Tensor& gradient);
   void wait();
-  // In place of a gradient that cannot be taken: ends the step on all ranks.
+  // Called instead if a gradient cannot be averaged: ends the step on all ranks.
   void refuse(const std::string& why);
 
   AveragerStats stats() const;
@@ -58,16 +58,16 @@ class Hook {
   int rank() const;
   int ranks() const;
 
-  // Between steps.
+  // All functions below are called between steps.
   StateValues state() const;
   std::uint64_t step() const;
-  // Collective: as gather() of terms.h.
+  // Collective: see gather() in terms.h.
   std::vector<std::string> gather(const std::string& own) const;
-  // As GradientAverager has them. The next step finds out whether all ranks did the same.
+  // See GradientAverager. The next step finds out whether all ranks loaded the same.
   void load(std::uint64_t step, const StateValues& values);
   void spread(std::uint64_t step, std::span<const StateValues> states);
 
-  // Registers the hook at DDP, which keeps `hook` alive. std::exception when DDP has another one already.
+  // Registers the hook with DDP, which keeps `hook` alive. std::exception if DDP already has one.
   static void attach(const std::shared_ptr<Hook>& hook, c10d::Reducer& reducer);
 
  private:

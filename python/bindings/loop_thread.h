@@ -8,8 +8,8 @@
 
 namespace sotto::python {
 
-// A thread that does something step by step, and in the middle of each step gives the turn back to the thread that
-// asked for it: one of the two runs at a time, and each sees all that the other did.
+// A thread that works in steps. In the middle of each step it hands control back to the thread that started the step:
+// one of the two runs at a time, and each sees all that the other did.
 class LoopThread {
  public:
   // `work` is called on the thread, once a step, and calls hand_back() once. It throws nothing but Ended.
@@ -18,18 +18,18 @@ class LoopThread {
 
   struct Ended {};
 
-  // For good: in the middle of a step, hand_back() throws Ended. Waits for the thread.
+  // Ends the thread, and waits for it. In the middle of a step hand_back() then throws Ended.
   void end();
-  // On the other thread. Each waits until the turn is back.
+  // For the other thread. Each call returns when control is back.
   void start_step() { give(Turn::start); }
   void go_on() { give(Turn::middle); }
-  // Whether the work has handed back, and waits for go_on(); else it has ended, or was never started.
+  // Whether the work has handed control back and waits for go_on(). Otherwise it has ended, or never started.
   bool in_the_middle() const {
     const Lock lock(mutex_);
     return handed_back_;
   }
 
-  // Within `work`: until go_on().
+  // Called within `work`: returns after go_on().
   void hand_back();
 
  private:

@@ -6,7 +6,7 @@ class module_;
 
 namespace sotto::python {
 
-// Into the extension module: Stepper, and TensorGossiper.
+// Adds Stepper and TensorGossiper to the extension module.
 void bind_ranks(pybind11::module_& module);
 
 }  // namespace sotto::python

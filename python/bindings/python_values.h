@@ -12,7 +12,7 @@ namespace sotto::python {
 
 py::dict to_python(const AveragerStats& stats, const std::string& methods);
 py::dict to_python(const StateValues& values);
-// What engine.gather() gives on this rank.
+// The result of engine.gather() on this rank.
 template <class Engine>
 std::vector<py::bytes> gather_bytes(Engine& engine, const std::string& own) {
   std::vector<std::string> all;
@@ -22,7 +22,7 @@ std::vector<py::bytes> gather_bytes(Engine& engine, const std::string& own) {
   }
   return {all.begin(), all.end()};
 }
-// FileError for what is no state.
+// FileError if the object is no state.
 StateValues from_python(const py::dict& state);
 
 }  // namespace sotto::python

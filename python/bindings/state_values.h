@@ -15,7 +15,7 @@ namespace sotto::python {
 using StateValue = std::variant<std::vector<float>, std::vector<std::uint8_t>, std::uint64_t>;
 using StateValues = std::map<std::string, StateValue, std::less<>>;
 
-// Collects what it visits.
+// Collects the values that it visits.
 class StateCollector final : public StateVisitor {
  public:
   void visit(std::string_view name, std::vector<float>& values) override { keep(name, values); }
@@ -26,7 +26,7 @@ class StateCollector final : public StateVisitor {
   const StateValues& values() const { return values_; }
 
  private:
-  // One that is collected again goes where it was.
+  // A name that is collected again replaces its earlier value.
   template <class Value>
   void keep(std::string_view name, const Value& value) {
     const auto found = values_.find(name);
@@ -40,8 +40,8 @@ class StateCollector final : public StateVisitor {
   StateValues values_;
 };
 
-// Puts collected values back. FileError when one is missing, of another kind, or of
-// another length than the vector that it is put into (an empty vector takes any length).
+// Writes collected values back. FileError if one is missing, of another kind, or of another length than the vector that
+// it is written into (an empty vector takes any length).
 class StateRestorer final : public StateVisitor {
  public:
   explicit StateRestorer(const StateValues& values) : values_(values) {}
@@ -50,7 +50,7 @@ class StateRestorer final : public StateVisitor {
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override;
   void visit(std::string_view name, std::uint64_t& value) override;
 
-  // FileError when a value was not asked for.
+  // FileError if a value was not visited.
   void finish() const;
 
  private:

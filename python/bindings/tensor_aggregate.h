@@ -14,13 +14,13 @@ struct Aggregation {
   std::string codec;  // a sentence without memory
   std::string aggregator;
   std::uint64_t seed = 0;
-  double denominator = 0;  // of "avg", in place of the number of ranks; 0: that
+  double denominator = 0;  // of "avg"; 0: the number of ranks
 };
 
-// Collective: the aggregate of every rank's tensor, as a new one on the CPU. What one rank refuses (ConfigError,
-// NumericError) is a ConfigError on the others, as is a rank that aggregates differently.
+// Collective: the aggregate of every rank's tensor, as a new tensor on the CPU. If one rank refuses (ConfigError,
+// NumericError), the others get a ConfigError; so do all if a rank aggregates differently.
 at::Tensor aggregate(const at::Tensor& tensor, const Aggregation& how, Communicator& communicator);
-// In its place, on a rank that has no tensor to aggregate.
+// Called instead on a rank that has no tensor to aggregate.
 void refuse_aggregate(Communicator& communicator);
 
 }  // namespace sotto::python

@@ -19,12 +19,12 @@ struct TensorHead {
   std::size_t numel() const { return Segment{"", 0, shape}.numel(); }
 };
 
-// Whole tensors to bytes that stand alone, and back: a head that says type and shape, and a message of the codec
-// (docs/wire/README.md), or several where the tensor is too long for one. May be used from any thread, by one at a
-// time.
+// Turns whole tensors into bytes that can be decoded without anything else, and back. The bytes are a head with type
+// and shape, and a message of the codec (docs/wire/README.md), or several if the tensor is too long for one. Any thread
+// may call it; calls wait for each other.
 class TensorCodec {
  public:
-  // A sentence without memory; ConfigError otherwise.
+  // ConfigError unless the sentence is a codec without memory.
   TensorCodec(const std::string& sentence, int threads);
 
   const std::string& sentence() const { return sentence_; }
@@ -34,7 +34,8 @@ class TensorCodec {
   std::vector<std::byte> encode(const TensorHead& head, std::span<float> values, std::uint64_t seed,
                                 std::uint32_t step);
 
-  // WireError unless it is such a head, of at most `limit` elements: bytes from outside may announce any number.
+  // WireError unless the bytes begin with a head of at most `limit` elements: bytes from outside may announce any
+  // number.
   static TensorHead read_head(std::span<const std::byte> bytes, std::size_t limit);
   // `values` holds numel() floats of the head that these bytes begin with.
   void decode(std::span<const std::byte> bytes, std::span<float> values) const;

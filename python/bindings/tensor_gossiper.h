@@ -15,26 +15,26 @@ namespace sotto::python {
 
 struct TensorGossiperOptions {
   TopologySpec topology;
-  MixingSpec mixing;  // none: the topology's own, or uniform
+  MixingSpec mixing;  // none: the default of the topology
   Recipe codec;
   std::uint64_t seed = 1;
   int codec_threads = 1;
 };
 
-// Averages tensors of somebody else with neighbours, round by round. Serves one thread. After an error it cannot go on:
-// ranks that lost a message no longer fit together.
+// Averages a user's tensors with neighbours, round by round. Serves one thread. After an error it cannot go on, because
+// ranks that lost a message are in different rounds.
 class TensorGossiper {
  public:
-  // Collective. ConfigError when ranks differ.
+  // Collective. ConfigError if the ranks differ.
   TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Communicator> communicator);
 
-  // One round for a tensor of float32, float16 or bfloat16, in place; returns its new weight. Collective among
-  // neighbours. ConfigError, NumericError for values that are not finite, CommError; neighbours learn of each.
+  // Runs one round on a tensor of float32, float16 or bfloat16, in place, and returns its new weight. Collective among
+  // neighbours. ConfigError, NumericError if a value is not finite, CommError; neighbours are told of each.
   double mix(const at::Tensor& tensor, double weight);
 
   const Communicator& communicator() const { return *communicator_; }
   std::uint64_t round() const { return round_; }  // the number of the next one
-  Consensus consensus() const;                    // takes O(ranks^3): made when it is asked for
+  Consensus consensus() const;                    // takes O(ranks^3), so it is computed on demand
   std::string topology() const { return make_graph().sentence(); }
 
  private:
@@ -47,7 +47,7 @@ class TensorGossiper {
   std::shared_ptr<ThreadPool> pool_;
   std::uint64_t round_ = 0;
   Layout layout_;
-  std::optional<Gossiper> gossiper_;  // of that layout
+  std::optional<Gossiper> gossiper_;  // for vectors of layout_
 };
 
 }  // namespace sotto::python

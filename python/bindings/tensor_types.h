@@ -12,13 +12,13 @@
 
 namespace sotto::python {
 
-// Our name of a tensor's type, where there is one; and the type of a codec's floats.
+// Our name of a tensor's type, if there is one; and torch's type for a codec's floats.
 std::optional<DType> type_of(at::ScalarType type);
 at::ScalarType scalar_of(DType type);
-// Of a dense tensor of float32, float16 or bfloat16; ConfigError for all others.
+// The type of a dense tensor of float32, float16 or bfloat16; ConfigError for all others.
 DType codec_type(const at::Tensor& tensor);
 
-// The dimensions in the order in which they lie in memory, where they lie densely: that of a bucket's values.
+// The sizes of a dense tensor's dimensions in the order of its memory, which is the order of a bucket's values.
 std::vector<std::int64_t> memory_shape(const at::Tensor& tensor);
 
 // The memory of a contiguous tensor on the CPU.

@@ -14,29 +14,28 @@ namespace sotto::python {
 // Collective: the values of all ranks.
 std::vector<std::uint64_t> of_all_ranks(Communicator& communicator, std::uint64_t value);
 
-// Collective: what each rank gives, in order, on rank 0; nothing on the others.
+// Collective: returns the texts of all ranks, in order, on rank 0; nothing on the others.
 std::vector<std::string> gather(Communicator& communicator, std::string_view own);
 
 // Collective: the first rank whose value is not that of rank 0, or -1.
 int first_to_differ(Communicator& communicator, std::uint64_t value);
-// The same of values that are there already.
+// The same for values that were collected already.
 int first_to_differ(const std::vector<std::uint64_t>& values);
 
-// What must be the same on all ranks: names (of arguments, where they are some) and values.
+// What must be the same on all ranks: names, mostly of arguments, and values.
 using Terms = std::vector<std::pair<std::string, std::string>>;
-// Two ranks have the same hash where they have the same terms.
+// Equal terms have equal hashes.
 std::uint64_t hash_of(const Terms& terms);
-// Collective: the first term in which that rank differs from rank 0: "seed is 2 there, and 1 on rank 0".
+// Collective: the first term in which rank `other` differs from rank 0: "seed is 2 there, and 1 on rank 0".
 std::string difference(Communicator& communicator, const Terms& terms, int other);
 
-// Collective, once ranks are connected and before anything else is sent: whether all have the same terms. A rank that
-// cannot go on gives its reason, `refusal`, in place of them, and throws that; the others wait for it, and fail with
-// what it says when it gives up. ConfigError where terms differ: "rank 2 " and what it does, "... rank 0, or in another
-// way: " and the first difference.
+// Collective; called when ranks are connected, before anything else is sent. ConfigError unless all ranks have the same
+// terms: "rank 2 WHAT IT DOES rank 0, or in another way: " and the first difference. A rank that cannot go on gives its
+// reason, `refusal`, instead of terms, and throws it; the others wait for it, and fail with the reason that it gives.
 void require_same_terms(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal,
                         std::string_view what_it_does);
 
-// In place of a value, from a rank that has none.
+// The value of a rank that refuses.
 constexpr std::uint64_t refused = 0;
 
 }  // namespace sotto::python
