@@ -17,7 +17,7 @@ struct Classes {
   py::object error, config, wire, comm, file, numeric;
 };
 
-// Python calls translators without an argument of theirs, so the classes have to be found from a plain function.
+// Python calls translators without an argument of our own, so a plain function must find the classes.
 const Classes& classes() {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<Classes> storage;
   return storage

@@ -18,7 +18,7 @@ FlatModel::FlatModel(std::vector<std::pair<std::string, at::Tensor>> parameters)
                       "the parameters in it, and compute in torch.autocast",
                       name, c10::toString(tensor.scalar_type())));
     }
-    // As a dense tensor of the same shape lies in memory, so that copies go straight through where this one is dense.
+    // In the memory order of a dense tensor of this shape, so that copying a dense one is straightforward.
     const at::Tensor dense = at::empty_like(tensor, tensor.options().device(at::kMeta));
     sizes_.push_back(dense.sizes().vec());
     strides_.push_back(dense.strides().vec());

@@ -17,7 +17,7 @@
 namespace sotto::python {
 namespace {
 
-// Of a gradient's type.
+// The largest number of a gradient's type.
 double largest(DType type) {
   if (type == DType::f16) return 65504;
   return type == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
@@ -112,7 +112,7 @@ void GradientAverager::enter_phases() {
   for (LaneState& lane : lanes_) lane.aggregator->enter(step_);
 }
 
-// All are made before the first takes its place, so that an error changes nothing.
+// Makes all lanes before it replaces the first, so that an error changes nothing.
 void GradientAverager::replace_all(const MakeLane& make_lane) {
   std::vector<std::unique_ptr<Phased>> made;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) made.push_back(make_lane(lane));
@@ -132,7 +132,7 @@ void GradientAverager::collect(StateCollector& into) {
 }
 
 StateValues GradientAverager::state() {
-  enter_phases();  // a phase that begins with the next step is the one that load() finds there
+  enter_phases();  // so that load() finds a phase that begins with the next step
   StateCollector collector;
   collect(collector);
   return collector.take();
@@ -211,7 +211,7 @@ void GradientAverager::run(const std::function<void(std::size_t)>& finished) {
   for (; next_ < turns_.size() && turns_[next_].missing == 0; ++next_) {
     average(turns_[next_]);
     const bool last = next_ + 1 == turns_.size();
-    if (last) end_step();  // before the last parameter is told: whoever waits for it may ask for the state
+    if (last) end_step();  // before the last finished(): a caller that waits for it may ask for the state
     if (options_.propagate && !last) continue;
     const std::size_t first = options_.propagate ? 0 : next_;
     for (std::size_t i = first; i <= next_; ++i) {
@@ -222,7 +222,7 @@ void GradientAverager::run(const std::function<void(std::size_t)>& finished) {
   }
 }
 
-// Nothing remains of a step that overflowed, whatever its other buckets sent.
+// A step that overflowed leaves nothing behind, whatever its other buckets sent.
 void GradientAverager::end_step() {
   if (overflowed_) {
     StateRestorer restorer(before_step_.values());
@@ -244,7 +244,7 @@ bool GradientAverager::is_finite_everywhere(const Bucket& bucket) {
   return bad == 0;
 }
 
-// Whether the means of a turn can be given back. The same on all ranks, since means and scales are.
+// Whether the means of a turn can be given back. The same on all ranks, because means and scales are.
 bool GradientAverager::fits(const Turn& turn) const {
   return std::ranges::all_of(turn.parameters, [&](std::size_t index) {
     const DType type = parameters_[index].type;
@@ -296,7 +296,7 @@ std::string GradientAverager::methods() const {
   return text;
 }
 
-// The room for a message depends on all of this.
+// All that the room for a message depends on.
 Terms GradientAverager::terms() const {
   Terms terms{{"what is averaged", "gradients"},
               {"seed", std::to_string(options_.seed)},

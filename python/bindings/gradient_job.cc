@@ -29,7 +29,7 @@ void narrow(std::span<const float> from, DType type, float factor, std::span<std
   if (type == DType::f32) {
     kernels::to_f32(from, factor, to);
   } else if (!from.empty() && !std::isfinite(from.front())) {
-    std::ranges::fill(to, std::byte{0xFF});  // NaN in either
+    std::ranges::fill(to, std::byte{0xFF});  // NaN in either type
   } else if (type == DType::f16) {
     kernels::to_f16(from, factor, 1.0F, to);
   } else {

@@ -52,7 +52,7 @@ class Hook::Impl {
     }
   }
 
-  // On the thread of backward.
+  // Runs on the thread of backward.
   c10::intrusive_ptr<Future> take(c10d::GradBucket& bucket) {
     Job* job = job_at(bucket.getIndex());
     telling_others([&] { fill(*job, bucket); });
@@ -61,7 +61,7 @@ class Hook::Impl {
     return future;
   }
 
-  // Likewise. What is refused ends the step on all ranks.
+  // Likewise. A refusal ends the step on all ranks.
   void offer(std::size_t parameter, const at::Tensor& gradient) {
     Job* job = job_at(offered_);
     job->index = offered_;
@@ -81,7 +81,7 @@ class Hook::Impl {
     if (cause_) std::rethrow_exception(cause_);
   }
 
-  // Nothing is under way between steps but the last few instructions of the thread.
+  // Between steps the thread runs only its last few instructions.
   GradientAverager& idle() const {
     thread_.wait();
     return averager_;
@@ -95,7 +95,7 @@ class Hook::Impl {
     return std::move(options.averager);
   }
 
-  // What fails on the thread of backward is told to the other ranks, which wait for this one.
+  // Tells the other ranks, which wait for this one, of an error on the thread of backward.
   template <class Work>
   void telling_others(Work work) {
     try {
@@ -169,11 +169,11 @@ class Hook::Impl {
 
   double loss_scale() const { return options_.loss_scale ? options_.loss_scale() : 1; }
 
-  // All below: on our thread.
+  // All functions below run on our thread.
   void work(Job& job) {
     if (job.index == 0 && !error_) active_.clear();
     if (job.future) active_.push_back(job.future);
-    const bool last = job.last;  // once its means are there, the job is no longer ours
+    const bool last = job.last;  // once its means are there, the job no longer belongs to us
     if (!error_) {
       try {
         if (job.index == 0) start_step(job.loss_scale);
@@ -224,7 +224,7 @@ class Hook::Impl {
     if (options_.check_replicas > 0 && averager_.step() % options_.check_replicas == 0) check_replicas();
   }
 
-  // What does not come with DDP's last bucket never comes, and would be waited for without end.
+  // A gradient that has not come with DDP's last bucket never comes; we would wait for it without end.
   void check_complete() const {
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -244,7 +244,7 @@ class Hook::Impl {
     averager_.arrived(piece.parameter);
   }
 
-  // After the last mean of a bucket the job is no longer ours.
+  // After the last mean of a bucket the job no longer belongs to us.
   void give_back(std::size_t parameter) {
     Job& job = *job_of_[parameter];
     const auto piece = std::ranges::find(job.pieces, parameter, &Job::Piece::parameter);
@@ -255,7 +255,7 @@ class Hook::Impl {
     if (job.future) {
       job.future->markCompleted(job.buffer);
     } else {
-      job.buffer.reset();  // not to be kept beside the next one
+      job.buffer.reset();  // so that it does not exist beside the next one
       job.host.reset();
     }
   }
@@ -277,13 +277,14 @@ class Hook::Impl {
   std::vector<std::pair<std::string, at::Tensor>> parameters_;
   mutable GradientAverager averager_;
   std::unordered_map<c10::TensorImpl*, std::size_t> index_of_;
-  std::vector<std::unique_ptr<Job>> jobs_;          // by DDP's bucket index, or as offered; the thread of backward's
-  std::size_t offered_ = 0;                         // gradients, of this backward
+  std::vector<std::unique_ptr<Job>>
+      jobs_;                 // by DDP's bucket index, or in the order of offers; belong to the thread of backward
+  std::size_t offered_ = 0;  // number of gradients in this backward
   std::vector<c10::intrusive_ptr<Future>> active_;  // of this step
   std::vector<Job*> job_of_;                        // by parameter; null: its gradient did not come yet
   std::function<void(std::size_t)> finished_;
-  std::exception_ptr cause_;   // for good; our own
-  std::exception_ptr error_;   // and as torch takes it
+  std::exception_ptr cause_;   // our own error, after which the hook stays failed
+  std::exception_ptr error_;   // the same for torch
   mutable CommThread thread_;  // last: it ends before what its work uses
 };
 

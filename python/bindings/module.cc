@@ -1,5 +1,5 @@
-// The extension module sotto._C: what the Python package is made of. It takes and gives plain values, and lets other
-// Python threads run during everything that takes long.
+// The extension module sotto._C, on which the Python package is built. It takes and returns plain values, and lets
+// other Python threads run during all long operations.
 #include <ATen/ops/empty.h>
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
@@ -111,7 +111,7 @@ HookOptions hook_options(const std::vector<LaneTuple>& lanes, std::uint64_t seed
   return options;
 }
 
-// Without a reducer, for gradients that are offered.
+// Without a reducer: for gradients that the caller offers.
 std::shared_ptr<Hook> attach(c10d::Reducer* reducer, const Group& group, const std::shared_ptr<Meeting>& meeting,
                              std::vector<std::pair<std::string, at::Tensor>> parameters,
                              const std::vector<LaneTuple>& lanes, std::uint64_t seed, std::size_t bucket_bytes,
@@ -191,12 +191,12 @@ PYBIND11_MODULE(_C, module) {
       },
       Released());
 
-  // The sentence and the aggregator of steps that send everything.
+  // The sentence and the aggregator of dense steps.
   module.def("without_codec", [](const std::string& method, const std::string& aggregator) {
     const sotto::Recipe dense = sotto::without_codec(sotto::read_recipe(method, aggregator));
     return std::pair(dense.said, sotto::text_of(dense.aggregator));
   });
-  // Of parameters of these shapes, all in one bucket.
+  // For parameters of these shapes, all in one bucket.
   module.def("doubt_about", [](const std::string& method, const std::vector<std::vector<std::int64_t>>& shapes) {
     sotto::Layout layout;
     for (const auto& shape : shapes) layout.append("", shape);

@@ -1,4 +1,4 @@
-// Of the extension module: what mixes the models or tensors of ranks, from Python.
+// The part of the extension module that mixes the models or tensors of ranks.
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Released = py::call_guard<py::gil_scoped_release>;
 
-// `peers_per_step` is of "0:1,1000:2", in steps.
+// `peers_per_step` is such as "0:1,1000:2"; 0 and 1000 are steps.
 StepperOptions stepper_options(const std::string& algorithm, const std::string& topology,
                                const std::string& peers_per_step, const std::string& mixing, int ranks) {
   StepperOptions options{.algorithm = algorithm_table().read("algorithm", algorithm), .own = {}};
@@ -51,7 +51,7 @@ std::shared_ptr<Stepper> make_stepper(const Group& group, const std::shared_ptr<
   options.own.averages_in_node = false;  // there are no gradients here; the package averages them in backward
   options.own.seed = seed;
   options.own.codec_threads = threads;
-  FlatModel model(std::move(parameters));  // what cannot be wrapped is refused before anybody is connected
+  FlatModel model(std::move(parameters));  // refuses bad parameters before ranks are connected
   return with_communicator(*group, meeting, timeout, [&](const std::shared_ptr<Communicator>& communicator) {
     return std::shared_ptr<Stepper>(new Stepper(std::move(model), std::move(options), communicator), EndReleased());
   });
@@ -95,7 +95,7 @@ void load(Stepper& stepper, std::uint64_t step, const py::dict& state) {
   StateValues values;
   try {
     values = from_python(state);
-  } catch (...) {  // whatever Python throws
+  } catch (...) {  // any exception of Python
     const py::gil_scoped_release released;
     stepper.refuse_load();
     throw;

@@ -3,14 +3,21 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "python/bindings/flat_model.h"
+#include "python/bindings/followed.h"
 #include "python/bindings/gradient_averager.h"
+#include "python/bindings/loop_thread.h"
 #include "python/bindings/state_values.h"
+#include "python/bindings/terms.h"
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/core/plain_floats.h"
 
 namespace sotto::python {
 
@@ -30,20 +37,19 @@ struct StepperOptions {
 //
 // Every change of the parameters since the last step counts as this rank's step. The call that finds an error of the
 // algorithm throws it, and so does every later step; other ranks fail through the closed connections.
-class Stepper {
+class Stepper final : private Worker {
  public:
   // Collective. The parameters must be the same on all ranks when the first step begins. ConfigError for options that
   // the algorithm cannot have, and for ranks that differ in anything.
   Stepper(FlatModel model, StepperOptions options, std::shared_ptr<Communicator> communicator);
-  ~Stepper();
 
   // Called before the loop's optimiser takes its step; if starts_early(), also before the gradient is computed, so that
   // messages travel meanwhile. Only the first of several calls counts. `lr` is the optimiser's.
   void begin(double lr);
   // Called after the optimiser's step: the parameters become the algorithm's result. ConfigError if no step has begun.
   void end();
-  bool starts_early() const;
-  bool failed() const;  // for good
+  bool starts_early() const { return algorithm_->traits().starts_early; }
+  bool failed() const { return error_ != nullptr; }  // for good
 
   // The functions below are called between steps (ConfigError otherwise). If ranks go at their own speed, each is a
   // meeting of all of them.
@@ -60,8 +66,8 @@ class Stepper {
   std::string methods() const;
   // All that a state must match to be loaded.
   std::string identity() const;
-  int rank() const;
-  int ranks() const;
+  int rank() const { return communicator_->rank(); }
+  int ranks() const { return communicator_->size(); }
   // The step of a state: of each rank or, if ranks go at their own speed, of all together.
   std::uint64_t step() const;
   // The steps of each rank. If ranks go at their own speed these are the steps that this rank has heard of; after
@@ -78,8 +84,60 @@ class Stepper {
   void refuse_load();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  // Worker, for the algorithm, in the middle of a step on its thread.
+  std::span<float> parameters() override { return shown_; }
+  std::span<float> gradient() override { return moved_; }
+  std::span<const BucketPlan> buckets() const override { return buckets_; }
+  Optimiser& optimiser() override { return followed_; }
+  double compute_gradient(std::uint64_t /*step*/, const BucketCalls& /*calls*/) override {
+    thread_.hand_back();
+    return 0;
+  }
+
+  // The other functions run on the thread of the loop.
+  std::unique_ptr<Algorithm> make();
+  Terms terms() const;
+  void step_of_algorithm();
+  void fail(const std::exception& error);
+  void check() const;
+  void idle();
+  void follow(const std::function<void()>& f);
+  void require_own_model() const;
+  void look();
+  std::vector<float> changes() const;
+  void require_same_load(std::uint64_t step, const std::exception_ptr& refusal);
+  Traffic traffic() const;
+  // Runs `work`; an error in it is for good.
+  template <class Work>
+  void guarded(Work work) {
+    const PlainFloats floats;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      thread_.end();
+      fail(error);
+      check();
+    }
+  }
+
+  StepperOptions options_;
+  FlatModel model_;
+  std::vector<BucketPlan> buckets_;
+  std::shared_ptr<Communicator> communicator_;
+  bool apart_;                // AlgorithmEntry::own_speed
+  std::vector<float> shown_;  // the model's parameters before the current step of the loop's optimiser
+  std::vector<float> moved_;  // and after it
+  std::vector<float> own_;    // this rank's parameters while the mean is shown; otherwise empty
+  Followed followed_;
+  std::unique_ptr<Algorithm> algorithm_;
+  StepInput input_;
+  Timings timings_;
+  Traffic before_;    // of setting up
+  Traffic replaced_;  // of algorithms that load() replaced, without the communicator's
+  std::uint64_t step_ = 0, steps_ = 0;
+  bool fresh_ = true;  // no step was begun yet, and no state loaded
+  std::exception_ptr error_;
+  LoopThread thread_;  // last: it ends before what it uses
 };
 
 }  // namespace sotto::python

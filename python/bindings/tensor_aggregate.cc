@@ -21,9 +21,9 @@ namespace {
 
 // One rank's part of aggregate(), before any message.
 struct Part {
-  at::Tensor values;                       // a copy; float32 where it goes through an aggregator
-  std::vector<BucketPlan> plans;           // one, but of a tensor that is too long for a message
-  std::unique_ptr<Aggregator> aggregator;  // null: summed as it is
+  at::Tensor values;                       // a copy; float32 if an aggregator averages it
+  std::vector<BucketPlan> plans;           // one, or several if the tensor is too long for a message
+  std::unique_ptr<Aggregator> aggregator;  // null: the values are summed as they are
 
   Bucket bucket(std::size_t index) const {
     const BucketPlan& plan = plans[index];
@@ -32,13 +32,13 @@ struct Part {
   }
 };
 
-// Throws what the aggregator would throw of these values once the others wait for them. With a codec of its own, since
-// one may keep state of what it encodes; random numbers are those of the key, so nothing else is different after it.
+// Throws the error that the aggregator would throw for these values, before the others wait for them. It uses a codec
+// of its own, because a codec may keep state. Random numbers depend on the key alone, so nothing else changes.
 void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int ranks) {
   for (std::size_t b = 0; b < part.plans.size(); ++b) {
     const auto codec = make_codec(stages);
     const Layout& layout = part.plans[b].layout;
-    if (codec->contract(layout).kind == Contract::Kind::exact) return;  // takes all that is finite
+    if (codec->contract(layout).kind == Contract::Kind::exact) return;  // it takes all finite values
     const Bucket bucket = part.bucket(b);
     if (part.aggregator->name() == "all_reduce") {
       std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->linear_type().value()));
@@ -50,7 +50,7 @@ void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int r
     const Range whole{0, layout.size()};
     Message message;
     codec->encode(bucket, key, agreed, {&whole, 1}, {&message, 1});
-    codec->make_opened()->open(message.view(), layout, whole);  // as the others will
+    codec->make_opened()->open(message.view(), layout, whole);  // as the others will do
   }
 }
 
@@ -87,7 +87,7 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   return part;
 }
 
-// What one rank refuses, before any message whose room depends on it, is an error of all.
+// A refusal of one rank is an error of all, before any message whose room depends on the arguments.
 void require_same_call(Communicator& communicator, const Terms& terms, const std::exception_ptr& refusal) {
   const auto all = of_all_ranks(communicator, refusal ? refused : hash_of(terms));
   if (refusal) std::rethrow_exception(refusal);

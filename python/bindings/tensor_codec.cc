@@ -20,7 +20,7 @@ constexpr std::uint32_t magic = 0x31546F73;  // "soT1"
 constexpr std::array types{DType::f32, DType::f16, DType::bf16};
 constexpr std::size_t max_dims = 64;
 
-// Magic, type, number of dimensions, two bytes of zero; the dimensions; the CRC-32 of all that.
+// A head is: magic, type, number of dimensions, two zero bytes; the dimensions; the CRC-32 of all these.
 std::size_t head_bytes(std::size_t dims) { return 8 + 8 * dims + 4; }
 
 Layout layout_of(const std::vector<std::int64_t>& shape) {
@@ -29,7 +29,7 @@ Layout layout_of(const std::vector<std::int64_t>& shape) {
   return {{std::move(segment)}, size};
 }
 
-// What each message holds: one, unless the tensor is too long for that.
+// The part of the tensor in each message: one part, unless the tensor is too long for a message.
 std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape) {
   return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max());
 }
@@ -100,7 +100,7 @@ TensorHead TensorCodec::read_head(std::span<const std::byte> bytes, std::size_t 
     throw WireError("the head of the tensor is damaged: wrong checksum");
   }
   constexpr std::uint64_t most_a_dim = (std::uint64_t{1} << 32) - 1, most = std::numeric_limits<std::int64_t>::max();
-  std::uint64_t product = 1;  // or `most`, if it is more
+  std::uint64_t product = 1;  // or `most`, if it is larger
   for (const std::int64_t size : head.shape) {
     const auto times = static_cast<std::uint64_t>(size);
     if (times > most_a_dim) throw WireError(fmt::format("the head of the tensor says that a dimension is {}", size));

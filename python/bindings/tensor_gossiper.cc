@@ -15,7 +15,7 @@
 namespace sotto::python {
 namespace {
 
-// What must be alike for values to meet those of the same place.
+// Two tensors with the same text have the same element at each place in memory.
 std::string order_of(const at::Tensor& values) {
   std::string text;
   for (std::int64_t d = 0; d < values.dim(); ++d) {
@@ -34,7 +34,7 @@ TensorGossiper::TensorGossiper(TensorGossiperOptions options, std::shared_ptr<Co
   std::exception_ptr refusal;
   try {
     const Topology graph = make_graph();
-    gossiper_of(at::Tensor());  // what cannot be had is refused now
+    gossiper_of(at::Tensor());  // refuses impossible options now
     terms = {{"what is averaged", "tensors"},
              {"topology", graph.sentence()},
              {"mixing", make_mixing(options_.mixing, graph)->sentence()},

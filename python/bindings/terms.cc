@@ -11,7 +11,7 @@
 namespace sotto::python {
 namespace {
 
-// A line a term; neither names nor values have tabs or ends of lines.
+// One line for each term; neither names nor values contain tabs or newlines.
 std::string text_of(const Terms& terms) {
   std::string text;
   for (const auto& [name, value] : terms) text += fmt::format("{}\t{}\n", name, value);
@@ -38,7 +38,7 @@ std::vector<std::uint64_t> of_all_ranks(Communicator& communicator, std::uint64_
 }
 
 std::vector<std::string> gather(Communicator& communicator, std::string_view own) {
-  constexpr std::size_t most = std::size_t{64} << 20;  // a message
+  constexpr std::size_t most = std::size_t{64} << 20;  // bytes a message
   const auto sizes = of_all_ranks(communicator, own.size());
   std::vector<std::string> all;
   if (communicator.rank() == 0) all.emplace_back(own);
@@ -101,7 +101,7 @@ void require_same_terms(Communicator& communicator, const Terms& terms, const st
   }
   if (refusal) std::rethrow_exception(refusal);
   if (const auto one = std::ranges::find(all, refused); one != all.end()) {
-    communicator.barrier();  // fails, once that rank has said why
+    communicator.barrier();  // fails when that rank has said why
     throw CommError(fmt::format("rank {} refuses; its own error says why", one - all.begin()));
   }
   if (const int other = first_to_differ(all); other >= 0) {

@@ -3,11 +3,11 @@
     ddp = DistributedDataParallel(model)
     sotto.compress(ddp, "qsgd(4) | rans")
 
-What is sent is a sentence, `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
-ways for ranks to agree: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (models are mixed with those of
-neighbours), `LocalSGD` and `DiLoCo` (steps of each rank's own, then an exchange). The rest of this package: the state of
-what communicates for checkpoints (`state_dict`, `load_state_dict`), what it sent (`stats`, `report`), single tensors to
-bytes (`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), an optimiser (`optim`), and the
+A sentence says what is sent: `memory | transform | select | quantise | code`; `sotto codec list` prints its words. Other
+wrappers: `AllReduceDataParallel` (the same without DDP), `GossipDataParallel` (each rank mixes its model with those of
+neighbours), `LocalSGD` and `DiLoCo` (each rank takes steps of its own, then all exchange). The rest of this package:
+state for checkpoints (`state_dict`, `load_state_dict`), statistics (`stats`, `report`), single tensors as bytes
+(`Codec`), over a process group (`aggregate`) and among neighbours (`Gossiper`), an optimiser (`optim`), and the
 exceptions.
 """
 

@@ -19,22 +19,22 @@ from sotto._state import Stats, remember, stats
 
 
 class AllReduceDataParallel(torch.nn.Module):
-    """Wraps a module whose gradients are, after each backward(), the mean of all ranks'.
+    """Wraps a module. After each backward() its gradients are the mean over all ranks.
 
         model = sotto.AllReduceDataParallel(net, "ef | topk(0.01)")
 
-    As DistributedDataParallel with sotto.compress, and with its arguments, but for plain modules: each gradient leaves
-    as soon as backward has it, and backward() returns when all means are there. Collective: every rank wraps the same
-    module with the same arguments, and takes the same number of backward passes. Parameters and buffers begin as those of
-    rank 0. Buffers are not exchanged afterwards.
+    Works like DistributedDataParallel with sotto.compress, and has the same arguments, but takes plain modules. Each
+    gradient leaves as soon as backward has computed it, and backward() returns when all means are there. Collective:
+    every rank wraps the same module with the same arguments, and takes the same number of backward passes. Parameters
+    and buffers start as those of rank 0. Buffers are not exchanged afterwards.
 
     A parameter that a backward pass did not reach takes part with the gradient that it had, or with zeros. Gradients may
-    be accumulated under `no_sync()`. Not for inputs of which ranks have different numbers, nor for more than one gradient
-    of a parameter in a backward pass (torch.utils.checkpoint with use_reentrant=True): for these take
-    DistributedDataParallel and sotto.compress.
+    be accumulated under `no_sync()`. Use DistributedDataParallel and sotto.compress instead if ranks have different
+    numbers of inputs, or if a backward pass makes more than one gradient of a parameter (torch.utils.checkpoint with
+    use_reentrant=True).
 
-    `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)` and `sotto.stats(model)` are what they are there;
-    errors, too. `model.state_dict()` is that of any module.
+    `sotto.state_dict(model)`, `sotto.load_state_dict(model, state)`, `sotto.stats(model)` and errors are the same as
+    there. `model.state_dict()` is the module's own.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class AllReduceDataParallel(torch.nn.Module):
                 start_after, rules, aggregator, seed, bucket_mb, nonfinite, scaler, check_replicas, threads, timeout)
         self.module = module
         self._synchronised = True
-        self._missing: set[int] | None = None  # parameters whose gradient did not come yet, in a backward
+        self._missing: set[int] | None = None  # within a backward: parameters whose gradient has not come yet
         remember(self, self._hook)
         start_alike(module, wanted)
         me = weakref.ref(self)
@@ -79,7 +79,7 @@ class AllReduceDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Backward passes within add up gradients, and exchange nothing; the first one behind it exchanges the sums."""
+        """Backward passes within it add up gradients and exchange nothing; the first one after it exchanges the sums."""
         before, self._synchronised = self._synchronised, False
         try:
             yield
@@ -105,7 +105,7 @@ class AllReduceDataParallel(torch.nn.Module):
         self._hook.offer(index, parameter.grad)
 
     def _end_backward(self) -> None:
-        """Of this rank: in the order of backward, what it did not reach, and then the means of all."""
+        """Offers this rank's gradients that backward did not reach, in the order of backward, and waits for all means."""
         missing, self._missing = self._missing, None
         for index in sorted(missing or (), reverse=True):
             parameter = self._parameters_of_ranks[index][1]

@@ -1,4 +1,4 @@
-"""How the gradients of a module are averaged, whoever hands them over."""
+"""Connects the averaging of a module's gradients with DDP or with a wrapper of our own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def averaging(
     threads: int,
     timeout: float | timedelta | None,
 ) -> _C.Hook:
-    """What the arguments of sotto.compress say, checked, and connected with the other ranks; at DDP's reducer, if any."""
+    """Checks the arguments of sotto.compress, connects the ranks, and registers the hook with DDP's reducer, if there is one."""
     if nonfinite not in ("raise", "propagate"):
         raise ConfigError(f"nonfinite={nonfinite!r}: one of raise, propagate")
     phases = _phases(codec, schedule, _check.whole("start_after", start_after), _check.aggregator(aggregator))
@@ -56,7 +56,7 @@ def averaging(
         _check.threads(threads), _check.seconds(timeout))
 
 
-# In place of an optimiser of `sotto train`.
+# Instead of an optimiser of `sotto train`.
 _IN_TORCH = {
     "dgc": "take sotto.optim.DGCSGD, or torch.optim.SGD(momentum=0, weight_decay=0)",
     "sgd(momentum=0)": "take torch.optim.SGD(momentum=0)",
@@ -70,15 +70,15 @@ _IN_TORCH = {
 
 
 def _advice() -> str:
-    """Behind an error about a gradient that is not finite."""
-    kinds = (type(one) for one in gc.get_objects())  # no scaler is lost: objects of such classes are all tracked
+    """Advice that follows an error about a gradient that is not finite."""
+    kinds = (type(one) for one in gc.get_objects())  # finds every scaler: the collector tracks all objects of such classes
     if not any(issubclass(kind, torch.amp.GradScaler) for kind in kinds):
         return ""
     return "; with a GradScaler say scaler=, so that this step is skipped"
 
 
 def _outside() -> int:
-    """The stacklevel, for the function that calls this one, of the first caller outside this package and torch."""
+    """For the calling function: the stacklevel of the first caller outside this package and torch."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("sotto", "torch"):
         level, frame = level + 1, frame.f_back
@@ -137,7 +137,7 @@ def _lanes(module: torch.nn.Module, names: list[str], phases: list[tuple[int, st
 
 
 def _tied(module: torch.nn.Module, pattern: str, names: list[str]) -> str:
-    """Of a pattern for other names of parameters that go under the first of them."""
+    """Explains a pattern that matches only further names of shared parameters, which go by their first name."""
     first = {id(parameter): name for name, parameter in module.named_parameters()}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = first[id(parameter)]

@@ -1,4 +1,4 @@
-"""Checks of arguments: what cannot be used is a ConfigError that names the argument and says what is wanted."""
+"""Checks of arguments. A ConfigError names the argument and says what is expected."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def tensor(value: Any) -> torch.Tensor:
 
 
 def is_dtensor(value: torch.Tensor) -> bool:
-    module = sys.modules.get("torch.distributed.tensor")  # whose import takes long; where nobody did it, there is none
+    module = sys.modules.get("torch.distributed.tensor")  # its import takes long; if nobody imported it, there is no such tensor
     return module is not None and isinstance(value, module.DTensor)
 
 
 def plain_module(value: Any) -> torch.nn.Module:
-    """One whose parameters are whole on this rank, and that nobody else keeps alike over ranks."""
+    """A module whose parameters are whole on this rank, and which nothing else keeps the same on all ranks."""
     if not isinstance(value, torch.nn.Module):
         raise ConfigError(f"module: wants a torch.nn.Module, not {type(value).__name__}")
     for name, part in value.named_modules():
@@ -116,7 +116,7 @@ _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "AllReduceDa
 
 
 def scaler(value: Any) -> Callable[[], float] | None:
-    """What asks the GradScaler for its scale; None where it scales nothing."""
+    """A function that returns the GradScaler's scale; None if it scales nothing."""
     if value is None:
         return None
     if not isinstance(value, torch.amp.GradScaler):
@@ -145,7 +145,7 @@ def sentences(rules: Any) -> dict[str, str]:
 
 
 def peers(value: Any) -> str:
-    """As `sotto train --peers-per-step` writes it, of steps."""
+    """The phases as `sotto train --peers-per-step` writes them, in steps."""
     if value is None:
         return ""
     pairs = list(value) if isinstance(value, (list, tuple)) else []

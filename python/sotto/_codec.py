@@ -30,9 +30,9 @@ class Contract(NamedTuple):
 class Codec:
     """A way to turn a tensor into few bytes, from a sentence without memory: ``Codec("topk(0.01) | qsgd(4)")``.
 
-    Messages stand alone: they hold shape and type of their tensor, and any Codec of the same sentence decodes them. One
-    object may be used from several threads; they take turns. `threads` share the work of one message; no bit of it
-    depends on them. ConfigError for a sentence that is none.
+    A message holds the shape and type of its tensor, and any Codec of the same sentence decodes it. Several threads may
+    use one object; they take turns. `threads` is how many threads share the work of one message; its bits do not depend
+    on that number. ConfigError for a bad sentence.
     """
 
     def __init__(self, sentence: str, *, threads: int = 1) -> None:
@@ -49,17 +49,17 @@ class Codec:
     def encode(self, tensor: torch.Tensor, *, seed: int = 0, step: int = 0) -> bytes:
         """The message of a dense tensor of float32, float16 or bfloat16, on any device, in any memory format.
 
-        Stochastic codecs draw from (seed, step) alone: give each message of its own step. What `svd` finds of a large
-        matrix also depends on the matrix of that shape before it, where it begins. NumericError when a value is
-        not finite, ConfigError for tensors of other types.
+        Stochastic codecs draw from (seed, step) alone, so give each message a step of its own. For a large matrix `svd`
+        starts from its result for the last matrix of that shape, so the message depends on that, too. NumericError if a
+        value is not finite, ConfigError for tensors of other types.
         """
         return self._codec.encode(_check.tensor(tensor), _check.whole("seed", seed), _check.whole("step", step, 32))
 
     def decode(self, data: bytes | bytearray | memoryview, *, limit: int = 1 << 28) -> torch.Tensor:
         """The tensor of a message: of the type and shape that it was encoded from, contiguous, on the CPU.
 
-        WireError when these are not bytes that a Codec of this sentence made, or when they announce more than `limit`
-        elements: a few bytes may stand for a huge tensor, and bytes from outside may say anything.
+        WireError if no Codec of this sentence made these bytes, or if they announce more than `limit` elements: a few
+        bytes may stand for a huge tensor, and bytes from outside may say anything.
         """
         return self._codec.decode(_check.buffer(data), _check.whole("limit", limit))
 
@@ -85,14 +85,15 @@ def aggregate(
 ) -> torch.Tensor:
     """The "avg", "sum", "min" or "max" of a tensor over the ranks of `group` (default: all), as a new tensor.
 
-    Collective; every rank gets the same bits. With a codec, "avg" and "sum" are of what it makes of each rank's tensor:
-    float32, float16 or bfloat16, and no memory, which has nothing to remember in a single call. "sum", "min" and "max" of
-    codec "none" also take float64, int32, int64 and uint8. "avg" divides the sum by `denominator`, or by the number of
-    ranks: by the number of examples, for instance, where ranks have sums over batches of several sizes. `seed` is that of stochastic codecs: give each call another.
+    Collective; every rank gets the same bits. With a codec, "avg" and "sum" use the decoded message of each rank's
+    tensor. The tensor is of float32, float16 or bfloat16, and the sentence has no memory, because a single call has
+    nothing to remember. "sum", "min" and "max" of codec "none" also take float64, int32, int64 and uint8. "avg" divides
+    the sum by `denominator`, or by the number of ranks; give the number of examples if ranks have sums over batches of
+    different sizes. `seed` is for stochastic codecs: give each call another one.
 
     Messages go over the group itself, on the calling thread, so nothing else may use it meanwhile. It must be able to
-    send tensors of the CPU (Gloo, MPI); those of a device are copied. What one rank refuses (an argument, a value that is
-    not finite) is an error of all. CommError after `timeout` (30 minutes), or when a rank is lost.
+    send tensors of the CPU (Gloo, MPI); tensors of a device are copied. If one rank refuses (an argument, a value that
+    is not finite), all get an error. CommError after `timeout` (30 minutes), or when a rank is lost.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise ConfigError("sotto.aggregate needs torch.distributed.init_process_group(...) first")

@@ -31,45 +31,45 @@ def compress(
     threads: int = 1,
     timeout: float | timedelta | None = None,
 ) -> DistributedDataParallel:
-    """From now on `ddp` averages its gradients compressed; returns `ddp`.
+    """Makes `ddp` compress the gradients that it averages; returns `ddp`.
 
-    Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes: the
-    averaging runs beside backward, on a thread of its own, and no Python runs for it.
+    Collective: every rank calls it, with the same arguments, before the first backward. Nothing else changes. The
+    averaging runs beside backward, on a thread of its own, without Python.
 
     codec: a sentence or a preset ("topk-ef"). In the trials of docs/results/sentences.md "qsgd(4) | rans" loses nothing, with
-        SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and begins slowly. The optimiser is yours, and of presets
-        that are tied to one a warning says which it must be: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for
-        fetchsgd and signsgd, signsgd at a rate near Adam's; for demo too, once the gradients' signs have taken their place
-        (p.grad.sign_() after backward). signum and onebit-adam exchange momenta, which a hook does not see: here they are
-        the codec alone, signs of gradients.
-    schedule: in place of `codec`, what to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"), (500, "ef |
-        topk(0.01)")]``. Memories go over into the next phase; one that would drop what a memory holds is refused.
-    start_after: so many steps without the codec first; a memory that makes the momentum makes it in them, too.
+        SGD and AdamW; "ef | topk(0.01) | qsgd(4)" sends far less and starts slowly. You choose the optimiser. For presets
+        that need a certain one a warning says so: sotto.optim.DGCSGD for dgc; torch.optim.SGD(momentum=0) for fetchsgd
+        and for signsgd, whose rate should be near Adam's; for demo the same, with p.grad.sign_() after backward. signum
+        and onebit-adam exchange momenta, which a hook does not see: here they are the codec alone, signs of gradients.
+    schedule: replaces `codec`; says which sentence to use from which step on: ``[(0, "none"), (100, "ef | topk(0.1)"),
+        (500, "ef | topk(0.01)")]``. Each phase takes over the memory of the one before; a phase that would drop its
+        content is refused.
+    start_after: the number of first steps without the codec; a memory that makes the momentum makes it in them, too.
     rules: other sentences for some parameters, by name, with wildcards: ``{"*.bias": "none"}``. The first pattern that
-        matches counts; one that matches nothing is an error. Schedule and start_after do not apply to them.
-    aggregator: how the mean is made of messages: "auto", "all_reduce", "gather", "hierarchical(outer=gather, group=4)",
-        ...; not for `rules`.
-    seed: of stochastic codecs.
-    bucket_mb: what is exchanged at a time; at least one parameter, in float32. Not DDP's buckets, which only carry
-        gradients to and fro.
+        matches counts; a pattern that matches nothing is an error. Schedule and start_after do not apply to them.
+    aggregator: how messages become a mean: "auto", "all_reduce", "gather", "hierarchical(outer=gather, group=4)", ...;
+        not for `rules`.
+    seed: for stochastic codecs.
+    bucket_mb: how much is exchanged at a time, counted in float32; at least one parameter. DDP's buckets are something
+        else: they only carry gradients to and fro.
     nonfinite: "raise": NaN or infinity in a gradient is a NumericError that names the parameter. "propagate": all
         gradients of that step become NaN, on every rank, and it changes no memory.
-    scaler: the torch.amp.GradScaler that scales the loss, the same on all ranks. What is sent and remembered are gradients
-        without that scale, and given back are means with it. A step that overflows on any rank propagates, as above, so
-        that the scaler skips it on all. Costs a copy of the memories in each step, and means are there only when all are.
-    check_replicas: every so many steps compare the parameters of all ranks by hash; NumericError when they differ.
-    threads: that encode and decode on this rank; no bit depends on them.
-    timeout: of each exchange, and for all ranks to come here (30 minutes).
+    scaler: the torch.amp.GradScaler that scales the loss, the same on all ranks. Messages and memories hold gradients
+        without that scale; the returned means have it. A step that overflows on any rank propagates, as above, so that
+        the scaler skips it on all. Costs a copy of the memories in each step, and no mean is available before all are.
+    check_replicas: compares the parameters of all ranks by hash every `check_replicas` steps; NumericError if they differ.
+    threads: the number of threads that encode and decode on this rank; no bit depends on it.
+    timeout: of each exchange, and of the wait here for all ranks (30 minutes).
 
-    Messages go over Gloo connections of their own between the ranks of ddp.process_group, made through its store and on its
-    network devices; for MPI, which has no store, over a new group. Inputs may be uneven: `with ddp.join():` works, and a
-    rank that has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and goes on
-    sending what its memory holds. Its parameters are old until all have ended, so check_replicas does not go with it.
+    Messages use separate Gloo connections between the ranks of ddp.process_group, made through its store and on its
+    network devices; for MPI, which has no store, a new group. Inputs may be uneven: `with ddp.join():` works. A rank that
+    has ended adds zeros to the mean of all (divide_by_initial_world_size=False changes nothing) and goes on sending what
+    its memory holds. Its parameters are old until all have ended, so check_replicas cannot be used with it.
 
-    Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, naming who and which
-    step. After such an error the module cannot go on. What one rank refuses here is a CommError on the others, which names
-    it; then all may call again. One that was given no DistributedDataParallel module tells it to the default group alone:
-    ranks that call with another group wait for it until the timeout.
+    Errors: ConfigError here; NumericError, CommError and WireError in backward(), on every rank, with rank and step.
+    After such an error the module cannot go on. If one rank refuses here, the others get a CommError that names it; then
+    all may call again. A rank whose argument is no DistributedDataParallel module can tell only the default group: ranks
+    that call with another group wait for it until the timeout.
     """
     is_ddp = isinstance(ddp, DistributedDataParallel)
     with meeting(ddp.process_group if is_ddp else dist.group.WORLD) as (group, place):

@@ -1,8 +1,8 @@
-"""What can go wrong, as classes. Each message names what, where and what to do."""
+"""The exceptions. Each message says what went wrong, where, and what to do."""
 
 
 class Error(Exception):
-    """Everything that the outside world can do wrong; the base of the others."""
+    """Any error of the outside world; the base of the others."""
 
 
 class ConfigError(Error, ValueError):
@@ -10,7 +10,7 @@ class ConfigError(Error, ValueError):
 
 
 class WireError(Error):
-    """Bytes of a message that are not what they should be: damaged, truncated, of another codec or tensor."""
+    """A bad message: damaged, truncated, or of another codec or tensor."""
 
 
 class CommError(Error, RuntimeError):

@@ -1,4 +1,4 @@
-"""Steps of each rank's own, and an exchange of how far it went now and then."""
+"""Local steps: each rank takes steps of its own, and now and then all exchange how far they went."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class _LocalSteps:
     _steps: Steps
 
     def average(self) -> contextlib.AbstractContextManager[None]:
-        """`with local.average():` the parameters and float buffers are the mean of all ranks', the model to evaluate and
-        to save; behind it they are this rank's own again. Collective, between steps."""
+        """Within `with local.average():` the parameters and float buffers are the mean over all ranks, the model to evaluate
+        and to save; afterwards they are this rank's own again. Collective, between steps."""
         return self._steps.average()
 
     def take_average(self) -> None:
-        """All ranks get the exact mean, with what is on its way, and go on from there. Collective, between steps."""
+        """All ranks take the exact mean, which includes messages on their way, and go on from there. Collective, between steps."""
         self._steps.take_average()
 
     def state_dict(self, *, gather: bool = False) -> dict[str, object] | list[dict[str, object]]:
@@ -40,17 +40,17 @@ class _LocalSteps:
 
 
 class LocalSGD(_LocalSteps):
-    """Each rank takes steps of its own; behind every `every` of them all go to the mean of their models.
+    """Each rank takes steps of its own; after every `every` steps all take the mean of their models.
 
         local = sotto.LocalSGD(net, optimizer, every=8, codec="ef | int8")
 
-    Nothing else changes: the exchange is part of optimizer.step(), from now on. Collective: every rank makes it with the
-    same arguments, and takes the same number of steps. Parameters and buffers begin as those of rank 0;
-    buffers are not exchanged, and the optimizer's own stay as they are (Stich, ICLR 2019).
+    Nothing else changes: the exchange becomes part of optimizer.step(). Collective: every rank makes one with the same
+    arguments, and takes the same number of steps. Parameters and buffers start as those of rank 0; buffers are not
+    exchanged, and the optimizer's own buffers stay as they are (Stich, ICLR 2019).
 
-    after: steps at the beginning with an exchange behind each (post-local SGD: Lin et al., ICLR 2020).
-    codec: of the differences that are exchanged, behind `ef` or nothing. aggregator, seed, bucket_mb, threads, timeout:
-        those of sotto.compress.
+    after: the number of first steps with an exchange after each (post-local SGD: Lin et al., ICLR 2020).
+    codec: for the differences that are exchanged; its memory can only be `ef`. aggregator, seed, bucket_mb, threads,
+        timeout: as for sotto.compress.
 
     Parameters are of float32, on any device. Errors are those of GossipDataParallel.
     """
@@ -78,19 +78,19 @@ class LocalSGD(_LocalSteps):
 
 
 class DiLoCo(_LocalSteps):
-    """As LocalSGD, but what the ranks went on average is a gradient, of which an outer optimiser takes a step.
+    """Like LocalSGD, but an outer optimiser takes a step, whose gradient is how far the ranks went on average.
 
         diloco = sotto.DiLoCo(net, optimizer, every=20, codec="ef | int8")
 
     The published inner optimizer is AdamW; the outer one is SGD with Nesterov's momentum (Douillard et al., 2023).
 
-    outer_momentum: Nesterov's. None: 0.9, as published, and 0.5 with power and where `ef` may send most of a difference
-        later, as in front of topk(0.01): with 0.9 on top of that the outer step goes too far.
-    shards: groups of parameters that are exchanged in turn, each once in `every` steps. A shard is a group of buckets, so
-        there must be as many: bucket_mb says how fine they are.
-    overlap: steps during which an exchange is on its way, below `every`; what it brings is applied behind them, and
+    outer_momentum: Nesterov's. None: 0.9, as published; but 0.5 with power, and where `ef` may send most of a difference
+        later, as with `ef | topk(0.01)`: the outer step would go too far with 0.9.
+    shards: the number of groups of parameters that are exchanged in turn, each once in `every` steps. A shard is a group
+        of buckets, so there must be at least as many buckets: bucket_mb sets their size.
+    overlap: the number of steps during which an exchange travels, below `every`. Its result is applied after them, and
         `alpha` is the share of a rank's own model that then stays (Streaming DiLoCo: Douillard et al., 2025).
-    The rest is as for LocalSGD.
+    The other arguments are those of LocalSGD.
     """
 
     def __init__(

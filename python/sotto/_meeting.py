@@ -1,4 +1,4 @@
-"""Where ranks meet to be connected."""
+"""Meetings: ranks find each other to be connected."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sotto._errors import ConfigError
 
 @contextlib.contextmanager
 def meeting(group: dist.ProcessGroup | None) -> Iterator[tuple[dist.ProcessGroup | None, _C.Meeting | None]]:
-    """The group whose ranks are to be connected, and where they meet for that, if not in a group of their own.
+    """The group whose ranks are to be connected, and the place where they meet, unless they get a group of their own.
 
-    Before any check, so that all ranks make their meetings in the same order; what one of them raises within ends the
-    wait of the others.
+    Entered before any check, so that all ranks make their meetings in the same order. An exception of one rank within it
+    ends the wait of the others.
     """
     meeting = None
     if group is not None and dist.get_backend(group) == dist.Backend.MPI:
@@ -34,7 +34,7 @@ def meeting(group: dist.ProcessGroup | None) -> Iterator[tuple[dist.ProcessGroup
 
 
 def group_of(what: str, group: Any) -> dist.ProcessGroup:
-    """The process group that was given, or that of all ranks."""
+    """The given process group, or the group of all ranks."""
     if not dist.is_available() or not dist.is_initialized():
         raise ConfigError(f"{what} needs torch.distributed.init_process_group(...) first")
     group = dist.group.WORLD if group is None else group
@@ -44,7 +44,7 @@ def group_of(what: str, group: Any) -> dist.ProcessGroup:
 
 
 def start_alike(module: torch.nn.Module, group: dist.ProcessGroup) -> None:
-    """Parameters and buffers become those of the group's rank 0, as in DistributedDataParallel."""
+    """Sets parameters and buffers to those of the group's rank 0, as DistributedDataParallel does."""
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             values = tensor.detach().contiguous()

@@ -1,4 +1,4 @@
-"""A line now and then about what is sent."""
+"""Regular lines about what a module sends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _log = logging.getLogger("sotto")
 
 
 def report(module: Any, every: int = 100) -> torch.utils.hooks.RemovableHandle:
-    """From now on rank 0 writes a line about every so many steps of a compressed or wrapped module: bytes, the ratio to
-    dense gradients, and where the time went.
+    """Makes rank 0 write a line after every `every` steps of a compressed or wrapped module: bytes, the ratio to dense
+    gradients, and where the time went.
 
         sotto.report(ddp, every=100)
 
-    Goes to the logger "sotto" (INFO), or, where logging has no handlers, to stderr. A line is written by the first
-    forward after the last of its steps. `.remove()` of what is returned ends it.
+    Writes to the logger "sotto" (INFO) or, if logging has no handlers, to stderr. The first forward after these steps
+    writes the line. Call `.remove()` of the returned object to end it.
     """
     _check.number("every", _check.whole("every", every), 0, 1 << 62)
     last, rank = total_stats(module), rank_of(module)
@@ -40,7 +40,7 @@ def report(module: Any, every: int = 100) -> torch.utils.hooks.RemovableHandle:
 
 
 def line(total: Stats, interval: Stats) -> str:
-    """What is written of an interval of steps, the last of which ended the total."""
+    """The line about an interval of steps; `total` is counted to its end."""
     def a_step(seconds: float) -> str:
         return f"{1e3 * seconds / interval.steps:.1f} ms"
 

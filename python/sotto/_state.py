@@ -1,4 +1,4 @@
-"""What is kept of a module that communicates: its state for checkpoints, and what it has sent."""
+"""The state of a communicating module for checkpoints, and statistics of what it has sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = 1
 _engines: weakref.WeakKeyDictionary[Any, _C.Hook | _C.Stepper] = weakref.WeakKeyDictionary()
 
 
-_within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionary()  # what averages gradients there
+_within_node: weakref.WeakKeyDictionary[Any, _C.Hook] = weakref.WeakKeyDictionary()  # the hook that averages gradients there
 _counted_from: weakref.WeakKeyDictionary[Any, Stats] = weakref.WeakKeyDictionary()  # by stats(reset=True)
 
 
@@ -37,7 +37,7 @@ def is_known(owner: Any) -> bool:
 def _engine(owner: Any) -> _C.Hook | _C.Stepper:
     try:
         engine = _engines.get(owner)
-    except TypeError:  # nothing that could be a key
+    except TypeError:  # the object cannot be a key
         engine = None
     if engine is None:
         raise ConfigError("this module is not compressed; call sotto.compress first, or wrap it")
@@ -46,7 +46,7 @@ def _engine(owner: Any) -> _C.Hook | _C.Stepper:
 
 @dataclass(frozen=True)
 class Stats:
-    """What a compressed or wrapped module has done since then, or since the last reset, on this rank."""
+    """What a module has done on this rank since it was compressed or wrapped, or since the last reset."""
 
     steps: int
     """Averaged gradients, or steps of the optimizer."""
@@ -68,7 +68,7 @@ class Stats:
         return self.dense_bytes / self.bytes_sent if self.bytes_sent else 1.0
 
     def since(self, earlier: Stats) -> Stats:
-        """What was done between two Stats of one module; the methods are those of the later."""
+        """The difference of two Stats of one module; the methods are those of the later."""
         return Stats(self.steps - earlier.steps, self.bytes_sent - earlier.bytes_sent,
                      self.bytes_received - earlier.bytes_received, self.dense_bytes - earlier.dense_bytes,
                      self.encode_seconds - earlier.encode_seconds, self.wire_seconds - earlier.wire_seconds,
@@ -76,7 +76,7 @@ class Stats:
 
 
 def total_stats(module: Any) -> Stats:
-    """Whatever was reset."""
+    """Ignores resets."""
     total = Stats(**_engine(module).stats())
     if module not in _within_node:
         return total
@@ -93,9 +93,9 @@ def rank_of(module: Any) -> int:
 
 
 def stats(module: Any, *, reset: bool = False) -> Stats:
-    """What was sent, and what it took, since the module was compressed or wrapped. Not during a backward.
+    """What the module has sent, and the time it took, since it was compressed or wrapped. Not during a backward.
 
-    reset: count anew from now on, so that the next call tells what was sent since this one.
+    reset: starts counting anew, so that the next call tells what was sent since this one.
     """
     total = total_stats(module)
     counted_from = _counted_from.get(module)
@@ -105,15 +105,15 @@ def stats(module: Any, *, reset: bool = False) -> Stats:
 
 
 def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
-    """What this rank remembers, of a compressed DistributedDataParallel module, of a GossipDataParallel or
-    AllReduceDataParallel, of a LocalSGD or DiLoCo: memories and codec state, and what ranks that are not alike need of
-    their models, as tensors and plain values.
+    """This rank's state of a compressed DistributedDataParallel module, a GossipDataParallel or AllReduceDataParallel, a
+    LocalSGD or DiLoCo: memories and codec state, and this rank's model if models differ, as tensors and plain values.
 
-    For a checkpoint beside the state of model and optimizer, one for each rank, since it differs. Loads with
-    torch.load(..., weights_only=True). Between optimizer.step() and the next forward. Of ad_psgd collective: ranks meet.
+    Save it beside the state of model and optimizer, one for each rank, because they differ. It loads with
+    torch.load(..., weights_only=True). Call it between optimizer.step() and the next forward. With ad_psgd it is
+    collective: ranks meet.
 
     gather: for a checkpoint in one file. Collective: rank 0 of the group gets the list of all ranks' states, which
-    load_state_dict() takes on every rank; the others get an empty list. Over the module's own connections.
+    load_state_dict() takes on every rank; the others get an empty list. Uses the module's own connections.
     """
     engine = _engine(module)
     values = engine.state()  # first: ranks at their own speed meet for it, and then know what all have done
@@ -127,18 +127,20 @@ def state_dict(module: Any, *, gather: bool = False) -> dict[str, Any] | list[di
 
 
 def load_state_dict(module: Any, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Goes on from a state_dict(), bit by bit as if there had been no interruption.
+    """Goes on from a state_dict(), with the same bits as without the interruption.
 
-    It must be this rank's of a job with the same parameters, options, seed and number of ranks, or the list of those of
-    all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls it, between the same
-    steps, with the state of the same step. A state that is refused changes nothing. Where gradients are averaged
-    (sotto.compress, AllReduceDataParallel) ranks that do not load alike are found out in the next backward, a CommError
-    on all; and a job may go on with another number of ranks: give the states of all ranks of the old one, as a list, to
-    every rank of the new one. Each memory becomes the mean of the old ones, with what owners in scatter_reduce held back
-    of the second encoding, so that what the ranks together still owe to the mean gradient is unchanged. All else begins
-    anew: warm starts, and choices of "auto". Where models differ (GossipDataParallel, LocalSGD, DiLoCo) the call is
-    collective, at once a CommError where ranks do not load alike, and sets the module's parameters, too; for another
-    number of ranks begin anew from the mean model.
+    `state` is this rank's, from a job with the same parameters, options, seed and number of ranks, or the list of the
+    states of all its ranks (`state_dict(gather=True)`); ConfigError says what differs. Every rank calls this function,
+    between the same steps, with the state of the same step. A state that is refused changes nothing.
+
+    If gradients are averaged (sotto.compress, AllReduceDataParallel), the next backward finds ranks that loaded different
+    states: a CommError on all. Such a job may go on with another number of ranks: give the list of the old job's states
+    to every rank of the new one. Each memory becomes the mean of the old ones, with what owners in scatter_reduce held
+    back of the second encoding, so that the ranks together owe as much to the mean gradient as before. All else begins
+    anew: warm starts, and choices of "auto".
+
+    If models differ (GossipDataParallel, LocalSGD, DiLoCo), the call is collective, sets the module's parameters, too, and
+    raises CommError at once if ranks load different states. For another number of ranks begin anew from the mean model.
     """
     engine = _engine(module)
     if isinstance(engine, _C.Stepper):
@@ -176,7 +178,7 @@ def _load_hook(hook: _C.Hook, state: Any) -> None:
 
 
 def _states_of_ranks(engine: _C.Hook | _C.Stepper, state: Any) -> list[Mapping[str, Any]]:
-    """Of a list that must be of all ranks of a job, in their order."""
+    """The states in a list, which must be of all ranks of a job, in their order."""
     if not isinstance(state, Sequence):
         raise FileError(f"wanted is the result of sotto.state_dict, or a list of them; not {type(state).__name__}")
     for one in state:

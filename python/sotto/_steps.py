@@ -1,4 +1,4 @@
-"""Ranks that train a model each, and mix them behind their own steps."""
+"""Ranks that train a model each, and mix them after the optimizer's steps."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _all: weakref.WeakSet[Steps] = weakref.WeakSet()
 
 
 class Steps:
-    """Runs an algorithm of `sotto train` behind each step of an optimizer of torch: of the one that was given, or of the
-    first one that takes a step of the module's parameters."""
+    """Runs an algorithm of `sotto train` after each step of an optimizer of torch: the given one, or the first one that
+    takes a step of the module's parameters."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Steps:
         self.module = module
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self._averaged = False
-        self._stepping: FrameType | None = None  # the call of optimizer.step() whose step it is
+        self._stepping: FrameType | None = None  # the outermost running call of optimizer.step()
         remember(owner, self.stepper)
         start_alike(module, wanted)
         for other in self._others():
@@ -86,13 +86,13 @@ class Steps:
         _all.add(self)
 
     def node_group(self) -> dist.ProcessGroup | None:
-        """Of the ranks that share this one's model; None: it has one of its own. Collective."""
+        """The group of ranks that share this rank's model; None: it has a model of its own. Collective."""
         if self._node_size == 1:
             return None
         all_ranks = dist.get_process_group_ranks(self._group)
         size = self._node_size
         first = self.stepper.rank() // size * size
-        if len(all_ranks) < dist.get_world_size():  # the others would have to call new_group(), too
+        if len(all_ranks) < dist.get_world_size():  # new_group() would want a call of the others, too
             return dist.new_group(all_ranks[first:first + size], use_local_synchronization=True)
         # Local synchronization names a group by how many groups this rank is in. Where that differs within a node, its ranks
         # would wait for each other for ever.
@@ -100,7 +100,7 @@ class Steps:
         return groups[first // size]
 
     def before_forward(self) -> None:
-        """What is to be on its way while the gradient is computed leaves."""
+        """Sends the messages that travel while the gradient is computed."""
         self._require_own_parameters()
         if self.stepper.starts_early() and not self._averaged:
             optimizer = None if self._optimizer is None else self._optimizer()
@@ -151,7 +151,7 @@ class Steps:
             handle.remove()
 
     def _others(self) -> list[Steps]:
-        """That mix parameters of the module, too."""
+        """Other objects that mix parameters of the module."""
         return [other for other in _all if other is not self and not other._own.keys().isdisjoint(self._own)]
 
     def _is_over(self) -> bool:
@@ -213,7 +213,7 @@ class Steps:
         return [buffer for buffer in self.module.buffers() if buffer.is_floating_point() and buffer.numel() > 0]
 
     def _average_statistics(self) -> None:
-        """Float buffers, such as those of batch norm, become their mean over ranks."""
+        """Sets float buffers, such as those of batch norm, to their mean over ranks."""
         buffers = self._statistics()
         if not buffers:
             return

@@ -1,4 +1,4 @@
-"""Topologies of a user's own, as the sentence that the library takes."""
+"""A user's own topologies, written as a sentence for the library."""
 
 from __future__ import annotations
 

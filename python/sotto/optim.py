@@ -1,4 +1,4 @@
-"""Optimisers that torch lacks and a codec wants."""
+"""Optimisers that torch lacks and a codec needs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sotto import _check
 
 
 class DGCSGD(torch.optim.Optimizer):
-    """The step of Deep Gradient Compression (Lin et al., ICLR 2018), for the codec `dgc` and others behind `momentum`.
+    """The step of Deep Gradient Compression (Lin et al., ICLR 2018), for the codec `dgc` and others with the memory `momentum`.
 
         ddp = sotto.compress(DistributedDataParallel(net), "dgc")
         optimizer = sotto.optim.DGCSGD(ddp.parameters(), lr=0.1, weight_decay=1e-4)
 
-    The gradients had their momentum before they were sent, so their mean g gets none here. Weight decay has a momentum of
-    its own, and never enters what is sent: d = decay_momentum * d + weight_decay * p; p -= lr * (g + d). With
+    The memory gave the gradients their momentum before they were sent, so their mean g gets none here. Weight decay has
+    a momentum of its own, and is never sent: d = decay_momentum * d + weight_decay * p; p -= lr * (g + d). With
     weight_decay=0 this is torch.optim.SGD(momentum=0).
     """
 

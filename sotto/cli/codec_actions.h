@@ -5,7 +5,7 @@
 
 namespace sotto {
 
-// What `sotto codec` can do; each takes what follows its name and returns the exit status.
+// The actions of `sotto codec`. Each takes the arguments after its name and returns the exit status.
 int list_codecs(std::span<const std::string> arguments);
 int describe_sentence(std::span<const std::string> arguments);
 int measure_codecs(std::span<const std::string> arguments);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view own_name = "codec describe";
 
-// Sizes are those of one matrix.
+// Gives sizes for one matrix.
 const Layout& example() {
   static const Layout layout({{"example", 0, {1000, 1000}}}, 1000000);
   return layout;
@@ -54,7 +54,7 @@ std::string optimiser_text(const OptimiserEntry& entry) {
          help_options(entry.options());
 }
 
-// Of a recipe that is a codec, with or without a memory before it.
+// Describes a recipe that is a codec, with or without a memory.
 std::string contract_lines(const Recipe& recipe) {
   const auto codec = make_codec(recipe.stages);
   const std::size_t bytes = codec->max_bytes(example(), {0, example().size()});
@@ -63,7 +63,7 @@ std::string contract_lines(const Recipe& recipe) {
                      describe(codec->contract(example())), example_bytes(bytes));
 }
 
-// Of a recipe in which an aggregator takes the place of a codec.
+// Describes a recipe in which an aggregator takes the place of a codec.
 std::string method_text(const Recipe& recipe) {
   const AggregatorEntry& entry = *recipe.aggregator.entry;
   std::string text = heading(entry.name, "aggregator", entry.summary, entry.paper);
@@ -99,7 +99,7 @@ std::string preset_text(const Preset& preset, const Recipe& recipe) {
 
 Recipe read(std::string_view text) { return read_recipe(parse_sentence(own_name, text)); }
 
-// What all of this name are: a preset and a stage, for instance.
+// Describes every component of this name.
 std::vector<std::string> texts_of_name(std::string_view name) {
   std::vector<std::string> texts;
   if (const MemoryEntry* memory = memory_table().find(name)) texts.push_back(memory_text(*memory));
@@ -119,7 +119,7 @@ std::vector<std::string> texts_of_name(std::string_view name) {
   return texts;
 }
 
-// A single word that no table has: the nearest may be in any of them.
+// The error for a single word that is in no table. The nearest name may be in any table.
 void require_known(const Sentence& sentence) {
   const Call& call = sentence.calls.front();
   if (text_of(sentence, call) != sentence.text) return;

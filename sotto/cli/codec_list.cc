@@ -38,12 +38,12 @@ std::string_view word(const Contract& contract) {
   return "?";
 }
 
-constexpr std::size_t side = 256;  // rows and columns of the sample: what svd leaves out shows in a matrix
+constexpr std::size_t side = 256;  // rows and columns of the sample, a matrix because of svd
 
-// What is not known is "-".
+// Unknown values are "-".
 struct Facts {
   std::string contract = "-", linear = "-";
-  std::optional<double> bytes{};  // an element
+  std::optional<double> bytes{};  // per element
 };
 
 Layout matrix() { return {{{"values", 0, {side, side}}}, side * side}; }
@@ -84,7 +84,7 @@ std::vector<Line> all_lines() {
     lines.push_back({aggregator.name, "aggregator", aggregator.paper, {}, std::string(aggregator.summary)});
   }
   for (const StageEntry& stage : stage_table()) {
-    // With brackets, it is not the preset of this name.
+    // Brackets show that the stage is meant, not a preset of this name.
     const auto sentence = stage.example.empty() ? fmt::format("{}()", stage.name) : std::string(stage.example);
     lines.push_back({stage.name, name_of(stage.kind), stage.paper, facts_of(sentence), std::string(stage.summary)});
   }

@@ -30,7 +30,7 @@ struct SweepOptions {
   }
 };
 
-// "0.1,0.2" would be two arguments of one call.
+// A comma, as in "0.1,0.2", would separate two arguments of one call.
 void require_one_value(const std::string& text) {
   if (text.find(',') == text.npos || text.find_first_not_of("0123456789.,%/eE+- ") != text.npos) return;
   std::string apart = text;
@@ -38,7 +38,7 @@ void require_one_value(const std::string& text) {
   throw ConfigError(fmt::format("--values {}: a space stands between values, as in --values {}", text, apart));
 }
 
-// Whole numbers "1..8", or with a number of values in equal ratios "0.001..0.1/5"; any other text is itself.
+// The values of "1..8" (whole numbers) or "0.001..0.1/5" (five values in equal ratios); any other text is one value.
 void add_values(const std::string& text, std::vector<std::string>& values) {
   require_one_value(text);
   const std::size_t dots = text.find("..");
@@ -76,7 +76,7 @@ std::string filled_in(std::string_view sentence, const std::string& value) {
   return text.append(sentence);
 }
 
-// A memory is left out of what is measured: with nothing but its options swept, all rows would be the same.
+// Measurements leave the memory out, so a sweep of its options alone would make equal rows.
 void require_swept_codec(const std::string& sentence, const std::string& filled) {
   const std::size_t codec = sentence.find('|');
   if (codec < sentence.size() && sentence.rfind(place) > codec) return;
@@ -88,7 +88,7 @@ void require_swept_codec(const std::string& sentence, const std::string& filled)
                   sentence));
 }
 
-// A file that cannot be written is found out before the measurements.
+// Finds a file that cannot be written before anything is measured.
 void require_plot(const std::string& file) {
   if (!file.ends_with(".svg")) {
     throw ConfigError("--plot " + file + ": plots are SVG; use a name that ends in .svg");

@@ -6,7 +6,7 @@
 
 namespace sotto {
 
-// A line of the table of commands. `run` takes what follows the command's name and returns the exit status.
+// A line of the table of commands. `run` takes the arguments after the command's name and returns the exit status.
 struct Command {
   std::string_view name;
   std::string_view summary;
@@ -23,7 +23,7 @@ int run_topology(std::span<const std::string> arguments);
 int run_data(std::span<const std::string> arguments);
 int run_doctor(std::span<const std::string> arguments);
 
-// Runs the action of a command that arguments[0] names; `help` is printed when there is none. ConfigError: unknown.
+// Runs the action that arguments[0] names; without arguments prints `help`. ConfigError for an unknown action.
 int run_action(std::string_view command, std::span<const Command> actions, std::string_view help,
                std::span<const std::string> arguments);
 

@@ -37,7 +37,7 @@ struct Row {
   std::optional<RunSummary> summary{};
 };
 
-// The sentence as a part of a folder's name: "ef | topk(0.01)" is "ef-topk-0.01".
+// The sentence as part of a folder's name: "ef | topk(0.01)" becomes "ef-topk-0.01".
 std::string folder_name(std::size_t number, std::string_view sentence) {
   constexpr std::size_t longest = 60;
   std::string name;
@@ -53,7 +53,7 @@ std::string folder_name(std::size_t number, std::string_view sentence) {
 
 std::string ratio(double dense, double sent) { return sent > 0 ? fmt::format("{:.1f}", dense / sent) : "-"; }
 
-// Columns that say the same of all runs, or nothing, are left out.
+// Leaves out columns that are empty, or the same for all runs.
 TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::string& until) {
   const auto any = [&](auto holds) { return std::ranges::any_of(rows, holds); };
   const bool algorithms = any([&](const Row& row) { return row.algorithm != rows[0].algorithm; });
@@ -133,7 +133,7 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   return options;
 }
 
-// Runs it, and fills in what came of it; returns its status.
+// Runs the job, fills in its result, and returns its status.
 int run_job(const TrainOptions& options, const std::string& label, Row& row) {
   LaunchSpec spec{.arguments = {"train"},
                   .ranks = options.ranks,
@@ -183,7 +183,8 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
 
 namespace {
 
-// What is wrong for all of them, and what is no codec. What does not go with one has a row that says so.
+// Refuses what is wrong for all jobs, and sentences that are no codec. An option that is wrong for one job alone is
+// told in its row.
 void check(const TrainOptions& options, std::span<const std::string> algorithms, std::span<const std::string> codecs) {
   for (const std::string& codec : codecs) read_recipe(parse_sentence("codecs", codec));
   bool graphs = false;
@@ -204,7 +205,7 @@ int run_compare(std::span<const std::string> arguments) {
   std::vector<std::string> algorithms, codecs;
   Flags flags("compare", "Trains the same job once with each of several codecs or algorithms, and prints one table.",
               examples);
-  flags.alias("algorithms", "algorithm");  // the two stand for the single ones of `sotto train`, too
+  flags.alias("algorithms", "algorithm");  // the plural flags have the singular names of `sotto train`, too
   flags.alias("codecs", "codec");
   flags.add_list("algorithms", algorithms, "what to compare; each with every codec");
   flags.add_list("codecs", codecs, "what to compare; each a sentence in quotes");

@@ -55,8 +55,8 @@ int run_demo(std::span<const std::string> arguments) {
   assign_train_flags(flags, options);
   if (options.ranks == 0) options.ranks = ranks;
   if (options.resume) throw ConfigError("--resume: a demo begins anew");
-  TrainOptions checked = options;        // each job fills in by itself what depends on its codec
-  checked.codec = TrainOptions{}.codec;  // a bad one has a row that says so
+  TrainOptions checked = options;        // each job fills in the options that depend on its codec
+  checked.codec = TrainOptions{}.codec;  // a bad codec is told in its row
   checked = read_choices(checked).options;
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 

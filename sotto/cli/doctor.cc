@@ -51,7 +51,7 @@ class Report {
     std::fflush(stdout);
     failed_ = failed_ || verdict == Verdict::fail;
   }
-  // Runs a check whose errors are findings, too.
+  // Runs a check; its errors are findings, too.
   template <class Check>
   void try_to(std::string_view topic, std::string_view advice, Check check) {
     try {

@@ -56,7 +56,7 @@ std::string with_default(std::string_view help, std::string_view range, std::str
   return wrapped(fmt::format("{}{}{}", help, range, value.empty() ? "" : fmt::format(" [{}]", value)));
 }
 
-// Counts that only have to be 0 or 1 at least say so by themselves.
+// A lower bound of 0 or 1 is obvious for a count, so it is not shown.
 std::string range_text(Bounds bounds) {
   return bounds.low_open || std::isfinite(bounds.high) ? ", in " + bounds.text() : "";
 }
@@ -92,7 +92,7 @@ class Flags::Impl {
     return "--" + std::string(name) + (other == aliases.end() ? "" : ",--" + other->second);
   }
 
-  // What was given for an option, or null.
+  // The values given for an option, or null.
   const CLI::Option* find(std::string_view name) const {
     const CLI::Option* option = app.get_option_no_throw("--" + std::string(name));
     return option != nullptr && option->count() > 0 ? option : nullptr;
@@ -240,7 +240,7 @@ void Flags::add_positional(std::string_view name, std::string& value, std::strin
 bool Flags::parse(std::span<const std::string> arguments) {
   CLI::App& app = impl_->app;
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 wants them back to front
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them in reverse order
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return false;

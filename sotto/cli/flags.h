@@ -11,34 +11,34 @@
 
 namespace sotto {
 
-// A heading of the help text, and the options that stand under it.
+// A heading of the help text, and the options under it.
 struct FlagGroup {
   std::string_view heading;
   std::vector<std::string_view> options;
 };
 
-// The flags of one command, made from options structs: `option("lr", ...)` of a visit() is `--lr NUMBER`, a boolean is
-// `--overlap` (and `--no-overlap` where it is on without). parse() reads the command line, assign() then puts what was
-// given over what a struct holds, so that a file of options can be read in between.
+// The flags of one command, made from options structs: `option("lr", ...)` in a visit() is the flag `--lr NUMBER`. A
+// boolean is `--overlap` (or `--no-overlap` if it is on by default). parse() reads the command line. assign() then
+// overwrites a struct with the given values, so that a file of options can be read between the two.
 class Flags {
  public:
-  // `examples` ends the help text.
+  // The help text ends with `examples`.
   Flags(std::string_view command, std::string_view summary, std::string_view examples);
   ~Flags();
 
-  // Another name of an option that is added later.
+  // Declares another name of an option that is added later.
   void alias(std::string_view option, std::string_view other);
-  // Options that no group names stand under the last one; those that there already are are left out.
+  // Options that no group names are listed under the last group. Options that were added before are skipped.
   template <class Options>
   void add(Options& options, std::span<const FlagGroup> groups = {}) {
     add_all([&](OptionVisitor& v) { options.visit(v); }, groups);
   }
-  // A flag with any number of values, given together or one at a time.
+  // Adds a flag with any number of values, given together or one at a time.
   void add_list(std::string_view name, std::vector<std::string>& values, std::string_view help);
-  // Arguments without a flag, in this order.
+  // Adds arguments without a flag, in this order.
   void add_positional(std::string_view name, std::string& value, std::string_view help, bool required);
 
-  // False when help was asked for, and has been printed. ConfigError for anything that is not known or not complete.
+  // Returns false after printing help, if help was asked for. ConfigError for anything unknown or incomplete.
   bool parse(std::span<const std::string> arguments);
   bool given(std::string_view option) const;
   // ConfigError: "--lr -1: must be in [0, inf)".
@@ -59,8 +59,8 @@ class Flags {
 // The flags that give exactly these options: {"--lr=0.05", "--overlap=true", ...}.
 std::vector<std::string> to_flags(AnyOptions options);
 
-// How the command line writes an option: --codec topk(2). A name of several words is that of a command whose argument
-// the text is, and stays as it is.
+// How the command line spells an option: --codec topk(2). A name of several words is a command, whose argument the text
+// is, and is not changed.
 std::string flag_spelling(std::string_view option, std::string_view value);
 
 }  // namespace sotto

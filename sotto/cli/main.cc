@@ -57,7 +57,7 @@ int run(std::span<const std::string> arguments) {
   return command->run(arguments.subspan(1));
 }
 
-// What somebody said may be megabytes long, and an error repeats it.
+// An error repeats the user's text, which may be megabytes long.
 std::string shortened(const std::string& message) {
   constexpr std::size_t begin = 1500, end = 700;
   if (message.size() <= begin + end) return message;
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     return sotto::fail(1, error.what(), true);
   } catch (const sotto::Error& error) {
     return sotto::fail(1, error.what());
-  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot even be looked at
+  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be examined
     return sotto::fail(1, error.what());
   } catch (const std::exception& error) {
     return sotto::fail(1, fmt::format("internal error: {}", error.what()));

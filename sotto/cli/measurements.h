@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-// What codecs are measured on, how, and how the result is printed.
+// The input on which codecs are measured, how they are measured, and how the result is printed.
 struct MeasureOptions {
   std::string input = "generated";
   std::string tensor;
@@ -41,15 +41,15 @@ struct MeasureOptions {
 
 struct MeasuredCodec {
   std::string sentence;  // canonical
-  std::string value;     // of the parameter that is swept; empty: none
+  std::string value;     // of the swept parameter; empty: none
   Measurement result;
 };
 
-// The sentences, measured in turns on the same input. A memory in front of one is left out; ConfigError where there are
+// Measures the sentences in turns on the same input. The memory of a sentence is left out; ConfigError if it then has
 // no stages. REQUIRES parsed flags.
 std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, const MeasureOptions& options,
                                        const Flags& flags);
-// As the options want it; one codec alone is an object in JSON, and several are an array of them.
+// Prints in the form that the options choose. In JSON one codec is an object, several are an array of objects.
 std::string to_text(std::span<const MeasuredCodec> codecs, const MeasureOptions& options);
 
 }  // namespace sotto

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-// What stands after `'key':` in the header, a Python dictionary as numpy writes it.
+// The text after `'key':` in the header, a Python dictionary as numpy writes it.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const std::size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) throw WireError(fmt::format("its header has no '{}'", key));
@@ -42,7 +42,7 @@ std::vector<std::int64_t> shape_of(std::string_view text) {
   return shape;
 }
 
-// How many values such an array has; more than fit into a file count as the most that there can be.
+// The number of values of such an array, at most the largest number that fits into a file.
 std::size_t count_of(std::span<const std::int64_t> shape) {
   std::size_t total = 1;
   for (const std::int64_t size : shape) {

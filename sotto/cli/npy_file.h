@@ -9,7 +9,7 @@ namespace sotto {
 
 // Whether a file begins like NumPy's .npy.
 bool is_npy(std::span<const std::byte> file);
-// Whether it is an .npz: a zip archive of such files.
+// Whether a file begins like an .npz, a zip archive of such files.
 bool is_npz(std::span<const std::byte> file);
 // The array of a .npy file as one segment of its shape: little-endian float16, float32 or float64, in C order.
 // WireError says what is wrong with it.

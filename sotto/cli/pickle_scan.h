@@ -5,9 +5,9 @@
 
 namespace sotto {
 
-// Goes through a pickle without making anything of it. WireError where its own numbers would have a reader take memory
-// that the pickle's length does not justify: an index of the memo above the number of its bytes, or a string that is
-// longer than what is left; and for what is no pickle.
+// Reads through a pickle without building its objects. WireError if its numbers would make a reader allocate memory
+// that the pickle's length does not justify (a memo index above the number of its bytes, or a string that is longer
+// than the remaining bytes), or if it is no pickle.
 void check_pickle(std::span<const std::byte> pickle);
 
 }  // namespace sotto

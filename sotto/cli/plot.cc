@@ -13,7 +13,7 @@ namespace {
 
 constexpr double width = 520, height = 400;  // of one plot, margins included
 constexpr double left = 72, right = 24, top = 40, bottom = 56;
-// One axis: values to the share of its length.
+// One axis: maps values to shares of its length.
 class Axis {
  public:
   explicit Axis(bool logarithmic) : logarithmic_(logarithmic) {}
@@ -26,7 +26,7 @@ class Axis {
   }
   // A margin, so that points do not lie on the frame.
   void widen() {
-    if (low_ > high_) low_ = high_ = 0;  // without any values
+    if (low_ > high_) low_ = high_ = 0;  // there are no values
     const double margin = high_ > low_ ? 0.06 * (high_ - low_) : logarithmic_ ? 0.5 : std::max(std::abs(low_) / 2, 0.5);
     low_ -= margin;
     high_ += margin;
@@ -38,7 +38,7 @@ class Axis {
  private:
   double scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }
 
-  // 1, 2 and 5 times powers of ten while these are few, or powers of ten alone.
+  // 1, 2 and 5 times powers of ten if these are few, otherwise powers of ten alone.
   std::vector<double> decades() const {
     std::vector<double> found;
     const int apart = std::max(1, static_cast<int>((high_ - low_) / 6));

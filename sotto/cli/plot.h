@@ -17,14 +17,14 @@ struct PlotSeries {
   std::vector<PlotPoint> points;
 };
 
-// One pair of axes. A logarithmic axis leaves out what is not positive.
+// One pair of axes. A logarithmic axis leaves out values that are not positive.
 struct Plot {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;
   std::vector<PlotSeries> series;
 };
 
-// The plots side by side, as an SVG document that needs nothing else.
+// The plots side by side, as a self-contained SVG document.
 std::string to_svg(std::span<const Plot> plots);
 
 }  // namespace sotto

@@ -16,24 +16,24 @@ struct BestEvaluation {
   std::string checkpoint;  // the name of its folder; empty: there is none
 };
 
-// What --until asked for, and what came of it.
+// The target of --until, and the result.
 struct TargetReport {
   Target target;
   bool reached = false;
-  std::uint64_t step = 0;              // then, of the run
-  double seconds = 0, bytes_sent = 0;  // and what it had spent by then
+  std::uint64_t step = 0;              // at which the target was reached, or the last step
+  double seconds = 0, bytes_sent = 0;  // spent until then
   std::string text() const;            // "after 40 steps, 3.1 s, 12.5 MB sent by all ranks"
 };
 
-// What the tables show of a run's summary.json.
+// The part of a run's summary.json that the tables show.
 struct RunSummary {
   std::string codec;
-  Metric goal;                     // by which the task tells which of two models is better
-  double tested = 0;               // its value on the test examples; of the mean where ranks have models of their own
-  std::vector<double> rank_goals;  // then, of each of them
-  double consensus_distance = 0;   // and how far they are apart
+  Metric goal;        // decides which of two models is better
+  double tested = 0;  // its value on the test examples, for the mean model if ranks have models of their own
+  std::vector<double> rank_goals;  // its value for each of those models
+  double consensus_distance = 0;   // how far those models are apart
   std::optional<BestEvaluation> best;
-  std::optional<TargetReport> until;  // where --until was said
+  std::optional<TargetReport> until;  // if --until was given
   std::uint64_t steps = 0;
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
   double dense_bytes_per_step = 0;
@@ -41,7 +41,7 @@ struct RunSummary {
   double seconds = 0;
 };
 
-// FileError when it is missing or is not what a run writes.
+// FileError if it is missing or no run wrote it.
 RunSummary read_summary(const std::filesystem::path& train_dir);
 
 }  // namespace sotto

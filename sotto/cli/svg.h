@@ -6,13 +6,13 @@
 
 namespace sotto::svg {
 
-// Told apart by colour-blind eyes and in grey (Okabe, Ito).
+// Colours that colour-blind readers can tell apart, also in grey (Okabe, Ito).
 inline constexpr std::array<std::string_view, 6> colours{"#0072b2", "#d55e00", "#009e73",
                                                          "#cc79a7", "#e69f00", "#56b4e9"};
 
-// Text as it may stand in a document.
+// Escapes text for a document.
 std::string escaped(std::string_view text);
-// `content` on white, as a document that needs nothing else.
+// `content` on white, as a self-contained document.
 std::string document(double width, double height, std::string_view content);
 
 }  // namespace sotto::svg

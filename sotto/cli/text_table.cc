@@ -42,7 +42,7 @@ std::string TextTable::plain() const {
 }
 
 std::string TextTable::markdown() const {
-  const auto escaped = [](const std::string& cell) {  // a bar would end the cell
+  const auto escaped = [](const std::string& cell) {  // an unescaped bar would end the cell
     std::string text;
     for (const char c : cell) text += c == '|' ? std::string("\\|") : std::string(1, c);
     return text;

@@ -5,12 +5,13 @@
 
 namespace sotto {
 
-// Rows of text under headings, in columns as wide as they must be: the first one to the left, the others to the right.
+// Rows of text under headings. Columns are as wide as their longest cell; the first is aligned to the left, the others
+// to the right.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> headings);
   void left(std::size_t column) { left_.at(column) = true; }  // align this column to the left
-  // Missing cells at the end are empty.
+  // Missing cells at the end of a row are empty.
   void add(std::vector<std::string> row);
   std::string plain() const;
   std::string markdown() const;

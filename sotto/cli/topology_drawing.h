@@ -6,8 +6,8 @@
 
 namespace sotto {
 
-// Ranks on a circle for each round side by side, and arrows from who sends to who gets: an SVG document. At most
-// `most_drawn_rounds` rounds, said where there are more.
+// An SVG document with a circle of ranks for each round, side by side, and arrows from senders to receivers. It has at
+// most `most_drawn_rounds` rounds, and says so if there are more.
 inline constexpr std::size_t most_drawn_rounds = 12;
 std::string to_svg(const Topology& topology);
 

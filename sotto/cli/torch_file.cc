@@ -26,13 +26,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// What an archive holds, and how many bytes there are of each storage, by its address.
+// The content of an archive, and the number of bytes of each storage, by its address.
 struct Archive {
   c10::IValue value;
   std::unordered_map<const void*, std::size_t> sizes;
 };
 
-// The file is not in memory beside what it holds.
+// The file itself is not held in memory beside its content.
 class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit FileAdapter(const FileReader& file) : file_(file) {}
@@ -47,7 +47,7 @@ class FileAdapter final : public caffe2::serialize::ReadAdapterInterface {
   const FileReader& file_;
 };
 
-// As torch::jit::pickle_load() does it, which keeps no sizes.
+// Like torch::jit::pickle_load(), which does not keep sizes.
 Archive read_archive(const FileReader& file) {
   caffe2::serialize::PyTorchStreamReader reader(std::make_shared<FileAdapter>(file));
   const auto record = [&](const std::string& name) {
@@ -55,7 +55,7 @@ Archive read_archive(const FileReader& file) {
     return reader.getRecord(name);
   };
   const auto [pickle, size] = record("data.pkl");
-  check_pickle({static_cast<const std::byte*>(pickle.get()), size});  // LibTorch believes its numbers
+  check_pickle({static_cast<const std::byte*>(pickle.get()), size});  // because LibTorch believes its numbers
   std::string_view rest(static_cast<const char*>(pickle.get()), size);
   const auto read = [&rest](char* to, std::size_t most) {
     const std::size_t count = rest.copy(to, most);
@@ -72,8 +72,8 @@ Archive read_archive(const FileReader& file) {
   return archive;
 }
 
-// LibTorch believes what a pickle says of storages, sizes and strides. Values that stand for several elements are
-// refused, too: a few bytes could stand for terabytes.
+// LibTorch believes a pickle's storages, sizes and strides, so they are checked here. A value that stands for several
+// elements is refused, too: a few bytes could stand for terabytes.
 bool lies_within_storage(const at::Tensor& tensor, const Archive& archive) {
   const auto found = archive.sizes.find(tensor.storage().data());
   const std::size_t there = found == archive.sizes.end() ? 0 : std::min(found->second, tensor.storage().nbytes());
@@ -93,7 +93,7 @@ bool lies_within_storage(const at::Tensor& tensor, const Archive& archive) {
   return count == 0 || last < elements;
 }
 
-// What a file holds, by name; `name` is that of the value itself.
+// The tensors of a file by name; `name` is the name of the value itself.
 void collect(const c10::IValue& value, const std::string& name, std::vector<NamedTensor>& found) {
   if (value.isTensor()) {
     found.push_back({name.empty() ? "values" : name, value.toTensor()});
@@ -113,7 +113,7 @@ void collect(const c10::IValue& value, const std::string& name, std::vector<Name
   }
 }
 
-// As floats. WireError where that makes an infinity of a number.
+// Converts to floats. WireError if a number becomes infinite.
 at::Tensor floats_of(const NamedTensor& item) {
   at::Tensor floats = item.tensor.to(at::kFloat).contiguous();
   if (item.tensor.scalar_type() == at::kDouble) {
@@ -126,7 +126,7 @@ at::Tensor floats_of(const NamedTensor& item) {
   return floats;
 }
 
-// The values of all, one after the other.
+// The values of all tensors, one after the other.
 GradientFile joined(std::span<const NamedTensor> tensors, const Archive& archive) {
   GradientFile file;
   std::vector<Segment> segments;
@@ -178,7 +178,7 @@ GradientFile read_torch_file(const FileReader& file) {
     std::string message =
         "LibTorch cannot read it; save a tensor, or a plain list or dictionary of tensors, such as "
         "dict(model.state_dict())";
-    // A failed assertion is no bug of LibTorch here, as its text would have it: so it meets an OrderedDict.
+    // An OrderedDict makes an assertion of LibTorch fail, whose text would call that a bug.
     if (what.find("INTERNAL ASSERT") == what.npos) {
       message += fmt::format(": {}", what.substr(0, std::min(what.find('\n'), std::size_t{160})));
     }

@@ -91,8 +91,8 @@ void print_result(const std::string& train_dir, Console& console) {
   }
 }
 
-// What a step frees on this thread, which computes, the next one takes again. glibc gives large blocks back to the
-// system, and then mapping and zeroing them anew is a fifth of each step (docs/performance.md).
+// The next step allocates again what a step frees on this thread, which computes. By default glibc returns large blocks
+// to the system; mapping and zeroing them anew is a fifth of each step (docs/performance.md).
 void keep_freed_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_MAX, 0);
@@ -123,7 +123,7 @@ int run_job(TrainOptions options, std::int64_t restarts) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder(options.model);
   Console console;
   LaunchResult result = launch_ranks(options, console);
-  // What cannot be asked for, and who was asked to stop, is not asked again.
+  // Does not retry after a refused option or a request to stop.
   const auto failed = [&] { return result.status != 0 && result.status != 2 && !is_stop_status(result.status); };
   for (std::int64_t i = 1; i <= restarts && failed(); ++i) {
     console.line(stderr, fmt::format("sotto: {}; starting again, {} of {}", result.error, i, restarts));
@@ -169,7 +169,7 @@ int run_train(std::span<const std::string> arguments) {
   World wanted = world;
   if (!started) wanted.size = wanted.local_size = static_cast<int>(choices.options.ranks);
   transport.require(wanted);
-  // One rank is launched, too: OpenMP reads its variables before main().
+  // A single rank is launched, too, because OpenMP reads its variables before main().
   return started ? run_rank(choices, world) : run_job(choices.options, own.restarts);
 }
 

@@ -39,7 +39,7 @@ void assign_train_flags(const Flags& flags, TrainOptions& options) {
   if (!own.config.empty()) from_toml(own.config, options);
   TrainOptions said = options;
   flags.assign(said);
-  // A resumed run goes on as it began, but for what is said now.
+  // A resumed run keeps its options, except for those that are given now.
   const auto record = std::filesystem::path(said.train_dir) / "config.toml";
   std::error_code missing;
   if (said.resume && own.config.empty() && std::filesystem::exists(record, missing)) {

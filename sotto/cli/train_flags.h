@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-// Options of the commands that train, beside those of the training itself.
+// Options of the commands that train, besides TrainOptions.
 struct TrainFlagOptions {
   std::string config;
   void visit(OptionVisitor& v) {
@@ -17,9 +17,9 @@ struct TrainFlagOptions {
   }
 };
 
-// All flags of TrainOptions, under headings, with their older names.
+// All flags of TrainOptions, under headings, with their aliases.
 void add_train_flags(Flags& flags, TrainOptions& options);
-// What --config and then the flags say, over what `options` holds. `ranks` is 0 when neither says it.
+// Overwrites `options` with the values of --config, and then with those of the flags. `ranks` is 0 if neither gives it.
 void assign_train_flags(const Flags& flags, TrainOptions& options);
 
 // The models and metrics of each task, for a help text.

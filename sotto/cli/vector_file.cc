@@ -17,10 +17,10 @@
 namespace sotto {
 namespace {
 
-// What torch.save wrote before it wrote zip archives: a pickle of a number that stands for that.
+// The beginning of torch.save's format before zip archives: a pickle of its magic number.
 constexpr std::string_view old_torch("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8);
 
-// Any bytes could be floats: only what is called so is taken for them.
+// Any bytes could be floats, so only the name shows that they are.
 constexpr std::array<std::string_view, 3> raw_extensions{".f32", ".raw", ".bin"};
 
 GradientFile read_raw(const std::filesystem::path& path, std::span<const std::byte> file) {

@@ -6,11 +6,11 @@
 
 namespace sotto {
 
-// The vector of a file: a gradient that `sotto train --capture` wrote, NumPy's .npy or tensors of torch.save, as its
-// first bytes say; or raw little-endian float32, as its name says, which ends in .f32, .raw or .bin. FileError, which
-// names the file and what is wrong with it.
+// Reads the vector in a file. The first bytes tell a gradient that `sotto train --capture` wrote, NumPy's .npy and
+// tensors of torch.save from each other; a name that ends in .f32, .raw or .bin means raw little-endian float32.
+// FileError names the file and what is wrong with it.
 GradientFile read_vector(const std::filesystem::path& path);
-// FileError, which names the file and the tensor, where a value is NaN or infinite.
+// FileError, which names the file and the tensor, if a value is NaN or infinite.
 void require_finite(const std::filesystem::path& path, const GradientFile& file);
 
 }  // namespace sotto

@@ -19,11 +19,11 @@ constexpr std::string_view kind = "release";
 #else
 constexpr std::string_view kind = "debug";
 #endif
-constexpr std::string_view commit = SOTTO_COMMIT;  // of the source, when CMake was run; empty when unknown
+constexpr std::string_view commit = SOTTO_COMMIT;  // of the source when CMake ran; empty if unknown
 
 }  // namespace
 
-// Without fmt: torch's folder, which this file sees, has one of its own.
+// Does not use fmt, because torch's include folder, which this file sees, has a copy of its own.
 std::string version_text() {
   std::string text = "sotto " + std::string(version);
   if (!commit.empty()) text += " (" + std::string(commit) + ")";

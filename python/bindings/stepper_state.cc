@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+#include "python/bindings/stepper.h"
+#include "sotto/core/error.h"
+#include "sotto/core/state.h"
+
+// What a Stepper says of itself: its state, its terms, and what it has sent.
+namespace sotto::python {
+namespace {
+
+// The name in a state of the parameters as changed by hand since the last step, if they were.
+constexpr std::string_view changed_parameters = "parameters, changed since";
+
+}  // namespace
+
+StateValues Stepper::state() {
+  idle();
+  look();
+  std::vector<float>& now = own_.empty() ? moved_ : own_;
+  if (own_.empty()) model_.read(now);
+  model_.layout().clear_padding(now);
+  StateCollector collector;
+  algorithm_->enter(step_);
+  algorithm_->visit_state(collector);
+  visit_vector(collector, "parameters", shown_);
+  if (!std::ranges::equal(std::as_bytes(std::span(now)), std::as_bytes(std::span(shown_)))) {
+    visit_vector(collector, changed_parameters, now);
+  }
+  return collector.take();
+}
+
+void Stepper::load(std::uint64_t step, const StateValues& values) {
+  idle();
+  if (apart_ || options_.own.node_size > 1) require_same_load(step, nullptr);  // before all load together
+  std::unique_ptr<Algorithm> made;
+  std::vector<float> parameters(shown_.size()), now;
+  std::exception_ptr refusal;
+  try {
+    require_own_model();
+    made = make();
+    made->enter(step);
+    StateRestorer restorer(values);
+    made->visit_state(restorer);
+    visit_vector(restorer, "parameters", parameters);
+    model_.layout().clear_padding(parameters);
+    now = parameters;
+    if (values.contains(changed_parameters)) visit_vector(restorer, changed_parameters, now);
+    restorer.finish();
+  } catch (...) {  // any error, because others wait for this rank
+    refusal = std::current_exception();
+  }
+  require_same_load(step, refusal);
+  replaced_ = traffic();
+  replaced_.bytes_sent -= communicator_->traffic().bytes_sent;
+  replaced_.bytes_received -= communicator_->traffic().bytes_received;
+  algorithm_ = std::move(made);
+  shown_ = std::move(parameters);
+  model_.write(now);
+  step_ = apart_ ? algorithm_->own_speed()->rank_steps()[static_cast<std::size_t>(communicator_->rank())] : step;
+  fresh_ = false;
+}
+
+void Stepper::refuse_load() {
+  idle();
+  guarded([this] { of_all_ranks(*communicator_, refused); });
+}
+
+// A rank that goes on alone would send messages that nobody expects.
+void Stepper::require_same_load(std::uint64_t step, const std::exception_ptr& refusal) {
+  std::vector<std::uint64_t> all;
+  guarded([&] { all = of_all_ranks(*communicator_, refusal ? refused : step + 1); });
+  if (refusal) std::rethrow_exception(refusal);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == refused) throw CommError(fmt::format("rank {} refuses its state; its own error says why", rank));
+    if (all[rank] == step + 1) continue;
+    throw CommError(fmt::format("rank {} loads the state of step {}, and rank {} that of step {}", rank, all[rank] - 1,
+                                communicator_->rank(), step));
+  }
+}
+
+std::vector<std::string> Stepper::gather(const std::string& own) {
+  idle();
+  std::vector<std::string> all;
+  guarded([&] { all = sotto::python::gather(*communicator_, own); });
+  return all;
+}
+
+AveragerStats Stepper::stats() const {
+  const Traffic now = traffic();
+  const auto ranks = static_cast<std::uint64_t>(communicator_->size());
+  const std::uint64_t dense = model_.layout().numel() * sizeof(float) * 2 * (ranks - 1) / ranks;
+  return {steps_, now.bytes_sent - before_.bytes_sent, now.bytes_received - before_.bytes_received, steps_ * dense,
+          timings_};
+}
+
+Traffic Stepper::traffic() const {
+  Traffic sum = communicator_->traffic();
+  const Traffic beside = algorithm_->traffic();
+  sum.bytes_sent += beside.bytes_sent + replaced_.bytes_sent;
+  sum.bytes_received += beside.bytes_received + replaced_.bytes_received;
+  return sum;
+}
+
+std::string Stepper::methods() const {
+  std::string text =
+      fmt::format("{}: {} by {}", options_.algorithm.said(), options_.own.recipe().text(), algorithm_->aggregator());
+  if (const std::string remark = algorithm_->remark(); !remark.empty()) text += fmt::format(" ({})", remark);
+  return text + "\n";
+}
+
+std::string Stepper::identity() const {
+  const AlgorithmOptions& own = options_.own;
+  std::string text = fmt::format("{}, seed {}, buckets of {} bytes\n{} by {}\n", options_.algorithm.said(), own.seed,
+                                 options_.bucket_bytes, own.recipe().text(), text_of(own.recipe().aggregator));
+  if (options_.algorithm.entry->uses_topology) {
+    text += fmt::format("{}, {}\n", own.topology.text(), own.mixing.text());
+    for (const TopologyPhase& phase : own.topologies) {
+      text += fmt::format("from step {} {}\n", phase.first, phase.topology.text());
+    }
+    if (own.node_size > 1) text += fmt::format("between nodes of {}\n", own.node_size);
+  }
+  for (const Segment& segment : model_.layout().segments()) {
+    text += "  " + segment.name;
+    for (const std::int64_t size : segment.shape) text += fmt::format(" {}", size);
+    text += '\n';
+  }
+  return text;
+}
+
+// All that the room for a message depends on.
+Terms Stepper::terms() const {
+  const AlgorithmOptions& own = options_.own;
+  Terms terms{{"what is averaged", "models"},
+              {"algorithm", options_.algorithm.said()},
+              {"codec", own.recipe().text()},
+              {"aggregator", text_of(own.recipe().aggregator)},
+              {"topology", own.topology.text()},
+              {"mixing", own.mixing.text()},
+              {"node_size", std::to_string(own.node_size)}};
+  for (const TopologyPhase& phase : own.topologies) {
+    terms.emplace_back("peers_per_step", fmt::format("from step {} {}", phase.first, phase.topology.text()));
+  }
+  terms.emplace_back("seed", std::to_string(own.seed));
+  terms.emplace_back("bucket_mb", fmt::format("{}", static_cast<double>(options_.bucket_bytes) / (1 << 20)));
+  for (const Segment& segment : model_.layout().segments()) {
+    terms.emplace_back(segment.name, fmt::format("({})", fmt::join(segment.shape, ", ")));
+  }
+  return terms;
+}
+
+std::uint64_t Stepper::step() const {
+  if (!apart_) return step_;
+  const auto all = steps();
+  return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+}
+
+std::vector<std::uint64_t> Stepper::steps() const {
+  if (apart_) return algorithm_->own_speed()->rank_steps();
+  return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator_->size()), step_);
+}
+
+}  // namespace sotto::python
