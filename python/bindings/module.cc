@@ -171,7 +171,8 @@ PYBIND11_MODULE(_C, module) {
   module.attr("version") = std::string(sotto::version);
 
   py::class_<TensorCodec>(module, "TensorCodec")
-      .def(py::init<const std::string&, int>())
+      .def(py::init<const std::string&, int, std::size_t>(), py::arg(), py::arg(),
+           py::arg("most") = sotto::most_elements)
       .def_property_readonly("sentence", &TensorCodec::sentence)
       .def("contract", &contract)
       .def("encode", &encode)
@@ -179,11 +180,12 @@ PYBIND11_MODULE(_C, module) {
   module.def(
       "aggregate",
       [](const at::Tensor& tensor, const std::string& op, const Group& group, const std::string& codec,
-         const std::string& aggregator, std::uint64_t seed, double denominator, double timeout) {
+         const std::string& aggregator, std::uint64_t seed, double denominator, double timeout, std::size_t most) {
         const auto communicator = sotto::over_process_group(*group, milliseconds(timeout));
-        return aggregate(tensor, {op, codec, aggregator, seed, denominator}, *communicator);
+        return aggregate(tensor, {op, codec, aggregator, seed, denominator, most}, *communicator);
       },
-      Released());
+      py::arg(), py::arg(), py::arg(), py::arg(), py::arg(), py::arg(), py::arg(), py::arg(),
+      py::arg("most") = sotto::most_elements, Released());
   module.def(
       "refuse_aggregate",
       [](const Group& group, double timeout) {

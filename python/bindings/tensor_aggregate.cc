@@ -55,7 +55,7 @@ void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int r
 }
 
 Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, const Communicator& communicator) {
-  const auto& [op, codec, aggregator, seed, denominator] = how;
+  const auto& [op, codec, aggregator, seed, denominator, most] = how;
   if (tensor.is_nested()) throw ConfigError("a nested tensor cannot be aggregated; give its buffer, or each part");
   if (!type_of(tensor.scalar_type()) || tensor.layout() != at::kStrided) {
     throw ConfigError(std::string("a tensor of ") + c10::toString(tensor.scalar_type()) + " cannot be aggregated");
@@ -80,7 +80,7 @@ Part part_of(const at::Tensor& tensor, const Aggregation& how, const Key& key, c
   codec_type(tensor);
   Part part{copy(at::kFloat), {}, nullptr};
   const Layout layout({{"tensor", 0, tensor.sizes().vec()}}, static_cast<std::size_t>(part.values.numel()));
-  part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max());
+  part.plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
   part.aggregator = make_aggregator(recipe, part.plans, communicator);
   require_finite({floats_of(part.values), &layout, 0}, key);
   try_codec(part, recipe.stages, key, communicator.size());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sotto/comm/communicator.h"
+#include "sotto/core/layout.h"
 
 namespace sotto::python {
 
@@ -14,7 +15,8 @@ struct Aggregation {
   std::string codec;  // a sentence without memory
   std::string aggregator;
   std::uint64_t seed = 0;
-  double denominator = 0;  // of "avg"; 0: the number of ranks
+  double denominator = 0;            // of "avg"; 0: the number of ranks
+  std::size_t most = most_elements;  // elements of a message; fewer in tests
 };
 
 // Collective: the aggregate of every rank's tensor, as a new tensor on the CPU. If one rank refuses (ConfigError,

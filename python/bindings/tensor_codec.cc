@@ -30,8 +30,8 @@ Layout layout_of(const std::vector<std::int64_t>& shape) {
 }
 
 // The part of the tensor in each message: one part, unless the tensor is too long for a message.
-std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape) {
-  return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max());
+std::vector<BucketPlan> plans_of(const std::vector<std::int64_t>& shape, std::size_t most) {
+  return plan_buckets(layout_of(shape), std::numeric_limits<std::size_t>::max(), most);
 }
 
 StageSpecs codec_of(const std::string& sentence) {
@@ -51,10 +51,11 @@ StageSpecs codec_of(const std::string& sentence) {
 
 }  // namespace
 
-TensorCodec::TensorCodec(const std::string& sentence, int threads)
+TensorCodec::TensorCodec(const std::string& sentence, int threads, std::size_t most)
     : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))),
       opened_(codec_->make_opened()),
-      sentence_(codec_->sentence()) {}
+      sentence_(codec_->sentence()),
+      most_(most) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {
   const Lock lock(mutex_);
@@ -74,7 +75,7 @@ std::vector<std::byte> TensorCodec::encode(const TensorHead& head, std::span<flo
   for (const std::int64_t size : head.shape) writer.put(size);
   writer.put(libdeflate_crc32(0, bytes.data(), writer.used()));
 
-  const auto plans = plans_of(head.shape);
+  const auto plans = plans_of(head.shape, most_);
   for (std::size_t b = 0; b < plans.size(); ++b) {
     const auto& [first, last, range, layout] = plans[b];
     const Bucket bucket{values.subspan(range.begin, range.size()), &layout, static_cast<std::uint16_t>(b)};
@@ -117,7 +118,7 @@ void TensorCodec::decode(std::span<const std::byte> bytes, std::span<float> valu
   const TensorHead head = read_head(bytes, values.size());
   auto body = bytes.subspan(head_bytes(head.shape.size()));
   const Lock lock(mutex_);
-  const auto plans = plans_of(head.shape);
+  const auto plans = plans_of(head.shape, most_);
   std::vector<MessageView> messages;
   for (std::size_t b = 0; b < plans.size(); ++b) {
     messages.push_back(MessageView::parse(body));

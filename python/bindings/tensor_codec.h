@@ -9,6 +9,7 @@
 
 #include "sotto/codec/codec.h"
 #include "sotto/core/dtype.h"
+#include "sotto/core/layout.h"
 #include "sotto/core/mutex.h"
 
 namespace sotto::python {
@@ -25,7 +26,8 @@ struct TensorHead {
 class TensorCodec {
  public:
   // ConfigError unless the sentence is a codec without memory.
-  TensorCodec(const std::string& sentence, int threads);
+  // A message has at most `most` elements: fewer than by default in tests, which have no larger tensors.
+  TensorCodec(const std::string& sentence, int threads, std::size_t most = most_elements);
 
   const std::string& sentence() const { return sentence_; }
   Contract contract(const std::vector<std::int64_t>& shape) const;
@@ -46,6 +48,7 @@ class TensorCodec {
   std::unique_ptr<Opened> opened_ SOTTO_GUARDED_BY(mutex_);
   Message message_ SOTTO_GUARDED_BY(mutex_);
   std::string sentence_;
+  std::size_t most_;
 };
 
 }  // namespace sotto::python

@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "sotto/aggregate/gossiper.h"
+#include "python/bindings/terms.h"
+#include "sotto/aggregate/vector_gossiper.h"
 #include "sotto/comm/communicator.h"
 #include "sotto/topology/mixing_matrix.h"
 
@@ -33,21 +34,18 @@ class TensorGossiper {
   double mix(const at::Tensor& tensor, double weight);
 
   const Communicator& communicator() const { return *communicator_; }
-  std::uint64_t round() const { return round_; }  // the number of the next one
-  Consensus consensus() const;                    // takes O(ranks^3), so it is computed on demand
-  std::string topology() const { return make_graph().sentence(); }
+  std::uint64_t round() const { return gossiper_->round(); }  // the number of the next one
+  Consensus consensus() const;                                // takes O(ranks^3), so it is computed on demand
+  std::string topology() const { return gossiper_->topology().sentence(); }
 
  private:
-  Topology make_graph() const;
-  Gossiper& gossiper_of(const at::Tensor& tensor);
+  void make(Terms& terms);
   double checked_mix(const at::Tensor& tensor, double weight);
 
   TensorGossiperOptions options_;
   std::shared_ptr<Communicator> communicator_;
-  std::shared_ptr<ThreadPool> pool_;
-  std::uint64_t round_ = 0;
-  Layout layout_;
-  std::optional<Gossiper> gossiper_;  // for vectors of layout_
+  std::shared_ptr<const Mixing> mixing_;
+  std::optional<VectorGossiper> gossiper_;
 };
 
 }  // namespace sotto::python

@@ -40,6 +40,19 @@ def aggregates():
     return list(result["avg"].shape)
 
 
+def aggregates_in_several_messages():
+    """A message takes 100 elements, so 350 are four: the same mean, and the same bits on all ranks."""
+    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(dist.get_rank()))
+    whole = sotto.aggregate(x)
+    for codec, near in [("none", 1e-6), ("f16", 1e-2), ("int8", 0.05)]:
+        mean = sotto._C.aggregate(x, "avg", dist.group.WORLD, codec, "auto", 0, 0.0, 60.0, most=100)
+        assert (mean - whole).abs().max() < near, codec
+        everywhere = [torch.empty(50, 7) for _ in range(dist.get_world_size())]
+        dist.all_gather(everywhere, mean)
+        assert all(torch.equal(one, mean) for one in everywhere), codec
+    return True
+
+
 def others_run_meanwhile(folder):
     """Rank 1 takes part only when rank 0's main thread says so, which it can while another thread of it waits."""
     go = f"{folder}/go"
