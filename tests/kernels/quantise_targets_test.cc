@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "sotto/core/random.h"
@@ -113,7 +113,7 @@ TEST(Targets, Nf4) {
       [](auto values, auto out) {
         std::vector<std::uint16_t> symbols(values.size());
         nearest_nf4(values, SomeNorms(values.size()).get(), symbols);
-        std::memcpy(out.data(), symbols.data(), out.size());
+        std::ranges::copy(std::as_bytes(std::span(symbols)), out.begin());
       },
       [](float v, std::size_t i) {
         const float y = element::Grid(norm_of(i), 1).at(v);
