@@ -6,12 +6,14 @@
 #include "sotto/comm/mpi.h"
 #include "sotto/comm/nccl.h"
 #include "sotto/comm/transport.h"
+#include "sotto/comm/two_ranks.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::array entries{
-    Transport{"gloo", "TCP, on any machine", "", "", "", [](const World&) {}, connect_gloo, check_gloo},
+    Transport{"gloo", "TCP, on any machine", "", "", "", [](const World&) {}, connect_gloo,
+              [](const std::string& interface) { return try_two_ranks(connect_gloo, interface); }},
     Transport{"mpi", "whatever networks MPI reaches", "mpirun or srun as the starter",
               "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)",
               "the ranks find each other by themselves", require_mpi, connect_mpi,
