@@ -18,7 +18,7 @@ std::span<const Command> command_table() {
       {"codec", "list, describe and measure codecs; advise on a basis", run_codec},
       {"topology", "list and show who exchanges with whom in gossip", run_topology},
       {"data", "list, download and show data sets", run_data},
-      {"doctor", "check this machine: network interfaces, threads, torch, Gloo, space", run_doctor},
+      {"doctor", "check this machine: network interfaces, threads, torch, transports, space", run_doctor},
   }};
   return table;
 }

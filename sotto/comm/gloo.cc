@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include <future>
 #include <string>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "sotto/comm/bounded.h"
 #include "sotto/comm/c10d.h"
@@ -16,7 +13,6 @@
 #include "sotto/comm/interfaces.h"
 #include "sotto/comm/meeting.h"
 #include "sotto/core/error.h"
-#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -55,41 +51,6 @@ std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOp
   auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
   return on_own_connections(std::move(meeting), gloo_connect(settings, world.rank, world.size), world.rank, world.size,
                             options.deadline, options.stop);
-}
-
-std::string check_gloo(const std::string& interface) {
-  constexpr int rounds = 10;
-  const StoreServer store("127.0.0.1");
-  const auto rank = [&](int number) {
-    World world;
-    world.rank = world.local_rank = number;
-    world.size = world.local_size = 2;
-    world.host = "127.0.0.1";
-    world.port = store.port();
-    TransportOptions options;
-    options.interface = interface;
-    if (interface.empty()) options.address = "127.0.0.1";
-    options.deadline = options.connect_deadline = std::chrono::seconds(10);
-    const auto communicator = connect_gloo(world, options);
-    std::vector<float> values(1 << 18, 1.0F);
-    communicator->all_reduce(values);
-    const Timer timer;
-    for (int i = 0; i < rounds; ++i) communicator->all_reduce(values, ReduceOp::max);
-    const double seconds = timer.seconds() / rounds;
-    communicator->barrier();
-    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
-    return seconds;
-  };
-  std::future<double> other;
-  try {
-    other = std::async(std::launch::async, rank, 1);
-  } catch (const std::system_error& error) {
-    throw Error(fmt::format("no thread could be started for the second rank ({})", error.what()));
-  }
-  const double seconds = rank(0);
-  other.get();
-  return fmt::format("two ranks over {}: 1 MiB all-reduce in {:.2f} ms", interface.empty() ? "the loopback" : interface,
-                     seconds * 1e3);
 }
 
 }  // namespace sotto

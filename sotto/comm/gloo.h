@@ -15,7 +15,4 @@ namespace sotto {
 // would kill this process too.
 std::unique_ptr<Communicator> connect_gloo(const World& world, const TransportOptions& options);
 
-// Two ranks, here threads, meet on this machine and average a megabyte over the interface, or over the loopback.
-std::string check_gloo(const std::string& interface);
-
 }  // namespace sotto

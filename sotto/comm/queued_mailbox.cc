@@ -13,6 +13,7 @@ QueuedMailbox::QueuedMailbox(int rank, int size, std::size_t max_bytes, std::chr
 void QueuedMailbox::close() {
   const auto until = Clock::now() + deadline();
   inbox_.close();
+  made_room();
   Lock lock(mutex_);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank() || of(peer).said_goodbye || inbox_.gone(peer)) continue;
@@ -58,6 +59,7 @@ std::optional<Mail> QueuedMailbox::do_poll(Clock::time_point until) {
   std::pair<int, std::string> lost;
   auto mail = inbox_.poll(until, lost);
   if (!mail && !lost.second.empty()) fail_because(lost.first, lost.second);
+  if (mail) made_room();
   return mail;
 }
 

@@ -56,6 +56,10 @@ class QueuedMailbox : public Mailbox {
   // Called for a new letter; of(to).changed is notified, too. MPI wakes the thread that makes all its calls.
   virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
+  // Called, without the lock, after a message was polled or close() has begun: the inbox may have room again. A backend
+  // that stops reading while there is none looks again then.
+  virtual void made_room() {}
+
   // Marks the peer as lost, unless it has left; takes the lock.
   void lose(int peer, const std::string& reason);
   // Throws CommError; Gloo may know more about the reason.

@@ -5,13 +5,18 @@
 #include "sotto/comm/gloo.h"
 #include "sotto/comm/mpi.h"
 #include "sotto/comm/nccl.h"
+#include "sotto/comm/tcp.h"
 #include "sotto/comm/transport.h"
+#include "sotto/comm/two_ranks.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::array entries{
-    Transport{"gloo", "TCP, on any machine", "", "", "", [](const World&) {}, connect_gloo, check_gloo},
+    Transport{"gloo", "TCP, on any machine", "", "", "", [](const World&) {}, connect_gloo,
+              [](const std::string& interface) { return try_two_ranks(connect_gloo, interface); }},
+    Transport{"tcp", "TCP without Gloo, among the ranks of one host", "", "", "", require_tcp, connect_tcp,
+              [](const std::string&) { return try_two_ranks(connect_tcp, "") + "; no other interface is served"; }},
     Transport{"mpi", "whatever networks MPI reaches", "mpirun or srun as the starter",
               "it is mpirun that chooses networks (Open MPI: its parameter btl_tcp_if_include)",
               "the ranks find each other by themselves", require_mpi, connect_mpi,

@@ -58,7 +58,7 @@ def refused(job, *parts, status=2):
     (["train", "--master", "nowhere"], ["--master nowhere"]),
     (["train", "--backend", "mip"], ["--backend", "did you mean `mpi`?"]),
     (["train", "--backend", "nccl"], ["--backend nccl: "]),
-    (["train", "--backend", "nccl", "--interface", "lo"], ["--interface: only for gloo; ", "NCCL_SOCKET_IFNAME"]),
+    (["train", "--backend", "nccl", "--interface", "lo"], ["--interface: only for gloo", "NCCL_SOCKET_IFNAME"]),
     (["train", "--resume"], ["--resume", "--train-dir"]),
     (["train", "--config", "missing.toml"], ["missing.toml"]),
     (["train", "--batch-size", "600", "--ranks", "1"], ["batch"]),

@@ -1,4 +1,4 @@
-// The laws of mailboxes on ranks that are processes, over Gloo; what happens when one dies, stalls or sends nonsense.
+// What mailboxes over Gloo have of their own: threads, and a peer that sends nonsense.
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
@@ -11,29 +11,14 @@
 
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
-#include "mailbox_laws.h"
 #include "sotto/comm/frame.h"
 #include "sotto/comm/gloo_mailbox.h"
-#include "sotto/comm/shaped.h"
 #include "sotto/core/error.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-
-class GlooMailboxLaws : public Gloo, public testing::WithParamInterface<int> {};
-
-TEST_P(GlooMailboxLaws, Hold) { expect_success(run(GetParam(), 30s, check_mailbox_laws)); }
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooMailboxLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
-
-TEST_F(Gloo, MailboxLawsHoldBehindAnEmulatedLink) {
-  expect_success(run(3, 30s, [](Communicator& communicator) {
-    check_mailbox_laws(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
-  }));
-}
-
-TEST_F(Gloo, AStalledMailboxIsNamedAtTheDeadline) { expect_success(run(4, 1s, check_stalled_peer)); }
 
 TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
   if (!test::ThreadLimit::works()) GTEST_SKIP() << "threads cannot be limited here";
@@ -51,24 +36,6 @@ TEST_F(Gloo, AMailboxThatGetsTooFewThreadsIsAnError) {
     done.wait_for(1);
   });
   expect_success(all);
-}
-
-class GlooDeath : public Gloo, public testing::WithParamInterface<int> {};
-
-TEST_P(GlooDeath, EndsThePollsOfOthers) {
-  const auto all = run(GetParam(), 600s,
-                       [](Communicator& communicator) { check_lost_peer(communicator, [] { ::raise(SIGKILL); }); });
-  EXPECT_EQ(all.back().status, 128 + SIGKILL);
-  expect_success({all.begin(), all.end() - 1});
-}
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooDeath, testing::Values(2, 4), testing::PrintToStringParamName());
-
-TEST_F(Gloo, APeerThatThrowsEndsThePollsOfOthers) {
-  const auto all = run(3, 600s, [](Communicator& communicator) {
-    check_lost_peer(communicator, [] { throw std::runtime_error("the disk is full"); });
-  });
-  EXPECT_EQ(all[2].error, "the disk is full");
-  expect_success({all[0], all[1]});
 }
 
 TEST_F(Gloo, AMailboxEndsThoughItsPeersAreDeadOrStopped) {

@@ -1,4 +1,5 @@
-// The laws of communicators on ranks that are processes, over Gloo; what happens when one dies, stalls or never comes.
+// What is Gloo's own: how its ranks meet, and what happens when one never comes or gets no thread. transports_test.cc
+// has the rest.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -21,9 +22,7 @@
 
 #include "../support/thread_limit.h"
 #include "gloo_group.h"
-#include "laws.h"
 #include "sotto/comm/gloo.h"
-#include "sotto/comm/shaped.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
 
@@ -31,93 +30,6 @@ namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
-
-class GlooLaws : public Gloo, public testing::WithParamInterface<int> {};
-
-TEST_P(GlooLaws, Hold) { expect_success(run(GetParam(), 30s, check_laws)); }
-INSTANTIATE_TEST_SUITE_P(Ranks, GlooLaws, testing::Values(1, 2, 3, 4, 7, 8), testing::PrintToStringParamName());
-
-TEST_F(Gloo, LawsHoldBehindAnEmulatedLink) {
-  expect_success(run(3, 30s, [](Communicator& communicator) {
-    const auto shaped = make_shaped(communicator.clone(), {10e9, 20e-6});
-    check_laws(*shaped);
-  }));
-}
-
-TEST_F(Gloo, AKilledRankIsNamedByAllOthers) {
-  const auto all = run(4, 30s, [](Communicator& communicator) {
-    std::vector<float> data(100000);
-    communicator.all_reduce(data);
-    if (communicator.rank() == 2) ::raise(SIGKILL);
-    communicator.all_reduce(data);
-  });
-  EXPECT_EQ(all[2].status, 128 + SIGKILL);
-  for (const int rank : {0, 1, 3}) {
-    const Ended& ended = all[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(ended.status, 1);
-    EXPECT_LT(ended.seconds, 25);
-    expect_contains(ended.error, "rank " + std::to_string(rank) + ": all_reduce with rank ");
-    expect_contains(ended.error, "with rank 2 at step 17: the connection was closed: the peer ended or was killed");
-  }
-}
-
-TEST_F(Gloo, AKilledRankEndsAGatherAtOnce) {
-  const auto all = run(4, 600s, [](Communicator& communicator) {
-    std::vector<std::byte> mine(1000);
-    std::vector<std::byte> everything(4000);
-    communicator.all_gather(mine, everything);
-    if (communicator.rank() == 1) ::raise(SIGKILL);
-    if (communicator.rank() == 3) ::usleep(300000);
-    communicator.all_gather(mine, everything);
-  });
-  for (const int rank : {0, 2, 3}) {
-    EXPECT_EQ(all[static_cast<std::size_t>(rank)].status, 1);
-    expect_contains(all[static_cast<std::size_t>(rank)].error,
-                    "all_gather with rank 1 at step 17: the connection was closed");
-  }
-}
-
-TEST_F(Gloo, AStalledRankIsNamedByAllOthersAtTheDeadline) {
-  const SharedCounter failed;
-  const auto all = run(4, 2s, [&](Communicator& communicator) {
-    std::vector<float> data(100000);
-    communicator.barrier();
-    if (communicator.rank() == 1) return failed.wait_for(3);
-    try {
-      communicator.all_reduce(data);
-    } catch (const CommError&) {
-      failed.add();
-      throw;
-    }
-  });
-  for (const int rank : {0, 2, 3}) {
-    const Ended& ended = all[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(ended.status, 1);
-    EXPECT_GE(ended.seconds, 2);
-    expect_contains(ended.error, "with rank 1 at step 17: timed out after 2 s");
-  }
-}
-
-TEST_F(Gloo, ARankThatThrowsEndsTheOthers) {
-  const auto all = run(3, 600s, [](Communicator& communicator) {
-    std::vector<float> data(100);
-    communicator.barrier();
-    if (communicator.rank() == 0) throw std::runtime_error("the disk is full");
-    communicator.all_reduce(data);
-  });
-  EXPECT_EQ(all[0].error, "the disk is full");
-  for (const int rank : {1, 2})
-    expect_contains(all[static_cast<std::size_t>(rank)].error, "with rank 0 at step 17: the connection was closed");
-}
-
-TEST_F(Gloo, AFailedCommunicatorStaysFailed) {
-  const SharedCounter failed;
-  expect_success(run(2, 1s, [&](Communicator& communicator) {
-    if (communicator.rank() == 1) return failed.wait_for(1);
-    require_failed_for_good(communicator);
-    failed.add();
-  }));
-}
 
 TEST_F(Gloo, RanksThatNeverComeAreNamed) {
   const auto all = run_processes(2, limit, [&](int rank) {

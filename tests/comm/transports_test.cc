@@ -1,37 +1,25 @@
-// What holds for each transport of the table. What a transport has of its own is tested beside it.
+// What holds for each transport of the table: the laws of communicators and mailboxes on ranks that are processes, and
+// what happens when one dies, is silent or gives up. What a transport has of its own is tested beside it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "laws.h"
-#include "processes.h"
-#include "sotto/comm/transport.h"
-#include "sotto/core/error.h"
+#include "mailbox_laws.h"
+#include "over_transport.h"
+#include "sotto/comm/shaped.h"
 
 namespace sotto {
 namespace {
 
-World rank_of_launcher(int rank, int size, int port) {
-  World world;
-  world.starter = "sotto";
-  world.rank = world.local_rank = rank;
-  world.size = world.local_size = size;
-  world.port = static_cast<std::uint16_t>(port);
-  world.prefix = "test";
-  return world;
-}
-
-// Why ranks that the launcher starts on this machine cannot use it; empty: they can.
-std::string obstacle(const Transport& transport, int ranks) {
-  try {
-    transport.require(rank_of_launcher(0, ranks, 0));
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-}
+using namespace std::chrono_literals;
 
 TEST(Transports, HaveNamesAndSummaries) {
   std::set<std::string_view> names;
@@ -41,6 +29,7 @@ TEST(Transports, HaveNamesAndSummaries) {
     EXPECT_NE(transport_choices().find(transport.name), std::string::npos);
   }
   EXPECT_EQ(transport_choices().find("gloo; "), 0U) << "the default is the first";
+  EXPECT_EQ(usable_transports().front(), "gloo") << "Gloo works everywhere";
 }
 
 // A transport that is refused here says by which name it was chosen.
@@ -51,37 +40,161 @@ TEST(Transports, RefusalsNameTheTransport) {
   }
 }
 
-TEST(Transports, HoldTheLaws) {
-  const ServerProcess server([](const auto& ready) {
-    const StoreServer store("127.0.0.1");
-    ready(store.port());
-  });
-  int used = 0;
-  for (const Transport& transport : transport_table()) {
-    for (const int ranks : {1, 2, 3}) {
-      if (!obstacle(transport, ranks).empty()) continue;
-      ++used;
-      for (const Ended& ended : run_processes(ranks, 60, [&](int rank) {
-             World world = rank_of_launcher(rank, ranks, server.port());
-             world.prefix = std::string(transport.name) + std::to_string(ranks);
-             TransportOptions options;
-             options.deadline = options.connect_deadline = std::chrono::seconds(30);
-             const auto communicator = transport.connect(world, options);
-             check_laws(*communicator);
-           })) {
-        EXPECT_EQ(ended.status, 0) << transport.name << " on " << ranks << " ranks: " << ended.error;
-      }
-    }
+class TransportLaws : public OverTransportWithRanks {};
+
+TEST_P(TransportLaws, Hold) { expect_success(run(30s, check_laws)); }
+TEST_P(TransportLaws, HoldForMailboxes) { expect_success(run(30s, check_mailbox_laws)); }
+INSTANTIATE_TEST_SUITE_P(Ranks, TransportLaws,
+                         testing::Combine(testing::ValuesIn(usable_transports()), testing::Values(1, 2, 3, 4, 7, 8)),
+                         OverTransportWithRanks::name_of);
+
+class TransportFailures : public OverTransport {
+ protected:
+  // The last rank is killed while the others wait for its mail. Returns how the others ended.
+  std::vector<Ended> run_with_a_killed_rank(int ranks) const {
+    auto all =
+        run(ranks, 600s, [](Communicator& communicator) { check_lost_peer(communicator, [] { ::raise(SIGKILL); }); });
+    EXPECT_EQ(all.back().status, 128 + SIGKILL);
+    all.pop_back();
+    return all;
   }
-  EXPECT_GE(used, 3) << "Gloo works everywhere";
+};
+
+TEST_P(TransportFailures, LawsHoldBehindAnEmulatedLink) {
+  expect_success(run(3, 30s, [](Communicator& communicator) {
+    check_laws(*make_shaped(communicator.clone(), {10e9, 20e-6}));
+    check_mailbox_laws(*make_shaped(communicator.clone(), {10e9, 20e-6, 50e-6}));
+  }));
 }
 
-// Last, as it starts threads, and the tests above fork.
-TEST(TransportsLast, ChecksFindWhatWasBuilt) {
-  std::map<std::string_view, std::string> found;
-  for (const Transport& transport : transport_table()) found[transport.name] = transport.check("");
-  EXPECT_NE(found["gloo"].find("1 MiB all-reduce"), std::string::npos) << found["gloo"];
-  EXPECT_THROW(transport_table().begin()->check("nosuch0"), ConfigError);
+TEST_P(TransportFailures, AKilledRankIsNamedByAllOthers) {
+  const auto all = run(4, 30s, [](Communicator& communicator) {
+    std::vector<float> data(100000);
+    communicator.all_reduce(data);
+    if (communicator.rank() == 2) ::raise(SIGKILL);
+    communicator.all_reduce(data);
+  });
+  EXPECT_EQ(all[2].status, 128 + SIGKILL);
+  for (const int rank : {0, 1, 3}) {
+    const Ended& ended = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_LT(ended.seconds, 25);
+    expect_contains(ended.error, "rank " + std::to_string(rank) + ": all_reduce with rank ");
+    expect_contains(ended.error, "with rank 2 at step 17: the connection was closed: the peer ended or was killed");
+  }
+}
+
+TEST_P(TransportFailures, AKilledRankEndsAGatherAtOnce) {
+  const auto all = run(4, 600s, [](Communicator& communicator) {
+    std::vector<std::byte> mine(1000);
+    std::vector<std::byte> everything(4000);
+    communicator.all_gather(mine, everything);
+    if (communicator.rank() == 1) ::raise(SIGKILL);
+    if (communicator.rank() == 3) ::usleep(300000);
+    communicator.all_gather(mine, everything);
+  });
+  for (const int rank : {0, 2, 3}) {
+    EXPECT_EQ(all[static_cast<std::size_t>(rank)].status, 1);
+    expect_contains(all[static_cast<std::size_t>(rank)].error,
+                    "all_gather with rank 1 at step 17: the connection was closed");
+  }
+}
+
+TEST_P(TransportFailures, AStalledRankIsNamedByAllOthersAtTheDeadline) {
+  const SharedCounter failed;
+  const auto all = run(4, 2s, [&](Communicator& communicator) {
+    std::vector<float> data(100000);
+    communicator.barrier();
+    if (communicator.rank() == 1) return failed.wait_for(3);
+    try {
+      communicator.all_reduce(data);
+    } catch (const CommError&) {
+      failed.add();
+      throw;
+    }
+  });
+  for (const int rank : {0, 2, 3}) {
+    const Ended& ended = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_GE(ended.seconds, 2);
+    expect_contains(ended.error, "with rank 1 at step 17: timed out after 2 s");
+  }
+}
+
+TEST_P(TransportFailures, ARankThatThrowsEndsTheOthers) {
+  const auto all = run(3, 600s, [](Communicator& communicator) {
+    std::vector<float> data(100);
+    communicator.barrier();
+    if (communicator.rank() == 0) throw std::runtime_error("the disk is full");
+    communicator.all_reduce(data);
+  });
+  EXPECT_EQ(all[0].error, "the disk is full");
+  for (const int rank : {1, 2})
+    expect_contains(all[static_cast<std::size_t>(rank)].error, "with rank 0 at step 17: the connection was closed");
+}
+
+TEST_P(TransportFailures, TheReasonOfARankThatGivesUpReachesTheOthers) {
+  const SharedCounter failed;
+  const auto all = run(3, 600s, [&](Communicator& communicator) {
+    std::vector<float> data(100);
+    communicator.all_reduce(data);
+    if (communicator.rank() == 0) {
+      communicator.give_up("the disk is full");
+      return failed.wait_for(2);
+    }
+    try {
+      communicator.all_reduce(data);
+    } catch (const CommError&) {
+      failed.add();
+      throw;
+    }
+  });
+  for (const int rank : {1, 2}) expect_contains(all[static_cast<std::size_t>(rank)].error, "the disk is full");
+}
+
+TEST_P(TransportFailures, AFailedCommunicatorStaysFailed) {
+  const SharedCounter failed;
+  expect_success(run(2, 1s, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) return failed.wait_for(1);
+    require_failed_for_good(communicator);
+    failed.add();
+  }));
+}
+
+TEST_P(TransportFailures, AStalledMailboxIsNamedAtTheDeadline) { expect_success(run(4, 1s, check_stalled_peer)); }
+
+TEST_P(TransportFailures, AKilledRankEndsThePollsOfOthers) { expect_success(run_with_a_killed_rank(4)); }
+TEST_P(TransportFailures, AKilledRankEndsThePollsOfItsOnlyPeer) { expect_success(run_with_a_killed_rank(2)); }
+
+TEST_P(TransportFailures, ARankThatThrowsEndsThePollsOfOthers) {
+  const auto all = run(3, 600s, [](Communicator& communicator) {
+    check_lost_peer(communicator, [] { throw std::runtime_error("the disk is full"); });
+  });
+  EXPECT_EQ(all[2].error, "the disk is full");
+  expect_success({all[0], all[1]});
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, TransportFailures, testing::ValuesIn(usable_transports()),
+                         [](const auto& transport) { return transport.param; });
+
+// In a process of its own, as it starts threads, and the other tests fork.
+TEST(Transports, ChecksFindWhatWasBuilt) {
+  const auto all = run_processes(1, limit, [](int) {
+    std::map<std::string, std::string> found;
+    for (const Transport& transport : transport_table()) found[std::string(transport.name)] = transport.check("");
+    for (const std::string& name : usable_transports()) {
+      if (found[name].empty()) throw std::runtime_error(name + " found nothing");
+    }
+    expect_contains(found["gloo"], "1 MiB all-reduce");
+    if (testing::Test::HasFailure()) throw std::runtime_error(found["gloo"]);
+    try {
+      transport_table().begin()->check("nosuch0");
+    } catch (const ConfigError&) {
+      return;
+    }
+    throw std::runtime_error("an interface that does not exist was taken");
+  });
+  expect_success(all);
 }
 
 }  // namespace

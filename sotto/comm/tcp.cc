@@ -1,0 +1,220 @@
+#include "sotto/comm/tcp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
+#include <asio/steady_timer.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sotto/comm/c10d_reason.h"
+#include "sotto/comm/interfaces.h"
+#include "sotto/comm/meeting.h"
+#include "sotto/comm/tcp_lines.h"
+#include "sotto/comm/tcp_mailbox.h"
+#include "sotto/comm/tcp_places.h"
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+class TcpCommunicator final : public Communicator, private TcpLines::Owner {
+ public:
+  // Ranks find each other in this section of the meeting, which all of them name alike.
+  TcpCommunicator(std::shared_ptr<Meeting> meeting, const std::string& section, asio::ip::address address, int rank,
+                  int size, std::chrono::milliseconds deadline)
+      : Communicator(rank, size, deadline),
+        meeting_(std::move(meeting)),
+        places_(meeting_->section(section)),
+        address_(std::move(address)),
+        lines_(io_, rank, size, address_, *this),
+        due_(io_),
+        peers_(static_cast<std::size_t>(size)) {
+    places_.leave(rank, lines_.place());
+  }
+
+  std::string_view name() const override { return "tcp"; }
+
+  // Others notice the closed connections, and find the reason in the store.
+  void give_up(const std::string& reason) override {
+    if (failure_) return;  // they know
+    failure_ = {-1, reason};
+    meeting_->give_up(reason);
+    lines_.close();
+  }
+
+ private:
+  struct Peer {
+    std::vector<Recv*> expected;  // in this exchange; the first `arrived` of them are complete
+    std::size_t arrived = 0;
+    std::size_t unsent = 0;     // messages that were not handed to the system yet
+    std::uint64_t held_in = 0;  // the last pass of start_due() in which a message to it had to wait
+  };
+  struct Failure {
+    int peer = -1;
+    std::string reason;
+  };
+
+  Peer& of(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
+
+  void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) override {
+    if (failure_) fail(operation(), failure_->peer, "an operation failed before: " + failure_->reason);
+    until_ = Clock::now() + deadline();
+    left_ = sends.size() + recvs.size();
+    for (Recv& recv : recvs) of(recv.peer).expected.push_back(&recv);
+    for (const Send& send : sends) {
+      ++of(send.peer).unsent;
+      waiting_.push_back(&send);
+    }
+    for (const Recv& recv : recvs) lines_.resume(recv.peer);
+    carry();
+    if (failure_) give_up_exchange();
+    for (const Recv& recv : recvs) {
+      of(recv.peer).expected.clear();
+      of(recv.peer).arrived = 0;
+    }
+  }
+
+  // Runs the connections until the exchange is complete or has failed.
+  void carry() {
+    while (true) {
+      if (!waiting_.empty()) start_due();
+      if (left_ == 0 || failure_) return;
+      if (Clock::now() >= until_) return time_out();
+      io_.run_one_until(until_);
+    }
+  }
+
+  // Starts the sends whose time has come; those to one peer stay in order.
+  void start_due() {
+    const auto now = Clock::now();
+    auto next = Clock::time_point::max();
+    ++pass_;
+    std::erase_if(waiting_, [&](const Send* send) {
+      Peer& peer = of(send->peer);
+      if (peer.held_in == pass_) return false;
+      if (send->not_before <= now) {
+        lines_.send(send->peer, TcpFrame::Kind::message, send->data);
+        return true;
+      }
+      peer.held_in = pass_;
+      next = std::min(next, send->not_before);
+      return false;
+    });
+    if (waiting_.empty() || next == due_.expiry()) return;
+    due_.expires_at(next);
+    due_.async_wait([](const asio::error_code&) {});
+  }
+
+  void time_out() {
+    const auto late = [](const Peer& peer) { return peer.arrived < peer.expected.size(); };
+    auto found = std::ranges::find_if(peers_, late);
+    if (found == peers_.end()) found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.unsent > 0; });
+    failure_ = {static_cast<int>(found - peers_.begin()),
+                fmt::format("timed out after {:g} s", std::chrono::duration<double>(deadline()).count())};
+  }
+
+  // The memory of the messages is the caller's, so nothing may be under way when it learns of the failure.
+  [[noreturn]] void give_up_exchange() {
+    const std::string cause = meeting_->report(failure_->peer, failure(operation(), failure_->peer, failure_->reason));
+    lines_.close();
+    fail(operation(), failure_->peer, reason_with(failure_->reason, cause));
+  }
+
+  std::unique_ptr<Communicator> do_clone() override {
+    return std::make_unique<TcpCommunicator>(meeting_, meeting_->next_name("tcp"), address_, rank(), size(),
+                                             deadline());
+  }
+
+  std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes) override {
+    return make_tcp_mailbox(meeting_, meeting_->next_name("mail"), address_, rank(), size(), max_bytes, deadline());
+  }
+
+  std::optional<std::string> place_of(int peer) override { return places_.find(peer, until_); }
+
+  std::optional<std::span<std::byte>> room_for(int from, const TcpFrame& frame) override {
+    if (frame.kind != TcpFrame::Kind::message) {
+      throw WireError(fmt::format("a frame of kind {} came, which is no message", static_cast<int>(frame.kind)));
+    }
+    Peer& peer = of(from);
+    if (peer.arrived == peer.expected.size()) return std::nullopt;
+    const std::span<std::byte> room = peer.expected[peer.arrived]->buffer;
+    if (frame.length > room.size()) {
+      throw WireError(fmt::format("a message of {} bytes for a room of {}", frame.length, room.size()));
+    }
+    return room.first(static_cast<std::size_t>(frame.length));
+  }
+
+  bool received(int from, const TcpFrame& /*frame*/) override {
+    Peer& peer = of(from);
+    peer.expected[peer.arrived++]->arrived = Clock::now();
+    --left_;
+    return true;
+  }
+
+  void sent(int to) override {
+    --of(to).unsent;
+    --left_;
+  }
+
+  // Peers may end before others. Only who still needs one fails.
+  void lost(int peer, const std::string& reason) override {
+    const bool needed = of(peer).arrived < of(peer).expected.size() || of(peer).unsent > 0;
+    if (needed && !failure_) failure_ = {peer, reason};
+  }
+
+  std::shared_ptr<Meeting> meeting_;
+  TcpPlaces places_;
+  asio::ip::address address_;
+  asio::io_context io_{1};
+  TcpLines lines_;
+  asio::steady_timer due_;          // when the next message that waits for its time may leave
+  std::optional<Failure> failure_;  // permanent: ranks are out of step
+
+  // For the current exchange; kept, so that a step allocates nothing.
+  Clock::time_point until_;
+  std::size_t left_ = 0;              // messages that are not complete
+  std::vector<const Send*> waiting_;  // for their time
+  std::uint64_t pass_ = 0;
+  std::vector<Peer> peers_;
+};
+
+// The address to listen at: that of the options, or else that of the store, by which the ranks reach each other.
+asio::ip::address loopback_address(const World& world, const TransportOptions& options) {
+  std::string address = options.address.empty() ? world.host : options.address;
+  if (!options.interface.empty()) {
+    require_interface(options.interface);
+    address = options.interface == "lo" ? "127.0.0.1" : options.interface;
+  }
+  if (address == "localhost") address = "127.0.0.1";
+  asio::error_code unreadable;
+  const auto found = asio::ip::make_address(address, unreadable);
+  if (!unreadable && found.is_loopback()) return found;
+  throw ConfigError(
+      fmt::format("{}: it serves loopback addresses only, since its links have no keys yet, and {} is none; choose {}",
+                  named("backend", "tcp"), address, named("backend", "gloo")));
+}
+
+}  // namespace
+
+void require_tcp(const World& world) {
+  if (world.local_size == world.size) return;
+  throw ConfigError(
+      fmt::format("{}: it reaches the ranks of one host only, since its links have no keys yet, and {} of {} are on "
+                  "others; choose {}",
+                  named("backend", "tcp"), world.size - world.local_size, world.size, named("backend", "gloo")));
+}
+
+std::unique_ptr<Communicator> connect_tcp(const World& world, const TransportOptions& options) {
+  require_tcp(world);
+  const auto address = loopback_address(world, options);
+  auto meeting = std::make_shared<Meeting>(world, options.connect_deadline, options.stop);
+  return std::make_unique<TcpCommunicator>(std::move(meeting), "tcp", address, world.rank, world.size,
+                                           options.deadline);
+}
+
+}  // namespace sotto

@@ -1,0 +1,137 @@
+#include "sotto/comm/tcp_door.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/error.hpp>
+#include <asio/read.hpp>
+#include <charconv>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+using Tcp = asio::ip::tcp;
+
+constexpr std::chrono::milliseconds pause(20);
+
+TcpKey new_key() {
+  TcpKey key;
+  std::random_device random;
+  std::ranges::generate(key, [&] { return static_cast<std::byte>(random()); });
+  return key;
+}
+
+// Takes the same time wherever two keys differ.
+bool equal(const TcpKey& one, const TcpKey& other) {
+  std::byte difference{};
+  for (std::size_t i = 0; i < one.size(); ++i) difference |= one[i] ^ other[i];
+  return difference == std::byte{};
+}
+
+}  // namespace
+
+// Somebody who has connected, and not said yet who it is.
+struct TcpDoor::Guest {
+  explicit Guest(Tcp::socket accepted) : socket(std::move(accepted)) {}
+  Tcp::socket socket;
+  std::array<std::byte, TcpHello::bytes> hello{};
+};
+
+TcpDoor::TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, Enter enter)
+    : rank_(rank), size_(size), key_(new_key()), enter_(std::move(enter)), acceptor_(io), again_(io) {
+  try {
+    const Tcp::endpoint endpoint(address, 0);
+    acceptor_.open(endpoint.protocol());
+    acceptor_.bind(endpoint);
+    acceptor_.listen();
+  } catch (const std::system_error& error) {
+    throw CommError(fmt::format("rank {}: cannot listen at {}: {}", rank_, address.to_string(), error.what()));
+  }
+  accept();
+}
+
+TcpDoor::~TcpDoor() = default;
+
+// "127.0.0.1 4242 KEY", with the key as 32 hexadecimal digits.
+std::string TcpDoor::place() const {
+  const Tcp::endpoint endpoint = acceptor_.local_endpoint();
+  std::string text = fmt::format("{} {} ", endpoint.address().to_string(), endpoint.port());
+  for (const std::byte part : key_) text += fmt::format("{:02x}", std::to_integer<unsigned>(part));
+  return text;
+}
+
+TcpPlace read_tcp_place(const std::string& text) {
+  const auto space = text.find(' ');
+  const auto second = text.find(' ', space + 1);
+  if (second == text.npos || text.size() != second + 1 + 2 * sizeof(TcpKey)) throw WireError("no address was left");
+  TcpPlace place;
+  asio::error_code bad;
+  place.address = asio::ip::make_address(text.substr(0, space), bad);
+  const char* const end = text.data() + second;
+  const auto port = std::from_chars(text.data() + space + 1, end, place.port);
+  bool good = !bad && port.ec == std::errc() && port.ptr == end;
+  for (std::size_t i = 0; i < sizeof(TcpKey); ++i) {
+    const char* const digits = end + 1 + 2 * i;
+    unsigned value = 0;
+    good = good && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    place.key[i] = static_cast<std::byte>(value);
+  }
+  if (!good) throw WireError("no address was left");
+  return place;
+}
+
+void TcpDoor::close() {
+  asio::error_code ignored;
+  acceptor_.close(ignored);
+  again_.cancel();
+  guests_.clear();
+}
+
+void TcpDoor::accept() {
+  acceptor_.async_accept([this](const asio::error_code& error, Tcp::socket socket) {
+    if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+    if (error) {  // such as too many open files
+      again_.expires_after(pause);
+      again_.async_wait([this](const asio::error_code& stopped) {
+        if (!stopped) accept();
+      });
+      return;
+    }
+    if (guests_.size() == most_guests) guests_.pop_front();
+    guests_.push_back(std::make_shared<Guest>(std::move(socket)));
+    hear_hello(guests_.back());
+    accept();
+  });
+}
+
+void TcpDoor::hear_hello(const std::shared_ptr<Guest>& guest) {
+  const std::weak_ptr<Guest> known = guest;
+  asio::async_read(guest->socket, asio::buffer(guest->hello),
+                   [this, known](const asio::error_code& error, std::size_t) {
+                     const auto here = known.lock();
+                     if (!here) return;
+                     if (!error) take_in(*here);
+                     std::erase(guests_, here);
+                   });
+}
+
+void TcpDoor::take_in(Guest& guest) {
+  TcpHello hello;
+  try {
+    hello = read_hello(guest.hello);
+  } catch (const WireError&) {
+    return;
+  }
+  const bool member = equal(hello.key, key_) && hello.to == static_cast<std::uint32_t>(rank_) &&
+                      hello.size == static_cast<std::uint32_t>(size_) && hello.from < hello.size &&
+                      hello.from != hello.to;
+  if (member) enter_(static_cast<int>(hello.from), std::move(guest.socket));
+}
+
+}  // namespace sotto

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "sotto/comm/tcp_frame.h"
+
+namespace sotto {
+
+// Where a rank listens for its peers. Whoever connects must first say who it is, with the key of this door; strangers,
+// and those who send garbage, are closed and have no other effect. At most `most_guests` connections that have not yet
+// said who they are stay open; a member whose connection was closed for that reason tries again. Everything runs on the
+// thread that runs the io_context.
+class TcpDoor {
+ public:
+  static constexpr std::size_t most_guests = 64;
+  // A peer has come. The socket is closed unless it is kept.
+  using Enter = std::function<void(int peer, asio::ip::tcp::socket socket)>;
+
+  // Listens at a port of this address that the system chooses. CommError if that is not possible.
+  TcpDoor(asio::io_context& io, int rank, int size, const asio::ip::address& address, Enter enter);
+  ~TcpDoor();
+  TcpDoor(const TcpDoor&) = delete;
+  TcpDoor& operator=(const TcpDoor&) = delete;
+
+  // Text that tells members of the job where this door is, and its key: for read_tcp_place().
+  std::string place() const;
+  void close();  // nobody comes any more
+
+ private:
+  struct Guest;
+  void accept();
+  void hear_hello(const std::shared_ptr<Guest>& guest);
+  void take_in(Guest& guest);
+
+  int rank_, size_;
+  TcpKey key_;
+  Enter enter_;
+  asio::ip::tcp::acceptor acceptor_;
+  asio::steady_timer again_;                  // after an error that may pass
+  std::list<std::shared_ptr<Guest>> guests_;  // the oldest first
+};
+
+// What place() says.
+struct TcpPlace {
+  asio::ip::address address;
+  std::uint16_t port = 0;
+  TcpKey key{};
+};
+TcpPlace read_tcp_place(const std::string& text);  // WireError if it is something else
+
+}  // namespace sotto

@@ -1,0 +1,49 @@
+#include "sotto/comm/two_ranks.h"
+
+#include <fmt/format.h>
+
+#include <future>
+#include <system_error>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+
+namespace sotto {
+
+std::string try_two_ranks(decltype(Transport::connect) connect, const std::string& interface) {
+  constexpr int rounds = 10;
+  const StoreServer store("127.0.0.1");
+  const auto rank = [&](int number) {
+    World world;
+    world.rank = world.local_rank = number;
+    world.size = world.local_size = 2;
+    world.host = "127.0.0.1";
+    world.port = store.port();
+    TransportOptions options;
+    options.interface = interface;
+    if (interface.empty()) options.address = "127.0.0.1";
+    options.deadline = options.connect_deadline = std::chrono::seconds(10);
+    const auto communicator = connect(world, options);
+    std::vector<float> values(1 << 18, 1.0F);
+    communicator->all_reduce(values);
+    const Timer timer;
+    for (int i = 0; i < rounds; ++i) communicator->all_reduce(values, ReduceOp::max);
+    const double seconds = timer.seconds() / rounds;
+    communicator->barrier();
+    if (values.front() != 2.0F) throw Error("the sum over two ranks is wrong");
+    return seconds;
+  };
+  std::future<double> other;
+  try {
+    other = std::async(std::launch::async, rank, 1);
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("no thread could be started for the second rank ({})", error.what()));
+  }
+  const double seconds = rank(0);
+  other.get();
+  return fmt::format("two ranks over {}: 1 MiB all-reduce in {:.2f} ms", interface.empty() ? "the loopback" : interface,
+                     seconds * 1e3);
+}
+
+}  // namespace sotto

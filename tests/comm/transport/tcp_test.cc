@@ -1,0 +1,199 @@
+// What the transport `tcp` has of its own: where it listens, how many sockets it needs, and strangers beside a run.
+#include "sotto/comm/tcp.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sotto/comm/mailbox.h"
+#include "tests/comm/job.h"
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Tcp : public Job {
+ protected:
+  std::vector<Ended> run(int ranks, std::chrono::milliseconds deadline,
+                         const std::function<void(Communicator&)>& body) const {
+    return run_over(connect_tcp, ranks, deadline, body);
+  }
+};
+
+// Ports at which this process listens, and the number of its other sockets of TCP.
+struct Sockets {
+  std::vector<sockaddr_in> listening;
+  std::size_t connected = 0;
+};
+
+Sockets sockets() {
+  Sockets found;
+  for (int file = 0; file < 1024; ++file) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (::getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) continue;
+    sockaddr_in address{};
+    size = sizeof(address);
+    ::getsockname(file, reinterpret_cast<sockaddr*>(&address), &size);
+    if (address.sin_family != AF_INET) continue;
+    if (listens != 0) {
+      found.listening.push_back(address);
+    } else {
+      ++found.connected;
+    }
+  }
+  return found;
+}
+
+void exchange_with(Communicator& communicator, int to, int from, std::size_t bytes) {
+  const std::vector<std::byte> data(bytes, static_cast<std::byte>(communicator.rank()));
+  std::vector<std::byte> room(bytes);
+  const Send send{to, data};
+  Recv recv{from, room};
+  communicator.exchange({&send, 1}, {&recv, 1});
+  if (room.back() != static_cast<std::byte>(from)) throw std::runtime_error("another message");
+}
+
+TEST_F(Tcp, OpensSocketsToThePeersThatItUsesOnly) {
+  const SharedCounter counted;  // since a rank that has ended closes its connections
+  expect_success(run(6, 30s, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    const std::size_t before = sockets().connected;
+    const auto expect = [&](std::size_t more) {
+      const std::size_t now = sockets().connected - before;
+      if (now != more) throw std::runtime_error(std::to_string(now) + " sockets instead of " + std::to_string(more));
+    };
+    for (int i = 0; i < 3; ++i) exchange_with(communicator, (rank + 1) % 6, (rank + 5) % 6, 1000);
+    expect(2);
+    counted.add();
+    counted.wait_for(6);
+    for (int i = 0; i < 3; ++i) exchange_with(communicator, (rank + 3) % 6, (rank + 3) % 6, 1000);
+    expect(3);
+    counted.add();
+    counted.wait_for(12);
+  }));
+}
+
+TEST_F(Tcp, ListensAtTheLoopbackOnly) {
+  expect_success(run(2, 30s, [](Communicator& communicator) {
+    const auto mailbox = communicator.open_mailbox(100);
+    const auto listening = sockets().listening;
+    if (listening.size() != 2) throw std::runtime_error(std::to_string(listening.size()) + " sockets listen");
+    for (const sockaddr_in& address : listening) {
+      if (ntohl(address.sin_addr.s_addr) != INADDR_LOOPBACK) throw std::runtime_error("elsewhere");
+    }
+    mailbox->close();
+  }));
+}
+
+// Each rank's own ports are visited by somebody who sends garbage, by one who is silent, and by many in turn.
+TEST_F(Tcp, StrangersHaveNoEffectOnARun) {
+  expect_success(run(3, 30s, [](Communicator& communicator) {
+    const auto mailbox = communicator.open_mailbox(1000);
+    std::vector<int> strangers;
+    const auto visit = [&](const sockaddr_in& address, std::size_t bytes) {
+      const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (::connect(stranger, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+        throw std::runtime_error("no connection");
+      const std::vector<std::byte> garbage(bytes, std::byte{0x5A});
+      ::send(stranger, garbage.data(), garbage.size(), MSG_NOSIGNAL);
+      strangers.push_back(stranger);
+    };
+    const auto listening = sockets().listening;
+    std::vector<float> data(50000);
+    for (int round = 0; round < 3; ++round) {
+      for (const sockaddr_in& address : listening) {
+        for (const std::size_t bytes : {0U, 1U, 24U, 56U, 5000U}) visit(address, bytes);
+      }
+      data.assign(data.size(), 1.0F);
+      communicator.all_reduce(data);
+      if (data.back() != 3.0F) throw std::runtime_error("not the sum");
+      mailbox->send((communicator.rank() + 1) % 3, std::as_bytes(std::span(data).first(100)));
+      if (!mailbox->poll(30s)) throw std::runtime_error("no mail");
+      for (const int stranger : strangers) ::close(stranger);
+      strangers.clear();
+    }
+    mailbox->close();
+  }));
+}
+
+TEST_F(Tcp, LargeMessagesCrossEachOther) {
+  expect_success(run(2, 60s, [](Communicator& communicator) {
+    exchange_with(communicator, 1 - communicator.rank(), 1 - communicator.rank(), 100 << 20);
+  }));
+}
+
+TEST_F(Tcp, AMessageThatIsLargerThanItsRoomNamesItsSender) {
+  const auto all = run(2, 600s, [](Communicator& communicator) {
+    communicator.barrier();
+    std::array<std::byte, 10> data{};
+    const Send send{1, data};
+    Recv recv{0, std::span(data).first(9)};
+    if (communicator.rank() == 0) communicator.exchange({&send, 1}, {});
+    if (communicator.rank() == 1) communicator.exchange({}, {&recv, 1});
+    communicator.barrier();
+  });
+  expect_contains(all[1].error, "rank 1: exchange with rank 0 at step 17: a message of 10 bytes for a room of 9");
+  expect_contains(all[0].error, "a message of 10 bytes for a room of 9");
+}
+
+// A peer that ends while the other one still exchanges with a third one is no trouble.
+TEST_F(Tcp, ARankMayEndBeforeTheOthers) {
+  expect_success(run(3, 600s, [](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 2) return;
+    for (int i = 0; i < 100; ++i) exchange_with(communicator, 1 - communicator.rank(), 1 - communicator.rank(), 10000);
+  }));
+}
+
+TEST_F(Tcp, APeerThatDoesNotComeIsNamedAtTheDeadline) {
+  const SharedCounter failed;
+  const auto all = run(2, 500ms, [&](Communicator& communicator) {
+    if (communicator.rank() == 1) return failed.wait_for(1);
+    try {
+      exchange_with(communicator, 1, 1, 1 << 24);
+    } catch (const CommError&) {
+      failed.add();
+      throw;
+    }
+  });
+  expect_contains(all[0].error, "rank 0: exchange with rank 1 at step 17: timed out after 0.5 s");
+  EXPECT_LT(all[0].seconds, 20);
+}
+
+TEST(TcpRefuses, WhatIsNoLoopback) {
+  World world;
+  world.size = world.local_size = 2;
+  const auto error_of = [&](const TransportOptions& options) -> std::string {
+    try {
+      connect_tcp(world, options);
+      return "no error";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  const auto refused = [](const std::string& address) {
+    return "backend tcp: it serves loopback addresses only, since its links have no keys yet, and " + address +
+           " is none; choose backend gloo";
+  };
+  expect_contains(error_of({.address = "192.0.2.7"}), refused("192.0.2.7"));
+  expect_contains(error_of({.address = "0.0.0.0"}), refused("0.0.0.0"));
+  expect_contains(error_of({.address = "node1"}), refused("node1"));
+  expect_contains(error_of({.interface = "nosuch0"}), "there is no network interface `nosuch0`");
+  world.host = "192.0.2.7";
+  expect_contains(error_of({}), refused("192.0.2.7"));
+  world.local_size = 1;
+  expect_contains(error_of({.address = "127.0.0.1"}), "it reaches the ranks of one host only");
+}
+
+}  // namespace
+}  // namespace sotto
