@@ -192,7 +192,7 @@ asio::ip::address loopback_address(const World& world, const TransportOptions& o
   }
   if (address == "localhost") address = "127.0.0.1";
   asio::error_code unreadable;
-  const auto found = asio::ip::make_address(address, unreadable);
+  auto found = asio::ip::make_address(address, unreadable);
   if (!unreadable && found.is_loopback()) return found;
   throw ConfigError(
       fmt::format("{}: it serves loopback addresses only, since its links have no keys yet, and {} is none; choose {}",
