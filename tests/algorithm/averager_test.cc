@@ -208,8 +208,9 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
       other.note.steps = {5, 0};
       other.note.meeting = 1;
       other.send(1, Kind::news);
-      other.note.steps = {7, 0};  // which has gone on
+      other.note.steps = {6, 0};  // which has gone on
       other.send(1, Kind::news);
+      other.note.steps = {7, 0};
       other.note.meeting = 2;
       other.send(1, Kind::news);
       told.wait();
@@ -249,11 +250,55 @@ TEST(Averaging, NamesAStalledRank) {
       averager.step(adds(1), false, timings);
       const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(); });
       EXPECT_NE(error.find(asks ? "rank 0 was asked for its model and said nothing for 1 s"
-                                : "rank 0 made no step that is waited for for 1 s"),
+                                : "rank 0 is waited for and said nothing for 1 s"),
                 std::string::npos)
           << error;
     });
   }
+}
+
+// A rank that answers questions may itself wait for the one that is lost.
+TEST(Averaging, NamesTheSilentRankOfTwoThatItWaitsFor) {
+  std::latch told(1);
+  run_threads(3, 2s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Played waiting(communicator);
+      waiting.answer_questions_of(1, [&] { return told.try_wait(); });
+      return;
+    }
+    if (communicator.rank() == 2) {
+      Played silent(communicator);
+      told.wait();
+      return;
+    }
+    const Telling telling(told);
+    Averager averager({{}, 1}, model(), {.seed = 1}, communicator);
+    Timings timings;
+    auto x = all(1);
+    averager.read(x);
+    averager.step(adds(1), false, timings);
+    const std::string error = message_of([&] { averager.rest(); });
+    EXPECT_NE(error.find("rank 2 is waited for and said nothing for 2 s"), std::string::npos) << error;
+  });
+}
+
+TEST(Averaging, NamesARankThatAnswersAndMakesNoStep) {
+  std::latch told(1);
+  run_threads(2, 1s, [&](Communicator& communicator) {
+    if (communicator.rank() == 0) {
+      Played standing(communicator);
+      standing.answer_questions_of(1, [&] { return told.try_wait(); });
+      return;
+    }
+    const Telling telling(told);
+    Averager averager({{}, 1}, model(), {.seed = 1}, communicator);
+    Timings timings;
+    auto x = all(1);
+    averager.read(x);
+    averager.step(adds(1), false, timings);
+    const std::string error = message_of([&] { averager.rest(); });
+    EXPECT_NE(error.find("rank 0 made no step that is waited for for 2 s"), std::string::npos) << error;
+  });
 }
 
 TEST(Averaging, RefusesWhatNobodyShouldSend) {

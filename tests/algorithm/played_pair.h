@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -64,6 +65,16 @@ class Played {
       return {got, 2 * x[0]};
     }
     throw CommError("nothing came");
+  }
+  // Tells `asker` the news at each of its questions, until `done`.
+  void answer_questions_of(int asker, const std::function<bool()>& done) {
+    PairNote got;
+    while (!done()) {
+      const auto mail = mailbox_->poll(std::chrono::milliseconds(20));
+      if (!mail) continue;
+      read_note(mail->data, ranks_, got);
+      if (got.kind == PairNote::Kind::question) send(asker, PairNote::Kind::news);
+    }
   }
   PairNote note;
 

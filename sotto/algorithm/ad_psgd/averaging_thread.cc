@@ -212,8 +212,9 @@ void Averager::inquire() {
 }
 
 // Asks ranks that this one waits for, from time to time, for news. Such a rank is lost if the mail of a whole deadline
-// was taken and brought none (at a meeting: no progress). Only mail that was taken counts, because the silence may be
-// this thread's own: it was busy, or stopped for a while.
+// was taken and brought none, or at a meeting, if that of two deadlines brought no progress: a rank that answers but
+// does not go on may itself wait for a lost one, and is given the time to name it. Only mail that was taken counts,
+// because the silence may be this thread's own: it was busy, or stopped for a while.
 void Averager::watch(Clock::time_point taken) {
   for (int peer = 0; peer < ranks_; ++peer) {
     if (peer != key_.rank && must_be_questioned(peer, taken)) tell(peer, PairNote::Kind::question);
@@ -231,18 +232,22 @@ bool Averager::must_be_questioned(int peer, Clock::time_point taken) {
     return false;
   }
   if (!asked && !roll.lacks(peer, shared_.awaited)) return false;
-  const auto last =
-      asked ? std::max(shared_.asked->since, roll.heard(peer)) : std::max(shared_.awaited_since, roll.moved(peer));
-  if (taken - last > mailbox_->deadline()) {
+  const auto since = asked ? shared_.asked->since : shared_.awaited_since;
+  const auto heard = std::max(since, roll.heard(peer));
+  const auto deadline = mailbox_->deadline();
+  const bool stands = !asked && taken - std::max(since, roll.moved(peer)) > 2 * deadline;
+  if (stands || taken - heard > deadline) {
     throw CommError(fmt::format("rank {}: rank {} {} for {:g} s; it has made {} steps, this rank {}", key_.rank, peer,
-                                asked ? "was asked for its model and said nothing" : "made no step that is waited for",
-                                std::chrono::duration<double>(mailbox_->deadline()).count(), roll.steps_of(peer),
-                                roll.steps()));
+                                asked    ? "was asked for its model and said nothing"
+                                : stands ? "made no step that is waited for"
+                                         : "is waited for and said nothing",
+                                std::chrono::duration<double>(stands ? 2 * deadline : deadline).count(),
+                                roll.steps_of(peer), roll.steps()));
   }
   const auto now = Clock::now();
   auto& questioned = own_.questioned[static_cast<std::size_t>(peer)];
   if (questioned > roll.heard(peer)) return false;  // it has not answered the last question
-  if (now - std::max(last, questioned) <= mailbox_->deadline() / questions) return false;
+  if (now - std::max(heard, questioned) <= deadline / questions) return false;
   questioned = now;
   return true;
 }
