@@ -233,6 +233,47 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
   });
 }
 
+// A caller that meets the others again, without a step in between, may have changed its copy of the model. A rank that
+// has left the second meeting already asks for that copy, not for the model before.
+TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
+  std::latch asked(1), done(1);
+  run_threads(3, 20s, [&](Communicator& communicator) {
+    if (communicator.rank() != 1) {
+      Played other(communicator);
+      other.note.meeting = 1;
+      other.send(1, Kind::news);
+      if (communicator.rank() == 0) {
+        const Telling telling(done);
+        while (other.next(Kind::news).first.meeting < 2) {
+        }
+        other.note.meeting = 2;
+        other.send(1, Kind::request, 5);
+        other.send(1, Kind::question);
+        other.next(Kind::news);  // mail is taken in order: so the request was taken
+        asked.count_down();
+        EXPECT_EQ(other.next(Kind::answer).second, 7);
+      } else {
+        asked.wait();
+        other.note.meeting = 2;
+        other.send(1, Kind::news);
+        done.wait();
+      }
+      return;
+    }
+    Averager averager({{}, 1}, model(), {.seed = 1}, communicator);
+    Timings timings;
+    auto x = all(1);
+    averager.read(x);
+    averager.step(adds(1), false, timings);
+    averager.rest();
+    EXPECT_EQ(x, all(2));
+    x = all(7);  // as if the ranks had averaged their models
+    averager.rest();
+    averager.read(x);
+    done.wait();
+  });
+}
+
 TEST(Averaging, NamesAStalledRank) {
   for (const bool asks : {true, false}) {
     std::latch told(1);

@@ -99,6 +99,7 @@ class Staged : public Gloo {
   std::vector<Ended> run_staged(int ranks, std::chrono::milliseconds deadline,
                                 const std::function<void(Communicator&)>& body) const {
     return run_processes(ranks, limit, [&](int rank) {
+      ::signal(SIGPIPE, SIG_IGN);  // as in Python: Gloo writes to the sockets of peers that are gone
       const auto connect = [&](const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
         auto settings = c10d::ProcessGroupGloo::Options::create(600s);
         settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));

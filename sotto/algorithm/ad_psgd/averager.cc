@@ -94,18 +94,19 @@ void Averager::rest() {
   Lock lock(mutex_);
   rethrow();
   Roll& roll = shared_.roll;
-  const bool shown = shared_.state == State::resting;  // then the caller may have changed its copy since
+  const bool shown = shared_.state == State::resting;
   if (!shown) shared_.state = State::quiet;
   shared_.due = false;
   changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return shared_.error || !shared_.asked; });
   rethrow();
-  shared_.state = State::resting;
+  if (!shown) shared_.state = State::meeting;
   roll.come_to_meeting();
   if (roll.somebody_ends() && roll.end() == 0) roll.end_behind(roll.steps() + 1);
   lock.unlock();
   tell_all();
   lock.lock();
   wait_for_all(lock, Roll::Await::meeting);
+  shared_.state = State::resting;
   if (!shown) std::ranges::copy(shared_.x, shown_.begin());
 }
 

@@ -14,9 +14,10 @@ namespace sotto {
 // The state that both threads of an Averager share, under its lock.
 struct AveragerState {
   enum class State : std::uint8_t {
-    resting,  // this rank has come to a meeting, or has not begun
-    at_work,  // it takes steps, and asks others for their models
+    resting,  // after a meeting, or before the first step: the caller has the model, and may change it
+    at_work,  // this rank takes steps, and asks others for their models
     quiet,    // it asks nobody any more, and comes to a meeting once its last request is answered
+    meeting,  // it has come to a meeting, and answers others until all have come
     ending,   // as quiet; then its thread ends
     ended,    // it answers nobody any more
   };
@@ -42,7 +43,8 @@ struct AveragerState {
 
   // Whether nothing may change the model.
   bool frozen() const {
-    return state == State::ended || (state == State::resting && roll.all_have(Roll::Await::meeting));
+    return state == State::ended || state == State::resting ||
+           (state == State::meeting && roll.all_have(Roll::Await::meeting));
   }
 };
 

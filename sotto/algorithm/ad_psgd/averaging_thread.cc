@@ -129,7 +129,8 @@ void Averager::hear(int sender, const PairNote& note) {
     Roll& roll = shared_.roll;
     roll.hear(sender, note, Clock::now());
     // A rank that takes no step now can end after its next one.
-    wish = shared_.state == State::resting && roll.somebody_ends() && roll.end() == 0;
+    wish =
+        (shared_.state == State::resting || shared_.state == State::meeting) && roll.somebody_ends() && roll.end() == 0;
     if (wish) roll.end_behind(roll.steps() + 1);
     changed_.notify_all();
   }
