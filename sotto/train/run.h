@@ -54,7 +54,7 @@ class Run {
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
   void save(Kept kept);
-  std::optional<std::uint64_t> best_step() const;
+  std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();
   void record(const RunTotals& spent);
   void summarise(const TrainResult& result, std::uint64_t first_step);

@@ -42,7 +42,7 @@ void Run::save(Kept kept) {
 }
 
 std::optional<std::uint64_t> Run::best_step() const {
-  if (!evaluations_.best()) return std::nullopt;
+  if (!options_.keep_best || !evaluations_.best()) return std::nullopt;
   return evaluations_.best()->step;
 }
 

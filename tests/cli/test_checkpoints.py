@@ -75,12 +75,21 @@ ALGORITHMS = [
 ]  # fmt: skip
 
 
+def test_the_best_is_kept_only_if_that_is_wished(good, tmp_path):
+    flags = ["train", *TINY, "--lr", 1e-12, "--max-steps", 40, "--eval-freq", 5, "--checkpoint-minutes", "1e-9"]  # the first is the best
+    good(*flags, "--train-dir", "best")
+    assert len(steps_of(tmp_path / "best")) == 4 and steps_of(tmp_path / "best")[0] == 5
+    good(*flags, "--train-dir", "last", "--no-keep-best")
+    assert len(steps_of(tmp_path / "last")) == 3 and steps_of(tmp_path / "last")[0] > 5
+
+
 @pytest.mark.parametrize("algorithm, flags", ALGORITHMS, ids=[name for name, _ in ALGORITHMS])
 def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flags):
     flags = ["train", *TINY, *flags, "--algorithm", algorithm, "--ranks", 3, "--max-steps", 40, "--no-keep-best"]
     good(*flags, "--train-dir", "often", "--checkpoint-minutes", "1e-9")
     made = steps_of(tmp_path / "often")
-    assert len(made) == 3 and made[-1] == 40, "the last two, and that of the end"
+    assert made[-1] == 40 and len(made) <= 3, "the last two, and that of the end"
+    assert len(made) == 3 or algorithm == "ad_psgd", "its ranks meet when they hear of it, perhaps at the end"
     assert (tmp_path / "often" / f"model_step_{made[0]}" / "manifest").read_bytes().find(b"rolling = yes") > 0
     if any(word in algorithm for word in ("async", "synch_freq", "ad_psgd")):  # no two runs of them have the same bits
         return
