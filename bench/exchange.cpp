@@ -22,7 +22,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/options.h"
 #include "sotto/core/timer.h"
-#include "sotto/model/model.h"
+#include "sotto/model/image_model.h"
 #include "sotto/optim/optimiser.h"
 
 namespace {
@@ -89,7 +89,7 @@ double median(std::vector<double> values) {
 
 // The share of backward that each bucket takes, measured with torch on a batch of noise. Rank 0 measures for all ranks,
 // so that all sleep alike.
-std::vector<double> shares(Model& model, const ImageShape& shape, std::span<const BucketPlan> buckets,
+std::vector<double> shares(ImageModel& model, const ImageShape& shape, std::span<const BucketPlan> buckets,
                            Communicator& communicator) {
   constexpr std::size_t examples = 16, times = 5;  // small models run more than 5 times: for half a second
   std::vector<double> all(buckets.size());
@@ -183,8 +183,9 @@ int run(const Arguments& arguments) {
   if (!arguments.link.empty()) {
     communicator = make_shaped(std::move(communicator), parse_links("link", arguments.link, world.size));
   }
-  const ModelEntry& entry = model_table().require("model", arguments.model);
-  const auto model = make_model(entry, entry.shape, 10, 1);
+  const ImageModelSpec spec = image_model_table().read("model", arguments.model);
+  const ImageModelEntry& entry = *spec.entry;
+  const auto model = make_image_model(spec, entry.shape, entry.classes, 1);
   const auto bytes = static_cast<std::size_t>(arguments.bucket_kib) * 1024;
   const double compute = arguments.compute * (world.rank == arguments.slow_rank ? arguments.slow : 1);
   const auto buckets = plan_buckets(model->layout(), bytes);

@@ -74,8 +74,8 @@ def knows_a_model(folder, name, text):
 
 def test_nothing_above_a_task_knows_its_model(root):
     assert [name for folder, name, text in sources(root) if knows_a_model(folder, name, text)] == []
-    assert knows_a_model("train", "f.cc", '#include "sotto/model/model.h"')
-    assert not knows_a_model("task", "f.cc", '#include "sotto/model/model.h"')
+    assert knows_a_model("train", "f.cc", '#include "sotto/model/image_model.h"')
+    assert not knows_a_model("task", "f.cc", '#include "sotto/model/image_model.h"')
     assert not knows_a_model("train", "f.cc", '#include "sotto/data/options.h"')
 
 
@@ -131,10 +131,10 @@ def test_locks_are_checked(root):
 # one, are read. All else takes specs.
 READERS = {
     "sotto/aggregate/memory/table.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
-    "sotto/codec/stages.cc", "sotto/optim/schedule.cc", "sotto/task/metric.cc", "sotto/topology/mixing.cc",
+    "sotto/codec/stages.cc", "sotto/optim/schedule.cc", "sotto/task/image_task.cc", "sotto/task/metric.cc", "sotto/topology/mixing.cc",
     "sotto/topology/peer_schedule.cc",
     "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
-    "sotto/train/choices.cc", "sotto/train/identity.cc", "sotto/train/optimiser.cc",
+    "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/identity.cc", "sotto/train/optimiser.cc",
 }
 PARSES = re.compile(r"\b(?:parse_sentence|parse_links|read_(?:recipe|stages|memory|aggregator|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|\w*table\(?\)?\.read)\(")

@@ -1,15 +1,16 @@
 #include <torch/nn/modules/linear.h>
 
-#include "sotto/model/models.h"
+#include "sotto/model/image_networks.h"
 #include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
 
-class LogisticRegression final : public Network {
+class LogisticRegression final : public ImageNetwork {
  public:
-  LogisticRegression(const ImageShape& shape, std::int64_t outputs)
-      : linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), outputs))) {}
+  LogisticRegression(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs)
+      : ImageNetwork(options, "linear"),
+        linear_(register_module("linear", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     return through(linear_, images.flatten(1));
@@ -21,8 +22,8 @@ class LogisticRegression final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> build_logreg(const ImageShape& shape, std::int64_t outputs) {
-  return std::make_shared<LogisticRegression>(shape, outputs);
+MadeNetwork make_logreg(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<LogisticRegression>(options, shape, outputs);
 }
 
 }  // namespace sotto

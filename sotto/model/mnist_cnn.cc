@@ -1,19 +1,18 @@
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
-
-#include "sotto/model/models.h"
+#include "sotto/model/image_networks.h"
+#include "sotto/model/layers.h"
 #include "sotto/model/through.h"
 
 namespace sotto {
 namespace {
 
 // The convolutional network of the TensorFlow tutorials, a common benchmark for sparsification.
-class MnistCnn final : public Network {
+class MnistCnn final : public ImageNetwork {
  public:
-  MnistCnn(const ImageShape& shape, std::int64_t outputs)
-      : conv1_(register_module("conv1", same_size(shape.channels, 32))),
-        conv2_(register_module("conv2", same_size(32, 64))),
-        fc1_(register_module("fc1", torch::nn::Linear(64 * (shape.height / 4) * (shape.width / 4), 1024))),
+  MnistCnn(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs)
+      : ImageNetwork(options, "fc2"),
+        conv1_(register_module("conv1", same_size(shape.channels, 32, false))),
+        conv2_(register_module("conv2", same_size(32, 64, options.binarise))),
+        fc1_(register_module("fc1", Dense(64 * (shape.height / 4) * (shape.width / 4), 1024, options.binarise))),
         fc2_(register_module("fc2", torch::nn::Linear(1024, outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t random) override {
@@ -24,18 +23,19 @@ class MnistCnn final : public Network {
   }
 
  private:
-  static torch::nn::Conv2d same_size(std::int64_t in, std::int64_t out) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 5).padding(2));
+  static Conv same_size(std::int64_t in, std::int64_t out, bool binarise) {
+    return Conv(torch::nn::Conv2dOptions(in, out, 5).padding(2), binarise);
   }
 
-  torch::nn::Conv2d conv1_, conv2_;
-  torch::nn::Linear fc1_, fc2_;
+  Conv conv1_, conv2_;
+  Dense fc1_;
+  torch::nn::Linear fc2_;
 };
 
 }  // namespace
 
-std::shared_ptr<Network> build_mnist_cnn(const ImageShape& shape, std::int64_t outputs) {
-  return std::make_shared<MnistCnn>(shape, outputs);
+MadeNetwork make_mnist_cnn(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs) {
+  return std::make_shared<MnistCnn>(options, shape, outputs);
 }
 
 }  // namespace sotto

@@ -7,34 +7,51 @@
 namespace sotto {
 namespace {
 
-double fan_in(const at::Tensor& weight) { return static_cast<double>(weight.numel() / weight.size(0)); }
-
-void fill_uniform(at::Tensor values, double bound, Philox& random) {
+void fill(at::Tensor values, const InitialWeight& initial, Philox& random) {
   float* data = values.data_ptr<float>();
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    const double unit = static_cast<double>(random.next() >> 8) * 0x1p-24;
-    data[i] = static_cast<float>((2 * unit - 1) * bound);
+    const double unit = initial.distribution == InitialWeight::Distribution::normal
+                            ? random.normal()
+                            : 2 * static_cast<double>(random.next() >> 8) * 0x1p-24 - 1;
+    data[i] = static_cast<float>(unit * initial.size);
   }
 }
 
 }  // namespace
 
-double Network::weight_bound(const at::Tensor& weight) const { return 1 / std::sqrt(fan_in(weight)); }
+InitialWeight InitialWeight::uniform(double bound, bool zero_bias) { return {Distribution::uniform, bound, zero_bias}; }
+InitialWeight InitialWeight::normal(double deviation, bool zero_bias) {
+  return {Distribution::normal, deviation, zero_bias};
+}
+
+InitialWeight Network::initial(std::string_view /*layer*/, const at::Tensor& weight) const {
+  return InitialWeight::uniform(1 / std::sqrt(fan_in(weight)));
+}
 
 void initialise(Network& network, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   Philox random(seed, Purpose::init);
-  for (const auto& module : network.modules()) {
-    const auto parameters = module->named_parameters(/*recurse=*/false);
+  for (const auto& layer : network.named_modules()) {
+    const auto parameters = layer.value()->named_parameters(/*recurse=*/false);
     const at::Tensor* weight = parameters.find("weight");
     if (weight == nullptr || weight->dim() < 2) continue;
-    fill_uniform(*weight, network.weight_bound(*weight), random);
-    if (const at::Tensor* bias = parameters.find("bias")) fill_uniform(*bias, 1 / std::sqrt(fan_in(*weight)), random);
+    const InitialWeight initial = network.initial(layer.key(), *weight);
+    fill(*weight, initial, random);
+    const at::Tensor* bias = parameters.find("bias");
+    if (bias == nullptr) continue;
+    if (initial.zero_bias) {
+      bias->zero_();
+    } else {
+      fill(*bias, InitialWeight::uniform(1 / std::sqrt(fan_in(*weight))), random);
+    }
   }
 }
 
-at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random) {
-  const ElementStream stream = element_stream(random, Purpose::dropout, 0, 0, 0);
+double fan_in(const at::Tensor& weight) { return static_cast<double>(weight.numel() / weight.size(0)); }
+double fan_out(const at::Tensor& weight) { return static_cast<double>(weight.numel() / weight.size(1)); }
+
+at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, std::uint32_t layer) {
+  const ElementStream stream = element_stream(random, Purpose::dropout, 0, 0, 0, layer);
   const auto dropped = static_cast<float>(share);
   const auto kept = static_cast<float>(1 / (1 - share));
   const at::Tensor mask = at::empty(input.sizes(), at::kFloat);

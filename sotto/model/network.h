@@ -3,27 +3,43 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <string_view>
+
+#include "sotto/core/options.h"
 
 namespace sotto {
 
-// Base class of all networks: a torch module from images to outputs. FlatModel moves its parameters and float buffers
-// into flat vectors, so a network may neither replace a parameter nor keep pointers into one. Networks call layers that
-// have parameters as through(layer, x) (through.h).
-class Network : public torch::nn::Module {
- public:
-  // (count, channels, height, width) -> (count, outputs). `images` is borrowed and must not be written to. Random
-  // numbers, if any, are a pure function of `random`: torch's own generator is shared by everything in the process.
-  virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
+// How the elements of a weight are drawn at first.
+struct InitialWeight {
+  enum class Distribution : std::uint8_t { uniform, normal };
+  Distribution distribution = Distribution::uniform;
+  double size = 0;         // uniform in [-size, size), or the standard deviation
+  bool zero_bias = false;  // of its layer; else uniform within 1/sqrt(fan_in)
 
-  // Initial weights are uniform in [-bound, bound). The default bound is torch's: 1/sqrt(fan_in). A ResNet has its own.
-  virtual double weight_bound(const at::Tensor& weight) const;
+  static InitialWeight uniform(double bound, bool zero_bias = false);
+  static InitialWeight normal(double deviation, bool zero_bias = true);
 };
 
-// Draws every weight of two or more dimensions, and the bias of its layer (uniform within 1/sqrt(fan_in)), from `seed`
-// alone, the same on every machine. Other parameters keep their values: 1 and 0 in a batch norm.
+// Base class of all networks: a torch module whose parameters and float buffers FlatModule moves into flat vectors. So
+// a network may neither replace a parameter nor keep pointers into one. Networks call layers that have parameters as
+// through(layer, x) (through.h). Random numbers, if any, are a pure function of an argument: torch's own generator is
+// shared by everything in the process.
+class Network : public torch::nn::Module {
+ public:
+  // For the weight of this layer. By default as torch does: uniform within 1/sqrt(fan_in).
+  virtual InitialWeight initial(std::string_view layer, const at::Tensor& weight) const;
+};
+
+// Draws every weight of two or more dimensions, and the bias of its layer, from `seed` alone, the same on every
+// machine. Other parameters keep their values: 1 and 0 in a norm.
 void initialise(Network& network, std::uint64_t seed);
 
-// Sets a share of the elements to zero, and scales the others by 1/(1 - share).
-at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random);
+// The number of inputs, or outputs, that an element of a weight has: of a linear layer or a convolution.
+double fan_in(const at::Tensor& weight);
+double fan_out(const at::Tensor& weight);
+
+// Sets a share of the elements to zero, and scales the others by 1/(1 - share). The mask is a pure function of `random`
+// and `layer`, which tells the dropouts of a network apart.
+at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, std::uint32_t layer = 0);
 
 }  // namespace sotto

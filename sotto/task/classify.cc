@@ -43,7 +43,7 @@ double loss_of_equal_logits(const Dataset& data) {
 
 std::string classify_models() { return image_models(); }
 
-ModelDefaults classify_defaults(std::string_view model) { return image_defaults(model); }
+ModelChoice read_classify_model(const Sentence& sentence) { return read_image_model(sentence); }
 
 std::unique_ptr<Task> make_classify(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = classify_metrics,

@@ -3,7 +3,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "sotto/task/table.h"
 
@@ -23,7 +22,7 @@ inline constexpr std::array classify_metrics{
 };
 
 std::string classify_models();
-ModelDefaults classify_defaults(std::string_view model);
+ModelChoice read_classify_model(const Sentence& sentence);
 std::unique_ptr<Task> make_classify(const TaskSetup& setup);
 
 }  // namespace sotto

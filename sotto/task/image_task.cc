@@ -1,6 +1,6 @@
 #include "sotto/task/image_task.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -13,14 +13,34 @@
 namespace sotto {
 namespace {
 
+// The options that all models have, and those of each family, which is the models that one function makes.
+std::string image_model_options() {
+  const std::string common = help_options(image_model_table().begin()->options());  // its lines end those of others
+  std::string text = "Options of all models:\n" + common;
+  for (auto model = image_model_table().begin(); model != image_model_table().end(); ++model) {
+    const auto same = [&](const ImageModelEntry& other) { return other.make == model->make; };
+    const std::string own = help_options(model->options());
+    if (own == common || std::any_of(image_model_table().begin(), model, same)) continue;
+    std::vector<std::string_view> family;
+    for (const ImageModelEntry& other : image_model_table()) {
+      if (same(other)) family.push_back(other.name);
+    }
+    text += fmt::format("Options of {}:\n{}", fmt::join(family, ", "), own.substr(0, own.size() - common.size()));
+  }
+  return text;
+}
+
+ImageModelSpec spec_of(const ModelChoice& choice) {
+  return {image_model_table().find(choice.name), choice.options, choice.place};
+}
+
 class ImageTask final : public Task {
  public:
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
       : traits_(traits),
         train_(setup.batch > 0 ? open_dataset(setup.data, Split::train) : nullptr),
         test_(open_dataset(setup.data, Split::test)),
-        model_(make_model(model_table().require(setup.model_from, setup.model), any().shape(), traits.outputs(any()),
-                          setup.seed, traits.loss)),
+        model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
     if (train_) {
       loader_.emplace(*train_,
@@ -65,7 +85,7 @@ class ImageTask final : public Task {
   }
   const Dataset& any() const { return train_ ? *train_ : *test_; }
   Tally zeros() const { return Tally(2 + traits_.sums); }
-  Model::SeeOutputs adds_to(Tally& tally, const Batch& batch) const {
+  ImageModel::SeeOutputs adds_to(Tally& tally, const Batch& batch) const {
     return [&](std::span<const float> outputs) {
       tally[1] += static_cast<double>(batch.count());
       traits_.add(outputs, batch, std::span(tally).subspan(2));
@@ -74,7 +94,7 @@ class ImageTask final : public Task {
 
   ImageTraits traits_;
   std::unique_ptr<Dataset> train_, test_;
-  std::unique_ptr<Model> model_;
+  std::unique_ptr<ImageModel> model_;
   std::size_t test_batch_;
   std::optional<Loader> loader_;
   double data_seconds_ = 0;
@@ -110,18 +130,19 @@ std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits&
   return std::make_unique<ImageTask>(setup, traits);
 }
 
-std::string image_models(double rate) {
+std::string image_models() {
   std::string text;
-  for (const ModelEntry& model : model_table()) {
-    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, rate * model.default_lr,
+  for (const ImageModelEntry& model : image_model_table()) {
+    text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
                         model.default_momentum);
   }
-  return text;
+  return text + image_model_options();
 }
 
-ModelDefaults image_defaults(std::string_view model, double rate) {
-  const ModelEntry& entry = model_table().require("model", model);
-  return {rate * entry.default_lr, entry.default_momentum};
+ModelChoice read_image_model(const Sentence& sentence, double rate) {
+  ImageModelSpec spec = image_model_table().read(sentence);
+  const ModelDefaults defaults{rate * spec.entry->default_lr, spec.entry->default_momentum};
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
 }
 
 }  // namespace sotto

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sotto/data/dataset.h"
-#include "sotto/model/model.h"
+#include "sotto/model/image_model.h"
 #include "sotto/task/table.h"
 
 namespace sotto {
@@ -31,9 +31,10 @@ struct ImageTraits {
 // ConfigError or FileError for a model, data or share that cannot be used.
 std::unique_ptr<Task> make_image_task(const TaskSetup& setup, const ImageTraits& traits);
 
-// A line for each model, for help. `rate` scales the models' learning rates, which are those of classification.
-std::string image_models(double rate = 1);
-// The defaults of a model by name. ConfigError, about the option `model`, when the name is unknown.
-ModelDefaults image_defaults(std::string_view model, double rate = 1);
+// A line for each model, and their options, for help.
+std::string image_models();
+// ConfigError, with a caret, for an unknown model or wrong options. `rate` scales the models' learning rates, which are
+// those of classification.
+ModelChoice read_image_model(const Sentence& sentence, double rate = 1);
 
 }  // namespace sotto

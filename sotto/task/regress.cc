@@ -1,5 +1,7 @@
 #include "sotto/task/regress.h"
 
+#include <fmt/format.h>
+
 #include "sotto/task/image_task.h"
 
 namespace sotto {
@@ -41,9 +43,11 @@ double variance_of_labels(const Dataset& data) {
 
 }  // namespace
 
-std::string regress_models() { return image_models(rate); }
+std::string regress_models() {
+  return fmt::format("  those of classify, with learning rates {} times as large\n", rate);
+}
 
-ModelDefaults regress_defaults(std::string_view model) { return image_defaults(model, rate); }
+ModelChoice read_regress_model(const Sentence& sentence) { return read_image_model(sentence, rate); }
 
 std::unique_ptr<Task> make_regress(const TaskSetup& setup) {
   return make_image_task(setup, {.metrics = regress_metrics,

@@ -3,7 +3,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "sotto/task/table.h"
 
@@ -16,7 +15,7 @@ inline constexpr std::array regress_metrics{
 };
 
 std::string regress_models();
-ModelDefaults regress_defaults(std::string_view model);
+ModelChoice read_regress_model(const Sentence& sentence);
 std::unique_ptr<Task> make_regress(const TaskSetup& setup);
 
 }  // namespace sotto

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
-              classify_models, classify_defaults, make_classify},
+              classify_models, read_classify_model, make_classify},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2", regress_models,
-              regress_defaults, make_regress},
+              read_regress_model, make_regress},
 };
 constexpr Table<TaskEntry> table("task", entries);
 

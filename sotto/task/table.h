@@ -14,21 +14,28 @@
 
 namespace sotto {
 
-// What make() needs to make a task.
-struct TaskSetup {
-  std::string model{};
-  DataOptions data{};
-  std::uint64_t seed = 1;                 // of the initial parameters and of the order of the examples
-  Share share{};                          // this rank's share of the examples of each step
-  std::size_t batch = 64;                 // examples per position; 0: evaluates only, and reads no training data
-  std::size_t test_batch = 1000;          // examples per batch of an evaluation
-  std::size_t prefetch = 2;               // batches that are read ahead
-  std::string_view model_from = "model";  // the option that gave the model's name, for errors
-};
-
 // The usual settings for training a model.
 struct ModelDefaults {
   double lr = 0, momentum = 0;
+};
+
+// A line of a task's table of models, with its options. Each task has a table of its own.
+struct ModelChoice {
+  std::string_view name;
+  AnyOptions options{};
+  Place place{};  // in the user's text
+  ModelDefaults defaults{};
+};
+
+// What make() needs to make a task.
+struct TaskSetup {
+  ModelChoice model{};
+  DataOptions data{};
+  std::uint64_t seed = 1;         // of the initial parameters and of the order of the examples
+  Share share{};                  // this rank's share of the examples of each step
+  std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
+  std::size_t test_batch = 1000;  // examples per batch of an evaluation
+  std::size_t prefetch = 2;       // batches that are read ahead
 };
 
 // A line of the table of tasks.
@@ -37,9 +44,9 @@ struct TaskEntry {
   std::string_view summary;
   std::span<const Metric> metrics;
   std::string_view goal;    // the name of the metric that Task::goal() returns
-  std::string (*models)();  // a line for each model, for help
-  // The defaults of a model by name. ConfigError, about the option `model`, when the name is unknown.
-  ModelDefaults (*defaults)(std::string_view model);
+  std::string (*models)();  // a line for each model, and their options, for help
+  // ConfigError, with a caret, for an unknown model or wrong options.
+  ModelChoice (*read_model)(const Sentence& sentence);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
 };

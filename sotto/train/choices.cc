@@ -122,9 +122,10 @@ Choices read_choices(TrainOptions said) {
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
   choices.task = &task_table().require("task", options.task);
+  choices.model = choices.task->read_model(parse_sentence("model", options.model));
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
-  choices.optimiser = read_optimiser(options, choices.recipe, choices.task->defaults(options.model), choices.algorithm);
+  choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
   choices.schedule = read_schedule(parse_sentence("schedule", options.schedule));
   if (!options.codec_warmup.empty()) choices.codec_warmup = warmup_table().read("codec-warmup", options.codec_warmup);
   choices.transport = &read_transport(options);
@@ -140,7 +141,7 @@ Choices read_choices(TrainOptions said) {
 
 std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
   const TrainOptions& options = choices.options;
-  TaskSetup setup{.model = options.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
+  TaskSetup setup{.model = choices.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
   setup.share = share;
   setup.batch = static_cast<std::size_t>(options.batch_size);
   setup.test_batch = static_cast<std::size_t>(options.test_batch_size);

@@ -24,6 +24,7 @@ struct Transport;
 struct Choices {
   TrainOptions options;  // as recorded: alternative spellings are unified
   const TaskEntry* task = nullptr;
+  ModelChoice model;
   const Transport* transport = nullptr;
   Recipe recipe;
   WarmupSpec codec_warmup;  // none: the codec uses its own ratio from the first step on

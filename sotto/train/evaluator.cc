@@ -46,12 +46,11 @@ class Checkpoints {
  private:
   void make_task(const std::string& model, const std::filesystem::path& file) {
     const TrainOptions run = run_of(options_);
-    const std::string from = file.string() + ": model";
-    TaskSetup setup{.model = model, .data = run.data};
+    const TaskEntry& task = task_table().require(options_.model_dir + ": task", run.task);
+    TaskSetup setup{.model = task.read_model(parse_sentence(file.string() + ": model", model)), .data = run.data};
     setup.batch = 0;
     setup.test_batch = static_cast<std::size_t>(options_.batch_size);
-    setup.model_from = from;
-    task_ = task_table().require(options_.model_dir + ": task", run.task).make(setup);
+    task_ = task.make(setup);
     model_ = model;
   }
 

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "sotto/core/random.h"
-#include "sotto/core/table.h"
-#include "sotto/model/model.h"
+#include "sotto/model/image_model.h"
 
 namespace sotto {
 
@@ -31,20 +30,47 @@ struct Noise {
   std::vector<std::int64_t> labels;
 };
 
-inline std::unique_ptr<Model> model_of(const ModelEntry& entry, std::uint64_t seed = 1) {
-  return make_model(entry, entry.shape, 10, seed);
+inline ImageModelSpec spec_of(std::string_view text) { return image_model_table().read("model", text); }
+
+// A model by its sentence, for the images and classes that it is usually trained on.
+inline std::unique_ptr<ImageModel> model_of(std::string_view text, std::uint64_t seed = 1) {
+  const ImageModelSpec spec = spec_of(text);
+  return make_image_model(spec, spec.entry->shape, spec.entry->classes, seed);
 }
 
 inline std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 // The gradient of one batch alone.
-inline std::vector<float> gradient_of(Model& model, const Batch& batch, std::uint64_t random = 5) {
+inline std::vector<float> gradient_of(ImageModel& model, const Batch& batch, std::uint64_t random = 5) {
   std::fill(model.gradient().begin(), model.gradient().end(), 0.0F);
   model.accumulate_gradient(batch, 1, random, {});
   return copy_of(model.gradient());
 }
 
-inline const ModelEntry& entry_of(std::string_view name) { return model_table().require("model", name); }
+inline const ImageModelEntry& entry_of(std::string_view name) { return image_model_table().require("model", name); }
+
+// A sentence for each family of models, small enough for tests that go over all of them: image_model_table_test.cc
+// holds that none is missing.
+inline const std::vector<std::string> small_models{
+    "lenet",
+    "mnist-cnn",
+    "fc",
+    "logreg",
+    "resnet18(width=0.25)",
+    "resnet(depth=8, zero-gamma=true)",
+    "resnet(depth=50, width=0.25, form=cifar)",
+    "vgg11(width=0.125)",
+    "vgg11-bn(width=0.125)",
+    "alexnet",
+    "densenet121",
+    "densenet-bc(depth=22, growth=4)",
+};
+
+// Images that are large enough for this model, and small enough for tests.
+inline ImageShape small_images(const ImageModelEntry& entry) {
+  const std::int64_t side = std::max<std::int64_t>(16, entry.least_side);
+  return {entry.shape.channels, side, side};
+}
 
 inline double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;

@@ -1,35 +1,63 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "sotto/core/error.h"
-#include "sotto/model/model.h"
+#include "sotto/model/image_network.h"
 #include "tests/model/batches.h"
+#include "tests/support/message_of.h"
 
 namespace sotto {
 namespace {
 
+// For the usual images and classes, as published and as torchvision counts. The summary says the same number.
 TEST(ModelTable, ParameterCounts) {
-  const std::map<std::string_view, std::size_t> counts{{"lenet", 431080}, {"mnist-cnn", 3274634}, {"fc", 1033510},
-                                                       {"mlp", 13018506}, {"resnet18", 11173962}, {"logreg", 7850}};
-  EXPECT_EQ(counts.size(), model_table().size());
-  for (const ModelEntry& entry : model_table()) {
-    const auto model = model_of(entry);
-    EXPECT_EQ(model->layout().numel(), counts.at(entry.name)) << entry.name;
-    EXPECT_EQ(model->name(), entry.name);
-    std::string digits;  // the summary says the same number
+  for (const ImageModelEntry& entry : image_model_table()) {
+    const auto network = entry.make(entry.options(), entry.shape, entry.classes);
+    std::int64_t count = 0;
+    for (const at::Tensor& parameter : network->parameters()) count += parameter.numel();
+    std::string digits;
     for (const char c : entry.summary.substr(entry.summary.find(';'))) {
       if (c >= '0' && c <= '9') digits += c;
     }
-    EXPECT_EQ(digits, std::to_string(counts.at(entry.name))) << entry.name;
+    EXPECT_EQ(digits, std::to_string(count)) << entry.name;
     EXPECT_GT(entry.default_lr, 0) << entry.name;
     EXPECT_GE(entry.default_momentum, 0) << entry.name;
   }
 }
 
+std::int64_t parameters_of(std::string_view text, const ImageShape& shape, std::int64_t classes) {
+  const ImageModelSpec spec = spec_of(text);
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : spec.entry->make(spec.options, shape, classes)->parameters()) {
+    count += parameter.numel();
+  }
+  return count;
+}
+
+TEST(ModelTable, OtherFormsHaveTheirPublishedSizesToo) {
+  const ImageShape small{3, 32, 32}, large{3, 224, 224};
+  EXPECT_EQ(parameters_of("resnet18", large, 1000), 11'689'512);
+  EXPECT_EQ(parameters_of("resnet34", large, 1000), 21'797'672);
+  EXPECT_EQ(parameters_of("resnet(depth=50, width=2)", large, 1000), 68'883'240) << "torchvision's wide_resnet50_2";
+  EXPECT_EQ(parameters_of("resnet50", small, 10), 23'520'842);
+  EXPECT_EQ(parameters_of("vgg11-bn", small, 10), 9'231'114);
+  EXPECT_EQ(parameters_of("vgg16", small, 10), 14'719'818);
+  EXPECT_EQ(parameters_of("alexnet", small, 10), 2'472'266);
+  EXPECT_EQ(parameters_of("densenet-bc(depth=190, growth=40)", small, 10), 25'624'430);
+}
+
+TEST(ModelTable, AllFamiliesAreTested) {
+  for (const ImageModelEntry& entry : image_model_table()) {
+    EXPECT_TRUE(std::ranges::any_of(small_models, [&](const std::string& text) {
+      return spec_of(text).entry->make == entry.make;
+    })) << entry.name;
+  }
+}
+
 TEST(ModelTable, LenetIsCaffes) {
-  const auto model = model_of(entry_of("lenet"));
+  const auto model = model_of("lenet");
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> wanted{
       {"conv1.weight", {20, 1, 5, 5}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
       {"fc1.weight", {500, 800}},      {"fc1.bias", {500}},  {"fc2.weight", {10, 500}},        {"fc2.bias", {10}}};
@@ -46,7 +74,7 @@ TEST(ModelTable, LenetIsCaffes) {
 }
 
 TEST(ModelTable, Resnet18HasTorchvisionsNames) {
-  const auto model = model_of(entry_of("resnet18"));
+  const auto model = model_of("resnet18");
   const auto segments = model->layout().segments();
   EXPECT_EQ(segments.size(), 62U);
   EXPECT_EQ(segments.front().name, "conv1.weight");
@@ -63,35 +91,42 @@ TEST(ModelTable, Resnet18HasTorchvisionsNames) {
 }
 
 TEST(ModelTable, OtherImagesAndClasses) {
-  EXPECT_EQ(make_model(model_table().require("model", "lenet"), {3, 32, 32}, 100, 1)->layout().segments()[4].shape,
+  EXPECT_EQ(make_image_model(spec_of("lenet"), {3, 32, 32}, 100, 1)->layout().segments()[4].shape,
             (std::vector<std::int64_t>{500, 1250}));
-  for (const ModelEntry& entry : model_table()) {
-    const ImageShape least{2, entry.least_side, entry.least_side + 3};
-    const auto model = make_model(entry, least, 3, 1);
-    const Noise noise(least, 1, 0, 3);
-    EXPECT_TRUE(std::isfinite(model->accumulate_gradient(noise.batch(), 1, 0, {}))) << entry.name;
-    EXPECT_GT(dot(model->gradient(), model->gradient()), 0) << entry.name;
+  for (const std::string& text : small_models) {
+    const std::int64_t side = spec_of(text).entry->least_side;
+    const ImageShape least{2, side, side + 3};
+    const auto model = make_image_model(spec_of(text), least, 3, 1);
+    const Noise noise(least, 2, 0, 3);
+    EXPECT_TRUE(std::isfinite(model->accumulate_gradient(noise.batch(), 1, 0, {}))) << text;
+    EXPECT_GT(dot(model->gradient(), model->gradient()), 0) << text;
   }
 }
 
-std::string error_of(std::string_view name, ImageShape shape, std::int64_t outputs = 10) {
-  try {
-    make_model(model_table().require("model", name), shape, outputs, 1);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string error_of(std::string_view text, ImageShape shape, std::int64_t outputs = 10,
+                     Loss loss = Loss::cross_entropy) {
+  return test::message_of([&] { make_image_model(spec_of(text), shape, outputs, 1, loss); });
 }
 
 TEST(ModelTable, RefusesWhatItCannotBuild) {
-  EXPECT_NE(error_of("lenett", {1, 28, 28}).find("model: unknown model `lenett`; did you mean `lenet`?"),
-            std::string::npos);
+  EXPECT_NE(error_of("lenett", {1, 28, 28}).find("unknown model `lenett`; did you mean `lenet`?"), std::string::npos);
   EXPECT_NE(error_of("lenet", {1, 28, 15}).find("at least 16x16 pixels, these are 1x28x15"), std::string::npos);
-  for (const ModelEntry& entry : model_table()) {
-    EXPECT_NE(error_of(entry.name, {1, entry.least_side - 1, 64}).find(entry.name), std::string::npos);
-    EXPECT_NE(error_of(entry.name, {0, 64, 64}).find("0x64x64"), std::string::npos);
-    EXPECT_NE(error_of(entry.name, {1, 64, 64}, 0).find("0 outputs"), std::string::npos);
+  for (const std::string& text : small_models) {
+    const std::int64_t side = spec_of(text).entry->least_side;
+    EXPECT_NE(error_of(text, {1, side - 1, 64}).find("model " + text), std::string::npos) << text;
+    EXPECT_NE(error_of(text, {0, 64, 64}).find("0x64x64"), std::string::npos);
+    EXPECT_NE(error_of(text, {1, 64, 64}, 0).find("0 outputs"), std::string::npos);
   }
+  const ImageShape small{3, 32, 32};
+  EXPECT_NE(error_of("resnet(depth=19)", small).find("depth is 18, 34, 50, 101, 152 or 6n+2, not 19"),
+            std::string::npos);
+  EXPECT_NE(error_of("resnet20(form=imagenet)", small).find("depth 20 has no ImageNet form"), std::string::npos);
+  EXPECT_NE(error_of("alexnet(form=imagenet)", small).find("at least 63x63 pixels, these are 32x32"),
+            std::string::npos);
+  EXPECT_NE(error_of("vgg11(depth=12)", small).find("depth is 11, 13, 16 or 19, not 12"), std::string::npos);
+  EXPECT_NE(error_of("densenet-bc(depth=99)", small).find("depth is 6n+4, not 99"), std::string::npos);
+  EXPECT_NE(error_of("logreg(label-smoothing=0.1)", small, 1, Loss::squared_error).find("label-smoothing"),
+            std::string::npos);
 }
 
 }  // namespace

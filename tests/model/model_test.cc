@@ -1,35 +1,35 @@
-#include "sotto/model/model.h"
-
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 
 #include "sotto/core/error.h"
-#include "sotto/core/table.h"
 #include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"
 
 namespace sotto {
 namespace {
 
-// Laws that hold for every line of the table.
-class EveryModel : public testing::TestWithParam<std::string_view> {
+// Laws that hold for every family of models.
+class EveryModel : public testing::TestWithParam<std::string> {
  protected:
   static constexpr std::size_t examples = 2;
-  const ModelEntry& entry_ = entry_of(GetParam());
-  const ImageShape shape_{entry_.shape.channels, 16, 16};  // small, for speed
-  std::unique_ptr<Model> model_ = make();
+  const ImageModelSpec spec_ = spec_of(GetParam());
+  const ImageShape shape_ = small_images(*spec_.entry);
+  std::unique_ptr<ImageModel> model_ = make();
   Noise noise_{shape_, examples};
 
-  std::unique_ptr<Model> make(std::uint64_t seed = 1) const { return make_model(entry_, shape_, 10, seed); }
+  std::unique_ptr<ImageModel> make(std::uint64_t seed = 1) const { return make_image_model(spec_, shape_, 10, seed); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryModel, testing::ValuesIn(model_table().names()), [](const auto& name) {
-  std::string text(name.param);
-  std::replace(text.begin(), text.end(), '-', '_');
+INSTANTIATE_TEST_SUITE_P(Families, EveryModel, testing::ValuesIn(small_models), [](const auto& name) {
+  std::string text;
+  for (const char c : name.param) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) text += c;
+  }
   return text;
 });
 
@@ -215,7 +215,7 @@ TEST_P(EveryModel, AnErrorOfTheCallbackComesOut) {
 // Without norms over the batch and without dropout, micro-batches add up to the batch.
 TEST(Accumulation, TwoHalvesMakeTheWhole) {
   for (const std::string_view name : {"lenet", "fc", "logreg"}) {
-    const auto model = model_of(entry_of(name));
+    const auto model = model_of(name);
     const Noise noise(entry_of(name).shape, 6);
     const std::vector<float> whole = gradient_of(*model, noise.batch());
     std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
@@ -228,9 +228,8 @@ TEST(Accumulation, TwoHalvesMakeTheWhole) {
 }
 
 TEST(Dropout, MasksAreAFunctionOfRandom) {
-  const ModelEntry& entry = entry_of("mnist-cnn");
-  const auto model = model_of(entry);
-  const Noise noise(entry.shape, 2);
+  const auto model = model_of("mnist-cnn");
+  const Noise noise(entry_of("mnist-cnn").shape, 2);
   const auto first = gradient_of(*model, noise.batch(), 5);
   EXPECT_EQ(gradient_of(*model, noise.batch(), 5), first);
   EXPECT_NE(gradient_of(*model, noise.batch(), 6), first);
@@ -257,9 +256,8 @@ TEST(Dropout, MasksAreAFunctionOfRandom) {
 }
 
 TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
-  const ModelEntry& entry = entry_of("resnet18");
-  const auto model = model_of(entry);
-  const Noise noise(entry.shape, 2);
+  const auto model = model_of("resnet18");
+  const Noise noise(entry_of("resnet18").shape, 2);
   for (std::size_t i = 0; i < 2; ++i) {
     const Range range = model->buffer_layout().segments()[i].range();
     for (std::size_t k = range.begin; k < range.end; ++k) EXPECT_EQ(model->buffers()[k], static_cast<float>(i));
@@ -276,7 +274,7 @@ TEST(BatchNorm, StatisticsChangeInTrainingOnly) {
 
 // Logistic regression with all parameters zero: the gradient is (1/classes - [class is the label]) * image.
 TEST(Exact, LogisticRegression) {
-  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 3}, 4, 1);
+  const auto model = make_image_model(spec_of("logreg"), {1, 1, 3}, 4, 1);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
   const std::vector<float> images{1, -2, 4};
   const std::vector<std::int64_t> labels{2};
@@ -294,7 +292,7 @@ TEST(Exact, LogisticRegression) {
 
 // With all parameters zero and one output the gradient of (output - label)^2 is -2 * label * image.
 TEST(Exact, LinearRegression) {
-  const auto model = make_model(model_table().require("model", "logreg"), {1, 1, 3}, 1, 1, Loss::squared_error);
+  const auto model = make_image_model(spec_of("logreg"), {1, 1, 3}, 1, 1, Loss::squared_error);
   std::fill(model->parameters().begin(), model->parameters().end(), 0.0F);
   const std::vector<float> images{1, -2, 4, 0, 1, 3};
   const std::vector<std::int64_t> labels{-3, 5};  // no classes
@@ -314,14 +312,13 @@ TEST(Exact, LinearRegression) {
 }
 
 TEST(Training, LenetLearnsABatchByHeart) {
-  const ModelEntry& entry = entry_of("lenet");
-  const auto model = model_of(entry);
-  const Noise noise(entry.shape, 32);
+  const auto model = model_of("lenet");
+  const Noise noise(entry_of("lenet").shape, 32);
   const auto sgd = make_sgd({}, model->layout().size());
   for (std::uint64_t step = 0; step < 40; ++step) {
     std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
     model->accumulate_gradient(noise.batch(), 1, step, {});
-    sgd->apply(model->parameters(), model->gradient(), 0, entry.default_lr);
+    sgd->apply(model->parameters(), model->gradient(), 0, entry_of("lenet").default_lr);
   }
   EXPECT_LT(model->evaluate(noise.batch()) / 32, 0.1);
 }

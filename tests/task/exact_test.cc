@@ -28,11 +28,16 @@ double share_of_labels(auto is_counted) {
   return static_cast<double>(std::ranges::count_if(all, is_counted)) / static_cast<double>(all.size());
 }
 
+std::unique_ptr<Task> task_of(std::string_view name) {
+  const TaskEntry& entry = task_table().require("task", name);
+  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")), .data = data};
+  setup.batch = 0;
+  return entry.make(setup);
+}
+
 // What a model measures whose outputs are `biases`, for every example of the test data.
 Metrics metrics_of(std::string_view task_name, const std::vector<float>& biases) {
-  TaskSetup setup{.model = "logreg", .data = data};
-  setup.batch = 0;
-  const auto task = task_table().require("task", task_name).make(setup);
+  const auto task = task_of(task_name);
   std::ranges::fill(task->parameters(), 0.0F);
   std::ranges::copy(biases, task->parameters().subspan(task->layout().segments()[1].offset).begin());
   return task->metrics(task->evaluate(Split::test, {}));
@@ -74,9 +79,7 @@ TEST(Regress, IsTheShareOfVarianceExplained) {
   const Metrics two_off = metrics_of("regress", {static_cast<float>(mean) + 2});
   EXPECT_NEAR(two_off.value("loss"), variance + 4, 1e-5);
   EXPECT_NEAR(two_off.value("r2"), -4 / variance, 1e-6);
-  TaskSetup setup{.model = "logreg", .data = data};
-  setup.batch = 0;
-  EXPECT_NEAR(task_table().require("task", "regress").make(setup)->loss_of_guessing(), variance, 1e-9);
+  EXPECT_NEAR(task_of("regress")->loss_of_guessing(), variance, 1e-9);
 }
 
 }  // namespace

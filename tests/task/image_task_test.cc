@@ -7,7 +7,7 @@
 
 #include "sotto/data/dataset.h"
 #include "sotto/data/loader.h"
-#include "sotto/model/model.h"
+#include "sotto/model/image_model.h"
 #include "sotto/task/table.h"
 #include "tests/support/message_of.h"
 
@@ -18,8 +18,9 @@ using test::message_of;
 class EveryTask : public testing::TestWithParam<std::string_view> {
  protected:
   const TaskEntry& entry_ = task_table().require("task", GetParam());
-  TaskSetup setup_ = [] {
-    TaskSetup made{.model = "logreg", .data = {.train_size = 60, .test_size = 23}};
+  ModelChoice model(std::string_view text) const { return entry_.read_model(parse_sentence("model", text)); }
+  TaskSetup setup_ = [this] {
+    TaskSetup made{.model = model("logreg"), .data = {.train_size = 60, .test_size = 23}};
     made.batch = 10;
     made.test_batch = 4;
     return made;
@@ -92,23 +93,23 @@ TEST_P(EveryTask, EvaluatesWithoutTrainingData) {
 
 TEST_P(EveryTask, RefusesWhatDoesNotFit) {
   TaskSetup some = setup_;
-  some.model = "lenett";
-  EXPECT_NE(message_of([&] { entry_.make(some); }).find("model: unknown model"), std::string::npos);
-  EXPECT_NE(message_of([&] { entry_.defaults("lenett"); }).find("model: unknown model"), std::string::npos);
-  EXPECT_EQ(entry_.defaults("lenet").momentum, 0.9);
-  some = setup_;
+  EXPECT_NE(message_of([&] { model("lenett"); }).find("unknown model `lenett`"), std::string::npos);
+  EXPECT_EQ(model("lenet").defaults.momentum, 0.9);
   some.share = {0, 7};
   EXPECT_NE(message_of([&] { entry_.make(some); }).find("cannot fill one global batch"), std::string::npos);
 }
 
 TEST(ImageTask, HasTheBatchesOfTheLoader) {
-  TaskSetup setup{.model = "logreg", .data = {.train_size = 60, .test_size = 23}};
+  const TaskEntry& entry = task_table().require("task", "classify");
+  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")),
+                  .data = {.train_size = 60, .test_size = 23}};
   setup.batch = 10;
   setup.share = {1, 2};
-  const auto task = task_table().require("task", "classify").make(setup);
+  const auto task = entry.make(setup);
   const auto data = open_dataset(setup.data, Split::train);
   Loader loader(*data, {setup.seed, 1, 2, 10});
-  const auto model = make_model(model_table().require("model", "logreg"), data->shape(), data->classes(), setup.seed);
+  const auto model =
+      make_image_model(image_model_table().read("model", "logreg"), data->shape(), data->classes(), setup.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
   for (const std::uint64_t position : {4, 0, 2}) {
     EXPECT_EQ(task->accumulate_gradient(position, 1, 7, {}), model->accumulate_gradient(loader.at(position), 1, 7, {}));
