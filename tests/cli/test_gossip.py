@@ -79,8 +79,8 @@ def test_a_dry_run_counts_what_rounds_send_in_turn(good, tmp_path):
         good(*flags, "--max-steps", 8, "--eval-freq", 100, "--train-dir", f"run{words}{ranks}")
         with open(tmp_path / f"run{words}{ranks}" / "steps.csv") as file:
             sent = [int(row["bytes_sent"]) for row in csv.DictReader(file) if row["rank"] == "0"]
-        if words == "an exchange":  # the last of two is not there yet when the run ends
-            assert max(sent) == 4 * a_step, (flags, sent)
+        if words == "an exchange":  # of two; when the run ends, the last may be on its way
+            assert sum(sent) in (4 * a_step, 8 * a_step), (flags, sent)
         else:
             assert abs(sum(sent) / 8 - a_step) <= 1, (flags, sent)
 
