@@ -21,7 +21,8 @@ enum class Purpose : std::uint32_t {
   dropout,
   test,
   select_within,  // selections of rows inside a selected atom
-  jitter          // delays of emulated links
+  jitter,         // delays of emulated links
+  augment         // changes of training images
 };
 
 // A sequential generator over Philox, for everything outside kernels: shuffles, generated data, seeds.

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sotto/core/batch.h"
 #include "sotto/core/table.h"
@@ -21,6 +22,7 @@ class Dataset {
   virtual std::int64_t classes() const = 0;
   // Writes the shape().size() normalised floats of example `index` to `image`, and its label to `label`.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
+  virtual std::vector<float> black() const = 0;  // the normalised value of a black pixel, for each channel
 };
 
 // A line of the table of data sets.

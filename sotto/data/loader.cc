@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "sotto/core/mutex.h"
 #include "sotto/core/random.h"
 #include "sotto/core/thread.h"
+#include "sotto/data/augment.h"
 
 namespace sotto {
 namespace {
@@ -52,6 +54,7 @@ class Loader::Impl {
       slot.images.resize(options.batch * data.shape().size());
       slot.labels.resize(options.batch);
     }
+    if (options.augment) augment_.emplace(data.shape(), data.black());
     thread_ = start_thread("loading data", [this] { run(); });
   }
 
@@ -125,7 +128,10 @@ class Loader::Impl {
     const auto ranks = static_cast<std::size_t>(options_.ranks);
     const std::size_t first = ((step % steps_per_epoch_) * ranks + rank) * options_.batch;
     for (std::size_t i = 0; i < options_.batch; ++i) {
-      data_.read(order_[first + i], std::span(slot.images).subspan(i * pixels, pixels), slot.labels[i]);
+      const std::uint32_t example = order_[first + i];
+      const auto image = std::span(slot.images).subspan(i * pixels, pixels);
+      data_.read(example, image, slot.labels[i]);
+      if (augment_) augment_->apply(image, options_.seed, epoch, example);
     }
   }
 
@@ -133,7 +139,8 @@ class Loader::Impl {
   const LoaderOptions options_;
   const std::uint64_t steps_per_epoch_;
 
-  // Only the thread uses these three: the permutation of `epoch_`, and whether it was made.
+  // Only the thread uses these four: the permutation of `epoch_`, and whether it was made.
+  std::optional<CropFlip> augment_;
   std::vector<std::uint32_t> order_;
   std::uint64_t epoch_ = 0;
   bool shuffled_ = false;

@@ -14,6 +14,7 @@ struct LoaderOptions {
   int ranks = 1;
   std::size_t batch = 64;  // examples per rank and micro-step
   std::size_t prefetch = 2;
+  bool augment = false;  // by CropFlip
 };
 
 // The training examples of one rank. Epoch e is a permutation of the data that depends on (seed, e) alone, not on the

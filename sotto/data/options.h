@@ -16,6 +16,7 @@ struct DataOptions {
   std::int64_t train_size = 0;  // 0: all
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;
+  std::string augment = "none";
 
   void visit(OptionVisitor& v) {
     v.option("data", data, "data set: see `sotto data list`");
@@ -25,6 +26,8 @@ struct DataOptions {
     v.option("test-size", test_size, "use only the first N test examples; 0: all",
              {0, static_cast<double>(most_examples)});
     v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
+    v.option("augment", augment, "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors",
+             {"none", "crop-flip"});
   }
 };
 

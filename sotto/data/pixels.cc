@@ -28,6 +28,12 @@ void Normaliser::apply(std::span<const std::uint8_t> pixels, std::span<float> im
   }
 }
 
+std::vector<float> Normaliser::black() const {
+  std::vector<float> values;
+  for (const auto& table : tables_) values.push_back(table[0]);
+  return values;
+}
+
 std::string size_option(Split split, std::int64_t wanted) {
   return named(split == Split::train ? "train-size" : "test-size", std::to_string(wanted));
 }

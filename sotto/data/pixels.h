@@ -24,6 +24,7 @@ class Normaliser {
   Normaliser(ImageShape shape, const Normalisation& normalisation);
   // REQUIRES that both hold shape.size() values, channel after channel.
   void apply(std::span<const std::uint8_t> pixels, std::span<float> image) const;
+  std::vector<float> black() const;
 
  private:
   std::size_t plane_;
@@ -48,6 +49,7 @@ class StoredDataset final : public Dataset {
   ImageShape shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   void read(std::size_t index, std::span<float> image, std::int64_t& label) const override;
+  std::vector<float> black() const override { return normaliser_.black(); }
 
  private:
   ImageShape shape_;

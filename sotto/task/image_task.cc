@@ -43,8 +43,8 @@ class ImageTask final : public Task {
         model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
     if (train_) {
-      loader_.emplace(*train_,
-                      LoaderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch, setup.prefetch});
+      loader_.emplace(*train_, LoaderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch,
+                                             setup.prefetch, setup.data.augment != "none"});
     }
   }
 

@@ -71,6 +71,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
                         (options.topology.empty() ? "" : fmt::format(" on {}, {}", options.topology, options.mixing)) +
                         (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
+      {"augment", options.data.augment},
       {"average-iterates", format_double(options.average_iterates)},
       {"batch-size", std::to_string(options.batch_size)},
       {"buckets", choices.buckets.text()},
