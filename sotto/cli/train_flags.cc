@@ -8,6 +8,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/transport.h"
 #include "sotto/optim/optimiser.h"
+#include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
 
 namespace sotto {
@@ -62,7 +63,9 @@ std::string train_lists() {
                         fmt::join(names_of_options(entry.options()), ", "),
                         entry.default_lr == 0 ? "" : fmt::format("; lr {}", entry.default_lr));
   }
-  text += "\nAlgorithms:\n";
+  text += "\nSchedules, alone or as `warmup | ..`:\n";
+  for (const ScheduleEntry& entry : schedule_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  text += schedule_table().options() + "\nAlgorithms:\n";
   for (const AlgorithmEntry& entry : algorithm_table()) {
     text += fmt::format("  {:<16} {}; {}\n", entry.name, entry.summary, entry.paper);
   }

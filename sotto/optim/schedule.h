@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -16,37 +16,29 @@ struct Training {
   std::uint64_t warmup = 0;   // of the warm-up before this part of the schedule
 };
 
-// The factor by which the base learning rate is multiplied in each step. Users write it as a sentence, such as
-// `warmup(steps=500) | cosine`.
-class Schedule {
- public:
-  virtual ~Schedule() = default;
-  virtual double factor(std::uint64_t step) const = 0;  // steps from 0
-};
+// The factor by which the base learning rate is multiplied in each step, counted from 0: a pure function of the step.
+// Users write it as a sentence, such as `warmup(steps=500) | cosine`.
+using Schedule = std::function<double(std::uint64_t step)>;
 
 // A line of the table of schedules.
 struct ScheduleEntry {
   std::string_view name;
+  std::string_view summary;
   bool leads;  // may stand before another part (warmup)
   AnyOptions (*options)();
-  std::unique_ptr<Schedule> (*make)(const AnyOptions& options, const Training& training);
+  Schedule (*make)(const AnyOptions& options, const Training& training);
 };
 const Table<ScheduleEntry>& schedule_table();
 
-// A sentence of one part, or of a warmup and one part:
-//   constant                                              1
-//   step(every=N, factor=0.1, unit=step|epoch)            factor^(step / every)
-//   milestones(at=30/60, factor=0.1, unit=epoch|step)     factor^(milestones reached)
-//   cosine(floor=0)                                       falls from 1 after the warm-up to `floor` at the horizon
-//   warmup(steps=N | epochs=E, from=0)                    rises linearly to 1 at its last step, times the other part
-// All parts but `cosine` count steps from the start of training; `cosine` counts from the end of the warm-up.
+// A sentence of one part, or of a warmup and one part. The factors of both are multiplied. `step`, `milestones` and
+// `time-decay` count from the start of training; the others run from the end of the warm-up, most of them to the
+// horizon. docs/training.md has the formulas.
 using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 
 // ConfigError, with a caret, for anything else.
 ScheduleSpec read_schedule(const Sentence& sentence);
 
 // ConfigError when a part does not fit the training, such as a warm-up that is as long as the horizon.
-std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps,
-                                        std::uint64_t steps_per_epoch);
+Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, std::uint64_t steps_per_epoch);
 
 }  // namespace sotto

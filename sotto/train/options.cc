@@ -92,7 +92,7 @@ void TrainOptions::visit(OptionVisitor& v) {
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
       Bounds::at_least(0));
-  v.option("schedule", schedule, "learning rate over time: constant, step(..), cosine(..), warmup(..) | ..");
+  v.option("schedule", schedule, "learning rate over time: see the schedules below");
   v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
   v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every `lr-shrink-every` steps", Bounds::share());
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);

@@ -165,7 +165,7 @@ bool Run::train_step(std::uint64_t step) {
   StepRow row;
   row.step = step;
   row.epoch = calendar_.epochs_at(together_ ? rate_step : step);
-  row.lr = choices_.optimiser.lr * schedule_->factor(rate_step);
+  row.lr = choices_.optimiser.lr * schedule_(rate_step);
   const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
   if (captured) {
     interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });

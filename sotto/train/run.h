@@ -79,7 +79,7 @@ class Run {
   Replica replica_;
   RunPlan plan_;
   Calendar calendar_;
-  std::unique_ptr<Schedule> schedule_;
+  Schedule schedule_;
   std::string method_;
   bool replicated_;
   bool own_speed_;  // ranks go at their own speed: what they send belongs to no step

@@ -12,8 +12,7 @@
 namespace sotto {
 namespace {
 
-std::unique_ptr<Schedule> schedule(std::string_view sentence, std::uint64_t horizon = 100,
-                                   std::uint64_t per_epoch = 10) {
+Schedule schedule(std::string_view sentence, std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
   return make_schedule(read_schedule(parse_sentence("lr-schedule", sentence)), horizon, per_epoch);
 }
 
@@ -21,7 +20,7 @@ std::vector<double> factors(std::string_view sentence, const std::vector<std::ui
                             std::uint64_t horizon = 100, std::uint64_t per_epoch = 10) {
   const auto made = schedule(sentence, horizon, per_epoch);
   std::vector<double> values;
-  for (const std::uint64_t step : steps) values.push_back(made->factor(step));
+  for (const std::uint64_t step : steps) values.push_back(made(step));
   return values;
 }
 
@@ -53,12 +52,40 @@ TEST(Schedule, Cosine) {
   expect_near(factors("cosine(floor=0.1)", {0, 50, 100}), {1, 0.55, 0.1});
 }
 
+TEST(Schedule, Polynomial) {
+  expect_near(factors("polynomial", {0, 25, 100, 200}), {1, 0.75, 0, 0});
+  expect_near(factors("polynomial(power=2, floor=0.5)", {0, 50, 100}), {1, 0.625, 0.5});
+  expect_near(factors("warmup(steps=20) | polynomial", {9, 20, 60, 100}), {0.5, 1, 0.5, 0});
+}
+
+TEST(Schedule, InverseSqrt) {
+  expect_near(factors("inverse-sqrt", {0, 3, 99}), {1, 0.5, 0.1});
+  // Vaswani et al.: w^-0.5 * min(n * w^-1, (n / w)^-0.5) for step n, here in units of the largest rate.
+  expect_near(factors("warmup(steps=25) | inverse-sqrt", {0, 24, 25, 99}), {0.04, 1, std::sqrt(25.0 / 26), 0.5});
+  expect_near(factors("inverse-sqrt(unit=epoch)", {0, 9, 10, 39}), {1, 1, std::sqrt(0.5), 0.5});
+  expect_near(factors("warmup(epochs=2) | inverse-sqrt(unit=epoch)", {19, 20, 79}), {1, std::sqrt(2.0 / 3), 0.5});
+}
+
+TEST(Schedule, TimeDecay) {
+  expect_near(factors("time-decay(0.1)", {0, 10, 90}), {1, 0.5, 0.1});
+  expect_near(factors("time-decay(0.5, unit=epoch)", {9, 10, 29, 80}), {1, 1 / 1.5, 0.5, 0.2});
+}
+
+TEST(Schedule, OneCycle) {
+  // 100 steps: up to step 29, down to step 99.
+  expect_near(factors("one-cycle(form=linear)", {0, 29, 64, 99, 150}), {0.04, 1, 0.500002, 4e-6, 4e-6});
+  expect_near(factors("one-cycle(rise=0.51, start=10, end=1)", {0, 25, 50, 99}), {0.1, 0.55, 1, 0.1});
+  expect_near(factors("warmup(steps=50, from=0.5) | one-cycle(rise=0.5, form=linear)", {24, 50, 74, 99}),
+              {0.75 * 0.04, 0.04, 1, 4e-6});
+}
+
 TEST(Schedule, WarmupRampsUpToTheFirstFullStep) {
   expect_near(factors("warmup(steps=4)", {0, 1, 2, 3, 4, 99}), {0.25, 0.5, 0.75, 1, 1, 1});
   expect_near(factors("warmup(epochs=0.4)", {0, 3, 4}), {0.25, 1, 1});
   expect_near(factors("warmup(epochs=0.07)", {0, 6, 7}, 1000, 100), {1.0 / 7, 1, 1});  // 0.07 * 100 > 7
   expect_near(factors("warmup(epochs=0.071)", {0, 7}, 1000, 100), {1.0 / 8, 1});
   expect_near(factors("warmup(steps=4, from=0.2)", {0, 1, 3}), {0.4, 0.6, 1});
+  expect_near(factors("warmup(steps=4, from=0.0625, form=exponential)", {0, 1, 2, 3, 4}), {0.125, 0.25, 0.5, 1, 1});
 }
 
 TEST(Schedule, WarmupInFrontOfEachPart) {
@@ -72,10 +99,9 @@ TEST(Schedule, WarmupInFrontOfEachPart) {
 TEST(Schedule, IsAPureFunctionOfTheStep) {
   const auto one = schedule("warmup(steps=10) | cosine");
   const auto other = schedule("warmup(steps=10) | cosine");
-  const double late = other->factor(70);
-  for (std::uint64_t step = 0; step < 100; ++step)
-    EXPECT_EQ(one->factor(step), schedule("warmup(steps=10) | cosine")->factor(step));
-  EXPECT_EQ(one->factor(70), late);
+  const double late = other(70);
+  for (std::uint64_t step = 0; step < 100; ++step) EXPECT_EQ(one(step), schedule("warmup(steps=10) | cosine")(step));
+  EXPECT_EQ(one(70), late);
 }
 
 std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
@@ -103,6 +129,9 @@ TEST(Schedule, ErrorsPointAtTheirCause) {
   expect_error("step(every=5, factor=0)", "factor must be in", "0)");
   expect_error("step(every=5, unit=day)", "unit must be one of step, epoch", "day");
   expect_error("constant(1)", "takes no arguments", "1");
+  expect_error("warmup(steps=4, form=exponential)", "an exponential ramp starts above 0", "warmup");
+  expect_error("one-cycle(rise=0.001)", "has no step in which it rises", "one-cycle");
+  expect_error("polynomial(power=0)", "power must be in (0, inf)", "0)");
   expect_error("milestones", "ascending whole numbers", "milestones");
   expect_error("milestones(at=)", "ascending whole numbers", "milestones");
   expect_error("milestones(at=30/x)", "ascending whole numbers", "milestones");

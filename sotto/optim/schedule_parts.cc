@@ -1,0 +1,141 @@
+#include "sotto/optim/schedule_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+std::uint64_t steps_per(const std::string& unit, const Training& training) {
+  return unit == "epoch" ? training.epoch : 1;
+}
+
+// How much of the training after the warm-up has passed, in [0, 1].
+double share_passed(const Training& training, std::uint64_t step) {
+  const std::uint64_t inside = std::clamp(step, training.warmup, training.horizon) - training.warmup;
+  return static_cast<double>(inside) / static_cast<double>(training.horizon - training.warmup);
+}
+
+// From 1 at 0 to 0 at 1.
+double half_cosine(double share) { return 0.5 * (1 + std::cos(std::numbers::pi * share)); }
+
+void require_horizon(const Training& training) {
+  if (training.horizon == 0) throw ConfigError("a training of 0 steps has no end to fall to");
+}
+
+}  // namespace
+
+Schedule make_constant(const NoOptions& /*options*/, const Training& /*training*/) {
+  return [](std::uint64_t /*step*/) { return 1.0; };
+}
+
+Schedule make_step(const StepOptions& options, const Training& training) {
+  const std::uint64_t every = static_cast<std::uint64_t>(options.every) * steps_per(options.unit, training);
+  return [every, factor = options.factor](std::uint64_t step) {
+    return std::pow(factor, static_cast<double>(step / every));
+  };
+}
+
+std::optional<std::vector<std::uint64_t>> MilestoneOptions::milestones() const {
+  std::vector<std::uint64_t> milestones;
+  const char* const end = at.data() + at.size();
+  for (const char* place = at.data(); place <= end;) {
+    std::uint32_t value = 0;
+    const auto [next, error] = std::from_chars(place, end, value);
+    const bool ascending = value > (milestones.empty() ? 0 : milestones.back());
+    if (error != std::errc() || !ascending || (next != end && *next != '/')) return std::nullopt;
+    milestones.push_back(value);
+    place = next + 1;
+  }
+  return milestones;
+}
+
+Schedule make_milestones(const MilestoneOptions& options, const Training& training) {
+  std::vector<std::uint64_t> steps = options.milestones().value();
+  for (std::uint64_t& step : steps) step *= steps_per(options.unit, training);
+  return [steps = std::move(steps), factor = options.factor](std::uint64_t step) {
+    const auto passed = std::upper_bound(steps.begin(), steps.end(), step) - steps.begin();
+    return std::pow(factor, static_cast<double>(passed));
+  };
+}
+
+Schedule make_cosine(const CosineOptions& options, const Training& training) {
+  require_horizon(training);
+  return [training, floor = options.floor](std::uint64_t step) {
+    return floor + (1 - floor) * half_cosine(share_passed(training, step));
+  };
+}
+
+Schedule make_polynomial(const PolynomialOptions& options, const Training& training) {
+  require_horizon(training);
+  return [training, options](std::uint64_t step) {
+    return options.floor + (1 - options.floor) * std::pow(1 - share_passed(training, step), options.power);
+  };
+}
+
+Schedule make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training) {
+  const std::uint64_t unit = steps_per(options.unit, training);
+  const std::uint64_t flat = std::max<std::uint64_t>(1, (training.warmup + unit - 1) / unit);
+  return [unit, flat](std::uint64_t step) {
+    return std::sqrt(static_cast<double>(flat) / static_cast<double>(std::max(step / unit + 1, flat)));
+  };
+}
+
+Schedule make_time_decay(const TimeDecayOptions& options, const Training& training) {
+  return [unit = steps_per(options.unit, training), rate = options.rate](std::uint64_t step) {
+    return 1 / (1 + rate * static_cast<double>(step / unit));
+  };
+}
+
+Schedule make_one_cycle(const OneCycleOptions& options, const Training& training) {
+  const double length = static_cast<double>(training.horizon - training.warmup);
+  const double top = options.rise * length - 1, last = length - 1;
+  if (top < 0 || top >= last) {
+    throw ConfigError(fmt::format("a cycle of {} steps with rise={} has no step in which it rises, or none to fall",
+                                  length, options.rise));
+  }
+  const auto between = [linear = options.form == "linear"](double from, double to, double share) {
+    return linear ? from + (to - from) * share : to + (from - to) * half_cosine(share);
+  };
+  const double first = 1 / options.start, end = first / options.end;
+  return [=, begin = training.warmup](std::uint64_t step) {
+    const double inside = std::min(last, static_cast<double>(std::max(step, begin) - begin));
+    if (inside <= top) return between(first, 1, top == 0 ? 1 : inside / top);
+    return between(1, end, (inside - top) / (last - top));
+  };
+}
+
+std::string WarmupOptions::problem() const {
+  if ((steps == 0) == (epochs == 0)) return "give its length, either in steps or in epochs";
+  if (form == "exponential" && from == 0) return "an exponential ramp starts above 0; give from";
+  return "";
+}
+
+std::uint64_t WarmupOptions::length(const Training& training) const {
+  // The factor undoes rounding up before ceil(): 0.07 epochs of 100 steps are 7 steps, not 8.
+  const double length =
+      steps != 0 ? static_cast<double>(steps) : std::ceil(epochs * static_cast<double>(training.epoch) * (1 - 1e-12));
+  if (!(length < static_cast<double>(training.horizon))) {
+    throw ConfigError(fmt::format("{} steps of warm-up do not fit into a training of {}", length, training.horizon));
+  }
+  return static_cast<std::uint64_t>(length);
+}
+
+Schedule make_warmup(const WarmupOptions& options, const Training& training) {
+  return
+      [steps = options.length(training), from = options.from, linear = options.form == "linear"](std::uint64_t step) {
+        if (step >= steps) return 1.0;
+        // (step + 1): the rate of the first step is above `from`, and the last step has the full rate.
+        const double share = static_cast<double>(step + 1) / static_cast<double>(steps);
+        return linear ? from + (1 - from) * share : std::pow(from, 1 - share);
+      };
+}
+
+}  // namespace sotto
