@@ -1,5 +1,6 @@
 #include "sotto/optim/adam.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -11,7 +12,11 @@ namespace {
 class Adam final : public Optimiser {
  public:
   Adam(const AdamOptions& options, bool decoupled, std::size_t parameters)
-      : options_(options), decoupled_(decoupled), mean_(parameters), variance_(parameters) {}
+      : options_(options),
+        decoupled_(decoupled),
+        mean_(parameters),
+        variance_(parameters),
+        largest_(options.amsgrad ? parameters : 0) {}
 
   void begin_step(std::uint64_t step) override { step_ = step; }
 
@@ -28,17 +33,29 @@ class Adam final : public Optimiser {
     float* p = parameters.data();
     float* m = mean_.data() + begin;
     float* v = variance_.data() + begin;
+    if (largest_.empty()) {
+      for (std::size_t i = 0; i < mean.size(); ++i) {
+        const float g = mean[i] + pull * p[i];
+        m[i] += new1 * (g - m[i]);
+        v[i] = beta2 * v[i] + new2 * g * g;
+        p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(v[i]) / root + eps);
+      }
+      return;
+    }
+    float* most = largest_.data() + begin;
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const float g = mean[i] + pull * p[i];
       m[i] += new1 * (g - m[i]);
       v[i] = beta2 * v[i] + new2 * g * g;
-      p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(v[i]) / root + eps);
+      most[i] = std::max(most[i], v[i]);
+      p[i] = shrink * p[i] - rate * m[i] / (std::sqrt(most[i]) / root + eps);
     }
   }
 
   void visit_state(StateVisitor& visitor) override {
     visit_vector(visitor, "mean", mean_);
     visit_vector(visitor, "variance", variance_);
+    if (!largest_.empty()) visit_vector(visitor, "largest", largest_);
   }
   bool may_reset_buffers() const override { return false; }
 
@@ -47,6 +64,7 @@ class Adam final : public Optimiser {
   bool decoupled_;
   std::uint64_t step_ = 0;
   std::vector<float> mean_, variance_;  // running means of the gradients and of their squares
+  std::vector<float> largest_;          // the largest variances so far; empty without amsgrad
 };
 
 }  // namespace

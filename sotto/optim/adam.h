@@ -13,11 +13,13 @@ struct AdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool amsgrad = false;
   void visit(OptionVisitor& v) {
     v.option("beta1", beta1, "decay of the running mean of gradients", {0, 1, false, true});
     v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
     v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
     v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
+    v.option("amsgrad", amsgrad, "divide by the largest mean of squares so far");
   }
 };
 
@@ -25,7 +27,7 @@ struct AdamOptions {
 //   m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g
 //   p -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)
 // Weight decay: Adam adds weight_decay*p to g (Kingma, Ba, ICLR 2015); AdamW first computes p *= 1 - lr*weight_decay
-// (Loshchilov, Hutter, ICLR 2019).
+// (Loshchilov, Hutter, ICLR 2019). With amsgrad the largest v so far is in place of v (Reddi, Kale, Kumar, ICLR 2018).
 std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, std::size_t parameters);
 
 struct AdamWOptions : AdamOptions {

@@ -13,6 +13,8 @@ class Sgd final : public Optimiser {
   Sgd(const SgdOptions& options, std::size_t parameters)
       : options_(options), size_(parameters), velocity_(options.momentum == 0 ? 0 : parameters) {}
 
+  void begin_step(std::uint64_t step) override { fresh_ = step == 0 ? 1 : static_cast<float>(1 - options_.dampening); }
+
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
@@ -24,12 +26,12 @@ class Sgd final : public Optimiser {
       for (std::size_t i = 0; i < mean.size(); ++i) p[i] -= rate * (g[i] + decay * p[i]);
       return;
     }
-    // The velocity starts at zero, so after the first step it equals d, as in torch.
     float* v = velocity_.data() + begin;
     const bool nesterov = options_.nesterov;
+    const float fresh = fresh_;
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const float d = g[i] + decay * p[i];
-      v[i] = momentum * v[i] + d;
+      v[i] = momentum * v[i] + fresh * d;
       p[i] -= rate * (nesterov ? d + momentum * v[i] : v[i]);
     }
   }
@@ -39,14 +41,19 @@ class Sgd final : public Optimiser {
  private:
   SgdOptions options_;
   std::size_t size_;
+  float fresh_ = 1;              // share of a direction that enters the velocity
   std::vector<float> velocity_;  // empty without momentum
 };
 
 }  // namespace
 
 std::string SgdOptions::problem() const {
-  if (!nesterov || momentum != 0) return "";
-  return "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out";
+  if (nesterov && momentum == 0) {
+    return "nesterov looks ahead along the momentum, and momentum is 0: set momentum, or leave nesterov out";
+  }
+  if (nesterov && dampening != 0) return "nesterov wants no dampening";
+  if (dampening != 0 && momentum == 0) return "dampening is of the momentum, and momentum is 0";
+  return "";
 }
 
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters) {

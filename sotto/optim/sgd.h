@@ -12,16 +12,20 @@ struct SgdOptions {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
+  double dampening = 0;
   void visit(OptionVisitor& v) {
     v.option("momentum", momentum, "share of the previous step's direction that is kept", {0, 1, false, true});
     v.option("nesterov", nesterov, "use Nesterov's momentum, which looks one step ahead");
     v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
+    v.option("dampening", dampening, "share of each direction that the momentum leaves out, after the first step",
+             {0, 1, false, true});
   }
   std::string problem() const;  // an error that the ranges of single options cannot express; empty: none
 };
 
 // Computes the same as torch.optim.SGD:
-//   d = g + weight_decay*p; v = momentum*v + d; p -= lr * (nesterov ? d + momentum*v : v)
+//   d = g + weight_decay*p; v = momentum*v + (1-dampening)*d; p -= lr * (nesterov ? d + momentum*v : v)
+// In the first step v = d.
 std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters);
 
 }  // namespace sotto

@@ -1,3 +1,4 @@
+#include "sotto/optim/adagrad.h"
 #include "sotto/optim/adam.h"
 #include "sotto/optim/dgc.h"
 #include "sotto/optim/onebit_adam.h"
@@ -19,6 +20,8 @@ constexpr OptimiserEntry entries[] = {
     entry<make_sgd>("sgd", "stochastic gradient descent with momentum", "Robbins, Monro, 1951; Polyak, 1964", 0),
     entry<make_adam>("adam", "scales the step of each coordinate by its usual gradient", "Kingma, Ba, ICLR 2015", 1e-3),
     entry<make_adamw>("adamw", "Adam with weight decay outside the gradient", "Loshchilov, Hutter, ICLR 2019", 1e-3),
+    entry<make_adagrad>("adagrad", "divides each coordinate's step by the root of its sum of squares",
+                        "Duchi, Hazan, Singer, JMLR 2011", 1e-2),
     entry<make_dgc>("dgc", "steps without momentum, which the memory adds; weight decay has its own",
                     "Lin et al., ICLR 2018", 0),
     entry<make_signum>("signum", "each rank offers the signs of its momentum", "Bernstein et al., ICML 2018", 1e-3),

@@ -1,12 +1,14 @@
 // Models and SGD against torch itself: a twin of each network that is left as torch makes it.
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
 #include <cmath>
+#include <functional>
 
 #include "sotto/model/image_network.h"
 #include "sotto/optim/sgd.h"
@@ -109,32 +111,54 @@ TEST(TwinTest, SgdIsTorchs) {
 }
 
 // On made gradients: where one is nothing but rounding, Adam makes a whole step of it.
-TEST(TwinTest, AdamIsTorchs) {
+TEST(TwinTest, OptimisersAreTorchs) {
+  namespace torchs = torch::optim;
+  using Theirs = std::unique_ptr<torchs::Optimizer>;
+  constexpr double lr = 1e-2;
+  const std::vector<std::pair<const char*, std::function<Theirs(std::vector<torch::Tensor>)>>> pairs{
+      {"sgd(momentum=0.9, dampening=0.5, weight-decay=0.1)",
+       [](auto p) {
+         return std::make_unique<torchs::SGD>(p, torchs::SGDOptions(lr).momentum(.9).dampening(.5).weight_decay(.1));
+       }},
+      {"adam(weight-decay=0.1)",
+       [](auto p) { return std::make_unique<torchs::Adam>(p, torchs::AdamOptions(lr).weight_decay(.1)); }},
+      {"adam(amsgrad=true, beta2=0.9)",
+       [](auto p) {
+         return std::make_unique<torchs::Adam>(p, torchs::AdamOptions(lr).amsgrad(true).betas({.9, .9}));
+       }},
+      {"adamw(weight-decay=0.1)",
+       [](auto p) { return std::make_unique<torchs::AdamW>(p, torchs::AdamWOptions(lr).weight_decay(.1)); }},
+      {"adamw(weight-decay=0.1, amsgrad=true, beta2=0.9)",
+       [](auto p) {
+         return std::make_unique<torchs::AdamW>(
+             p, torchs::AdamWOptions(lr).weight_decay(.1).amsgrad(true).betas({.9, .9}));
+       }},
+      {"adagrad", [](auto p) { return std::make_unique<torchs::Adagrad>(p, torchs::AdagradOptions(lr)); }},
+      {"adagrad(lr-decay=0.1, start=0.5, weight-decay=0.1, eps=1e-3)",
+       [](auto p) {
+         return std::make_unique<torchs::Adagrad>(
+             p, torchs::AdagradOptions(lr).lr_decay(.1).initial_accumulator_value(.5).weight_decay(.1).eps(1e-3));
+       }},
+  };
   constexpr std::int64_t size = 1000;
-  for (const bool decoupled : {false, true}) {
-    const torch::Tensor start = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(1));
+  const auto noise = [](std::uint64_t seed) {
+    return torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(seed));
+  };
+  for (const auto& [sentence, make] : pairs) {
+    const torch::Tensor start = noise(1);
     torch::Tensor twin = start.clone().requires_grad_(true);
-    std::unique_ptr<torch::optim::Optimizer> theirs;
-    if (decoupled) {
-      theirs =
-          std::make_unique<torch::optim::AdamW>(std::vector{twin}, torch::optim::AdamWOptions(1e-2).weight_decay(.1));
-    } else {
-      theirs =
-          std::make_unique<torch::optim::Adam>(std::vector{twin}, torch::optim::AdamOptions(1e-2).weight_decay(.1));
-    }
-    const auto ours =
-        make_optimiser(test::optimiser(decoupled ? "adamw(weight-decay=0.1)" : "adam(weight-decay=0.1)"), size);
+    const Theirs theirs = make({twin});
+    const auto ours = make_optimiser(test::optimiser(sentence), size);
     const std::span<float> parameters(start.data_ptr<float>(), size);
     for (std::uint64_t step = 0; step < 20; ++step) {
-      const torch::Tensor gradient = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(2 + step));
+      const torch::Tensor gradient = noise(2 + step) * (step % 3 == 0 ? 3 : 1);
       twin.mutable_grad() = gradient;
       theirs->step();
       ours->begin_step(step);
-      ours->apply(parameters, {gradient.data_ptr<float>(), static_cast<std::size_t>(size)}, 0, 1e-2);
+      ours->apply(parameters, {gradient.data_ptr<float>(), static_cast<std::size_t>(size)}, 0, lr);
     }
-    const double error = (twin.detach() - start).norm().item<double>();
-    EXPECT_LT(error, 1e-6 * start.norm().item<double>());
-    EXPECT_GT((torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(1)) - start).norm().item<double>(), 1);
+    EXPECT_LT((twin.detach() - start).norm().item<double>(), 1e-6 * start.norm().item<double>()) << sentence;
+    EXPECT_GT((noise(1) - start).norm().item<double>(), 0.1) << sentence;
   }
 }
 

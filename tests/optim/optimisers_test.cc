@@ -29,13 +29,11 @@ std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
 
 // Sentences that together have every entry of the table, and every branch of them.
 std::vector<std::string> sentences() {
-  std::vector<std::string> all{"sgd(momentum=0)",
-                               "sgd(nesterov=true, weight-decay=0.01)",
-                               "adam(weight-decay=0.1)",
-                               "dgc(weight-decay=0.1)",
-                               "signum(momentum=0, weight-decay=0.1)",
-                               "sign(weight-decay=0.1)",
-                               "onebit-adam(warmup=2, weight-decay=0.1)"};
+  std::vector<std::string> all{"sgd(momentum=0)",        "sgd(nesterov=true, weight-decay=0.01)",
+                               "sgd(dampening=0.5)",     "adam(weight-decay=0.1)",
+                               "adamw(amsgrad=true)",    "adagrad(lr-decay=0.1, start=0.5, weight-decay=0.1)",
+                               "dgc(weight-decay=0.1)",  "signum(momentum=0, weight-decay=0.1)",
+                               "sign(weight-decay=0.1)", "onebit-adam(warmup=2, weight-decay=0.1)"};
   for (const OptimiserEntry& entry : optimiser_table()) all.emplace_back(entry.name);
   return all;
 }
