@@ -14,17 +14,19 @@ class Adagrad final : public Optimiser {
       : options_(options), sum_(parameters, static_cast<float>(options.start)) {}
 
   void begin_step(std::uint64_t step) override { step_ = step; }
+  void take_shares(double share) override { share_ = static_cast<float>(share); }
 
   void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, sum_.size());
-    const auto rate = static_cast<float>(lr / (1 + static_cast<double>(step_) * options_.lr_decay));
+    const double steps = static_cast<double>(step_) * share_;
+    const auto rate = static_cast<float>(lr / (1 + steps * options_.lr_decay));
     const auto eps = static_cast<float>(options_.eps);
     const auto decay = static_cast<float>(options_.weight_decay);
     float* p = parameters.data();
     float* s = sum_.data() + begin;
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const float d = mean[i] + decay * p[i];
-      s[i] += d * d;
+      s[i] += share_ * d * d;
       p[i] -= rate * d / (std::sqrt(s[i]) + eps);
     }
   }
@@ -35,6 +37,7 @@ class Adagrad final : public Optimiser {
  private:
   AdagradOptions options_;
   std::uint64_t step_ = 0;
+  float share_ = 1;         // of a step, that an update makes
   std::vector<float> sum_;  // of the squares of the gradients
 };
 

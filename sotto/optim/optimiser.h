@@ -18,6 +18,9 @@ class Optimiser {
   virtual std::uint64_t dense_steps() const { return 0; }
   // Called first in every step. `step` counts from 0 and includes the steps before a resume.
   virtual void begin_step(std::uint64_t /*step*/) {}
+  // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
+  // one with each worker's gradient. Of our optimisers only Adagrad minds, whose sum would grow faster.
+  virtual void take_shares(double /*share*/) {}
   // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.

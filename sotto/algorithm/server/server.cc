@@ -58,6 +58,7 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
 
 void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
   optimiser_ = &optimiser;
+  optimiser.take_shares(plan_.rate_share());
   if (begun_ == 0) {
     shard_.gather(parameters, model_);
     if (!known_.empty()) known_ = model_;
