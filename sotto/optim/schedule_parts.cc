@@ -104,7 +104,7 @@ Schedule make_one_cycle(const OneCycleOptions& options, const Training& training
   const auto between = [linear = options.form == "linear"](double from, double to, double share) {
     return linear ? from + (to - from) * share : to + (from - to) * half_cosine(share);
   };
-  const double first = 1 / options.start, end = first / options.end;
+  const double first = 1 / options.div, end = first / options.final_div;
   return [=, begin = training.warmup](std::uint64_t step) {
     const double inside = std::min(last, static_cast<double>(std::max(step, begin) - begin));
     if (inside <= top) return between(first, 1, top == 0 ? 1 : inside / top);

@@ -84,17 +84,17 @@ struct TimeDecayOptions {
 };
 Schedule make_time_decay(const TimeDecayOptions& options, const Training& training);
 
-// Rises from 1/start to 1 in the first `rise` of the training, and falls to 1/(start * end) at its last step (Smith,
+// Rises from 1/div to 1 in the first `rise` of the training, and falls to 1/(div * final-div) at its last step (Smith,
 // Topin, 2019): torch's OneCycleLR with two phases. Momentum stays as it is.
 struct OneCycleOptions {
   double rise = 0.3;
-  double start = 25;
-  double end = 1e4;
+  double div = 25;
+  double final_div = 1e4;
   std::string form = "cosine";
   void visit(OptionVisitor& v) {
     v.option("rise", rise, "share of the training in which the rate rises", {0, 1, true, true});
-    v.option("start", start, "the first rate is the base rate divided by this", Bounds::at_least(1));
-    v.option("end", end, "the last rate is the first one divided by this", Bounds::at_least(1));
+    v.option("div", div, "the first rate is the base rate divided by this", Bounds::at_least(1));
+    v.option("final-div", final_div, "the last rate is the first one divided by this", Bounds::at_least(1));
     v.option("form", form, "along half a cosine, or in a straight line", {"cosine", "linear"});
   }
 };

@@ -29,7 +29,7 @@ def refused(job, *parts, status=2):
     (["train", "--optimiser", "adam", "--momentum", "0.5"], ["--momentum 0.5: the optimiser `adam` has no momentum"]),
     (["train", "--codec", "signum", "--optimiser", "sgd"], ["tied to the optimiser `signum`"]),
     (["train", "--overlap=perhaps"], ["--overlap perhaps: must be true or false"]),
-    (["train", "--model", "lenett"], ["--model: unknown model `lenett`", "did you mean `lenet`?"]),
+    (["train", "--model", "lenett"], ["--model lenett: unknown model `lenett`", "did you mean `lenet`?"]),
     (["train", "--data", "mnits"], ["mnits", "did you mean `mnist`?"]),
     (["train", "--data", "mnist"], ["--data-dir"]),
     (["train", "--codec", "topkk(0.01)"], ["--codec", "unknown", "`topkk`", "did you mean `topk`?"]),

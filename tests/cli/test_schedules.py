@@ -19,7 +19,7 @@ SCHEDULES = {
     "polynomial": lambda o: torchs.PolynomialLR(o, STEPS, 1),
     "polynomial(power=2.5)": lambda o: torchs.PolynomialLR(o, STEPS, 2.5),
     "one-cycle": lambda o: torchs.OneCycleLR(o, RATE, STEPS, cycle_momentum=False),
-    "one-cycle(rise=0.45, start=4, end=50, form=linear)": lambda o: torchs.OneCycleLR(
+    "one-cycle(rise=0.45, div=4, final-div=50, form=linear)": lambda o: torchs.OneCycleLR(
         o, RATE, STEPS, pct_start=0.45, div_factor=4, final_div_factor=50, anneal_strategy="linear", cycle_momentum=False
     ),
     "inverse-sqrt": lambda o: torchs.LambdaLR(o, lambda step: (step + 1) ** -0.5),

@@ -74,7 +74,7 @@ TEST(Schedule, TimeDecay) {
 TEST(Schedule, OneCycle) {
   // 100 steps: up to step 29, down to step 99.
   expect_near(factors("one-cycle(form=linear)", {0, 29, 64, 99, 150}), {0.04, 1, 0.500002, 4e-6, 4e-6});
-  expect_near(factors("one-cycle(rise=0.51, start=10, end=1)", {0, 25, 50, 99}), {0.1, 0.55, 1, 0.1});
+  expect_near(factors("one-cycle(rise=0.51, div=10, final-div=1)", {0, 25, 50, 99}), {0.1, 0.55, 1, 0.1});
   expect_near(factors("warmup(steps=50, from=0.5) | one-cycle(rise=0.5, form=linear)", {24, 50, 74, 99}),
               {0.75 * 0.04, 0.04, 1, 4e-6});
 }
