@@ -10,9 +10,9 @@ class FullyConnected final : public ImageNetwork {
  public:
   FullyConnected(const HiddenOptions& options, const ImageShape& shape, std::int64_t outputs)
       : ImageNetwork(options, "fc3"),
-        fc1_(register_module("fc1", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), options.first))),
-        fc2_(register_module("fc2", Dense(options.first, options.second, options.binarise))),
-        fc3_(register_module("fc3", torch::nn::Linear(options.second, outputs))) {}
+        fc1_(register_module("fc1", torch::nn::Linear(static_cast<std::int64_t>(shape.size()), options.hidden1))),
+        fc2_(register_module("fc2", Dense(options.hidden1, options.hidden2, options.binarise))),
+        fc3_(register_module("fc3", torch::nn::Linear(options.hidden2, outputs))) {}
 
   at::Tensor forward(const at::Tensor& images, std::uint64_t /*random*/) override {
     const at::Tensor x = through(fc1_, images.flatten(1)).relu_();

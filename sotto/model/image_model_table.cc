@@ -41,7 +41,7 @@ AnyOptions vgg_of() {
 
 AnyOptions mlp_options() {
   HiddenOptions options;
-  options.first = options.second = 3232;
+  options.hidden1 = options.hidden2 = 3232;
   return options;
 }
 

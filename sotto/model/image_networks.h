@@ -17,10 +17,10 @@ MadeNetwork make_mnist_cnn(const ImageOptions& options, const ImageShape& shape,
 MadeNetwork make_logreg(const ImageOptions& options, const ImageShape& shape, std::int64_t outputs);
 
 struct HiddenOptions : ImageOptions {
-  std::int64_t first = 800, second = 500;
+  std::int64_t hidden1 = 800, hidden2 = 500;
   void visit(OptionVisitor& v) {
-    v.option("first", first, "units of the first hidden layer", Bounds{1, 1e6});
-    v.option("second", second, "units of the second hidden layer", Bounds{1, 1e6});
+    v.option("hidden1", hidden1, "units of the first hidden layer", Bounds{1, 1e6});
+    v.option("hidden2", hidden2, "units of the second hidden layer", Bounds{1, 1e6});
     ImageOptions::visit(v);
   }
 };
