@@ -10,4 +10,8 @@ namespace sotto {
 // 10,000 records, each a label byte and 3x32x32 pixels. FileError for a missing or malformed file.
 std::unique_ptr<Dataset> open_cifar10(const DataOptions& options, Split split);
 
+// CIFAR-100 likewise, from train.bin and test.bin or its folder cifar-100-binary. A record begins with the coarse label
+// (20 groups), then the fine one, which is the example's.
+std::unique_ptr<Dataset> open_cifar100(const DataOptions& options, Split split);
+
 }  // namespace sotto

@@ -17,6 +17,7 @@ struct Normalisation {
 };
 inline constexpr Normalisation mnist_normalisation{{0.1307F}, {0.3081F}};
 inline constexpr Normalisation cifar_normalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}};
+inline constexpr Normalisation cifar100_normalisation{{0.5071F, 0.4865F, 0.4409F}, {0.2673F, 0.2564F, 0.2762F}};
 
 // The same as a lookup table of 256 floats per channel.
 class Normaliser {

@@ -1,8 +1,10 @@
-// MNIST and CIFAR-10 from files made here, whole and damaged in every way.
+// Sets in the forms of MNIST and CIFAR from files made here, whole and damaged in every way.
 #include <libdeflate.h>
 
 #include <fstream>
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/error.h"
@@ -190,6 +192,53 @@ TEST_F(Mnist, LabelThatIsNoDigit) {
   expect_error("train-labels-idx1-ubyte", "label 7 is 10");
 }
 
+TEST_F(Mnist, SetsOfTheSameFormHaveTheirOwnNormalisation) {
+  for (const auto& [name, mean, deviation] :
+       {std::tuple{"fashion-mnist", 0.2860, 0.3530}, std::tuple{"kmnist", 0.1918, 0.3483}}) {
+    const auto data = open_dataset({.data = name, .data_dir = folder_.path().string()}, Split::train);
+    EXPECT_EQ(data->classes(), 10);
+    std::vector<float> image(784);
+    std::int64_t label = -1;
+    data->read(5, image, label);
+    EXPECT_EQ(label, 9);
+    EXPECT_NEAR(image[9], (made_images(examples)[5 * 784 + 9] / 255.0 - mean) / deviation, 1e-5) << name;
+  }
+}
+
+// torchvision's EMNIST neither transposes images nor moves the labels of letters to begin at 0.
+TEST(Emnist, EachSplitHasItsFilesAndClasses) {
+  const TemporaryFolder folder;
+  for (const auto& [split, classes] : {std::pair<std::string, std::int64_t>{"balanced", 47},
+                                       {"byclass", 62},
+                                       {"bymerge", 47},
+                                       {"digits", 10},
+                                       {"mnist", 10},
+                                       {"letters", 27}}) {
+    const auto top = static_cast<std::uint8_t>(classes - 1);
+    const std::string stem = "emnist-" + split;
+    write(folder / (stem + "-test-images-idx3-ubyte.gz"), gzip(idx({3, 28, 28}, made_images(3))));
+    write(folder / (stem + "-test-labels-idx1-ubyte.gz"), gzip(idx({3}, {1, top, 1})));
+    const DataOptions options{.data = stem, .data_dir = folder.path().string()};
+    const auto data = open_dataset(options, Split::test);
+    EXPECT_EQ(data->classes(), classes);
+    std::vector<float> image(784);
+    std::int64_t label = -1;
+    data->read(1, image, label);
+    EXPECT_EQ(label, top);
+    EXPECT_NEAR(image[30], (made_images(3)[784 + 30] / 255.0 - 0.1751) / 0.3332, 1e-5);
+
+    const auto expect_error = [&](const Bytes& damaged, const std::string& what) {
+      write(folder / (stem + "-test-labels-idx1-ubyte.gz"), gzip(idx({3}, damaged)));
+      const std::string error = error_of<FileError>([&] { open_dataset(options, Split::test); });
+      EXPECT_NE(error.find(what), std::string::npos) << error;
+    };
+    expect_error({1, 2, static_cast<std::uint8_t>(classes)}, "label 2 is " + std::to_string(classes));
+    if (split == "letters") expect_error({0, 2, 1}, "label 0 is 0, which is not in 1..26");
+    const std::string missing = error_of<FileError>([&] { open_dataset(options, Split::train); });
+    EXPECT_NE(missing.find(stem + "-train-images-idx3-ubyte"), std::string::npos) << missing;
+  }
+}
+
 class Cifar : public testing::Test {
  protected:
   static constexpr std::size_t record = 1 + 3072;
@@ -238,8 +287,7 @@ TEST_F(Cifar, SizesAreHonoured) {
   some.test_size = 100;
   EXPECT_EQ(open_dataset(some, Split::test)->size(), 100U);
   some.test_size = 10'001;
-  EXPECT_NE(error_of<ConfigError>([&] { open_dataset(some, Split::test); }).find("test-size 10001"),
-            std::string::npos);
+  EXPECT_NE(error_of<ConfigError>([&] { open_dataset(some, Split::test); }).find("test-size 10001"), std::string::npos);
 }
 
 TEST_F(Cifar, DamageIsNamed) {
@@ -263,9 +311,62 @@ TEST_F(Cifar, DamageIsNamed) {
   expect("");
 }
 
+TEST_F(Cifar, OfAHundredClassesHasTwoLabels) {
+  constexpr std::size_t two = 2 + 3072;
+  const fs::path sub = folder_ / "cifar-100-binary";
+  fs::create_directory(sub);
+  const fs::path path = sub / "test.bin";
+  write(path, {});
+  fs::resize_file(path, 10'000 * two);
+  set(path, 7 * two, 19);
+  set(path, 7 * two + 1, 99);
+  set(path, 7 * two + 2 + 5, 255);         // red
+  set(path, 7 * two + 2 + 1024 + 6, 128);  // green
+  set(path, 7 * two + 2 + 3071, 51);       // blue
+  const DataOptions hundred{.data = "cifar100", .data_dir = folder_.path().string()};
+  const auto data = open_dataset(hundred, Split::test);
+  ASSERT_EQ(data->size(), 10'000U);
+  EXPECT_EQ(data->classes(), 100);
+  std::vector<float> image(3072);
+  std::int64_t label = -1;
+  data->read(7, image, label);
+  EXPECT_EQ(label, 99);
+  EXPECT_NEAR(image[5], (1 - 0.5071) / 0.2673, 1e-5);
+  EXPECT_NEAR(image[1024 + 6], (128 / 255.0 - 0.4865) / 0.2564, 1e-5);
+  EXPECT_NEAR(image[3071], (0.2 - 0.4409) / 0.2762, 1e-5);
+
+  const auto expect = [&](const std::string& what) {
+    const std::string message = error_of<FileError>([&] { open_dataset(hundred, Split::test); });
+    EXPECT_NE(message.find(path.string()), std::string::npos) << message;
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  set(path, 7 * two, 20);
+  expect("record 7 has coarse label 20, which is not in 0..19");
+  set(path, 7 * two, 0);
+  set(path, 9'999 * two + 1, 100);
+  expect("record 9999 has label 100, which is not in 0..99");
+  fs::resize_file(path, 10'000 * record);  // as long as one of CIFAR-10
+  expect("truncated");
+  fs::resize_file(path, 10'000 * two + 1);
+  expect("surplus");
+}
+
+TEST_F(Cifar, OfAHundredClassesTrainsOnOneFile) {
+  const fs::path path = folder_ / "train.bin";
+  write(path, {});
+  fs::resize_file(path, 50'000 * (2 + 3072));
+  set(path, 49'999 * (2 + 3072) + 1, 42);
+  const auto data = open_dataset({.data = "cifar100", .data_dir = folder_.path().string()}, Split::train);
+  ASSERT_EQ(data->size(), 50'000U);
+  std::vector<float> image(3072);
+  std::int64_t label = -1;
+  data->read(49'999, image, label);
+  EXPECT_EQ(label, 42);
+}
+
 TEST(Files, AFolderWhoseNameIsTooLongIsAnErrorThatNamesIt) {
   const std::string folder = "/tmp/" + std::string(300, 'x');
-  for (const char* name : {"mnist", "cifar10"}) {
+  for (const char* name : {"mnist", "emnist-letters", "cifar10", "cifar100"}) {
     const std::string error =
         error_of<FileError>([&] { open_dataset({.data = name, .data_dir = folder}, Split::train); });
     EXPECT_NE(error.find(folder), std::string::npos) << error;
