@@ -1,6 +1,7 @@
 #include "sotto/data/cifar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/data/pickle.h"
 #include "sotto/data/pixels.h"
 
 namespace sotto {
@@ -22,33 +24,47 @@ constexpr std::size_t pixels_each = 3 * 32 * 32;
 
 // What a set of this form consists of.
 struct CifarForm {
-  std::string_view name, archive, folder;
-  std::span<const std::string_view> train, test;  // files
+  std::string_view name, archive, folder, pickled_folder;
+  std::span<const std::string_view> train, test;  // files, which end in .bin in the binary version alone
   std::size_t records;                            // in a training file; a test file has 10,000
   std::array<std::uint8_t, 2> classes;            // of each label byte of a record; 0: there is no such byte
   Normalisation normalisation;
+  std::string_view pickled_labels;
 
   std::size_t labels() const { return classes[0] > 0 ? 2 : 1; }
 };
 
-constexpr std::array<std::string_view, 5> train_10{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                                   "data_batch_4.bin", "data_batch_5.bin"};
-constexpr std::array<std::string_view, 1> test_10{"test_batch.bin"};
-constexpr std::array<std::string_view, 1> train_100{"train.bin"};
-constexpr std::array<std::string_view, 1> test_100{"test.bin"};
-constexpr CifarForm cifar10{"CIFAR-10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin", train_10, test_10, 10'000,
-                            {0, 10},    cifar_normalisation};
-constexpr CifarForm cifar100{"CIFAR-100", "cifar-100-binary.tar.gz", "cifar-100-binary", train_100, test_100, 50'000,
-                             {20, 100},   cifar100_normalisation};
+constexpr std::array<std::string_view, 5> train_10{"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                                                   "data_batch_5"};
+constexpr std::array<std::string_view, 1> test_10{"test_batch"};
+constexpr std::array<std::string_view, 1> train_100{"train"};
+constexpr std::array<std::string_view, 1> test_100{"test"};
+constexpr CifarForm cifar10{"CIFAR-10",
+                            "cifar-10-binary.tar.gz",
+                            "cifar-10-batches-bin",
+                            "cifar-10-batches-py",
+                            train_10,
+                            test_10,
+                            10'000,
+                            {0, 10},
+                            cifar_normalisation,
+                            "labels"};
+constexpr CifarForm cifar100{
+    "CIFAR-100", "cifar-100-binary.tar.gz", "cifar-100-binary", "cifar-100-python", train_100, test_100, 50'000,
+    {20, 100},   cifar100_normalisation,    "fine_labels"};
 
-// Appends the labels of a file's `records` to `labels` and its images to `pixels`, whose full size is allocated
-// beforehand.
-void append_batch(const CifarForm& form, const std::filesystem::path& path, std::size_t records,
-                  std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& labels) {
-  if (!path_exists(path)) {
-    throw FileError(fmt::format("{}: no such file; unpack {} (https://www.cs.toronto.edu/~kriz/cifar.html) there",
-                                path.string(), form.archive));
+// The labels and images of a split. The pixels have their full size from the beginning.
+struct Examples {
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> labels;
+
+  void append(std::uint8_t label, std::span<const std::byte> image) {
+    labels.push_back(label);
+    std::memcpy(pixels.data() + (labels.size() - 1) * pixels_each, image.data(), pixels_each);
   }
+};
+
+void append_binary(const CifarForm& form, const std::filesystem::path& path, std::size_t records, Examples& examples) {
   const std::vector<std::byte> bytes = read_file(path);
   const std::size_t record_bytes = form.labels() + pixels_each;
   const std::size_t wanted = records * record_bytes;
@@ -67,23 +83,59 @@ void append_batch(const CifarForm& form, const std::filesystem::path& path, std:
                                     which + 1 < form.labels() ? "coarse " : "", label, classes - 1));
       }
     }
-    labels.push_back(std::to_integer<std::uint8_t>(record[form.labels() - 1]));
-    std::memcpy(pixels.data() + (labels.size() - 1) * pixels_each, record.data() + form.labels(), pixels_each);
+    examples.append(std::to_integer<std::uint8_t>(record[form.labels() - 1]), record.subspan(form.labels()));
+  }
+}
+
+void append_pickled(const CifarForm& form, const std::filesystem::path& path, std::size_t records, Examples& examples) {
+  const std::vector<std::byte> bytes = read_file(path);
+  const Pickle pickle(path, bytes);
+  const Pickle::Array data = pickle.array("data");
+  const std::vector<std::int64_t> labels = pickle.integers(form.pickled_labels);
+  if (data.shape != std::vector<std::int64_t>{static_cast<std::int64_t>(records), pixels_each}) {
+    throw FileError(fmt::format("{}: data of shape {} instead of {}x{}", path.string(), fmt::join(data.shape, "x"),
+                                records, pixels_each));
+  }
+  if (labels.size() != records) {
+    throw FileError(fmt::format("{}: {} {} for {} images", path.string(), labels.size(), form.pickled_labels, records));
+  }
+  for (std::size_t i = 0; i < records; ++i) {
+    if (labels[i] < 0 || labels[i] >= form.classes[1]) {
+      throw FileError(fmt::format("{}: record {} has label {}, which is not in 0..{}", path.string(), i, labels[i],
+                                  form.classes[1] - 1));
+    }
+    examples.append(static_cast<std::uint8_t>(labels[i]), data.values.subspan(i * pixels_each, pixels_each));
   }
 }
 
 std::unique_ptr<Dataset> open_cifar(const CifarForm& form, const DataOptions& options, Split split) {
   std::filesystem::path folder = options.data_dir;
-  if (path_exists(folder / form.folder)) folder /= form.folder;
+  if (path_exists(folder / form.folder)) {
+    folder /= form.folder;
+  } else if (path_exists(folder / form.pickled_folder)) {
+    folder /= form.pickled_folder;
+  }
   const auto names = split == Split::train ? form.train : form.test;
   const std::size_t records = split == Split::train ? form.records : 10'000;
   const std::size_t count = chosen_size(options, split, names.size() * records, form.name);
-  std::vector<std::uint8_t> pixels(names.size() * records * pixels_each);
-  std::vector<std::uint8_t> labels;
-  labels.reserve(names.size() * records);
-  for (const auto name : names) append_batch(form, folder / name, records, pixels, labels);
-  return std::make_unique<StoredDataset>(cifar_shape, form.classes[1], form.normalisation, count, std::move(pixels),
-                                         std::move(labels));
+  Examples examples;
+  examples.pixels.resize(names.size() * records * pixels_each);
+  examples.labels.reserve(names.size() * records);
+  for (const auto name : names) {
+    const std::filesystem::path pickled = folder / name;
+    const std::filesystem::path binary = folder / fmt::format("{}.bin", name);
+    if (path_exists(binary)) {
+      append_binary(form, binary, records, examples);
+    } else if (path_exists(pickled)) {
+      append_pickled(form, pickled, records, examples);
+    } else {
+      throw FileError(fmt::format(
+          "{}: no such file, and no pickled {}; unpack {} (https://www.cs.toronto.edu/~kriz/cifar.html) there",
+          binary.string(), name, form.archive));
+    }
+  }
+  return std::make_unique<StoredDataset>(cifar_shape, form.classes[1], form.normalisation, count,
+                                         std::move(examples.pixels), std::move(examples.labels));
 }
 
 }  // namespace

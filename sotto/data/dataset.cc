@@ -48,10 +48,13 @@ constexpr std::array entries{
                  open_as<emnist_mnist_form>},
     DatasetEntry{"cifar10", "photographs, 3x32x32, 10 classes, 50,000 + 10,000",
                  "the binary version: data_batch_1.bin to data_batch_5.bin and test_batch.bin, here or in "
-                 "cifar-10-batches-bin",
+                 "cifar-10-batches-bin; or the Python version, without .bin, here or in cifar-10-batches-py",
                  open_cifar10},
-    DatasetEntry{"cifar100", "photographs, 3x32x32, 100 classes, 50,000 + 10,000",
-                 "the binary version: train.bin and test.bin, here or in cifar-100-binary", open_cifar100},
+    DatasetEntry{
+        "cifar100", "photographs, 3x32x32, 100 classes, 50,000 + 10,000",
+        "the binary version: train.bin and test.bin, here or in cifar-100-binary; or the Python version, train and "
+        "test, here or in cifar-100-python",
+        open_cifar100},
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
                  "", open_made_cifar},
 };

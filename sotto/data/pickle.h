@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// A dictionary of lists of integers and NumPy arrays of bytes from a file of Python's pickle, protocols 2 and 3, as the
+// authors of CIFAR wrote theirs. A pickle is a program that may call any function of Python. This reader runs nothing:
+// it knows the opcodes of such data and the three names that an array takes, and refuses all others.
+class Pickle {
+ public:
+  // FileError, which names the file and the byte, for anything else. `path` is for errors; the bytes must outlive this.
+  Pickle(std::filesystem::path path, std::span<const std::byte> bytes);
+  ~Pickle();
+
+  struct Array {
+    std::vector<std::int64_t> shape;
+    std::span<const std::byte> values;  // the last dimension fastest; as many as the shape says
+  };
+  // What stands under a key of the dictionary. FileError when it is not there, or is of another type.
+  std::vector<std::int64_t> integers(std::string_view key) const;
+  Array array(std::string_view key) const;
+
+ private:
+  class Machine;
+  std::filesystem::path path_;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace sotto
