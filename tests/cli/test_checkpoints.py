@@ -90,7 +90,7 @@ def test_the_clock_makes_them_and_changes_no_bit(good, tmp_path, algorithm, flag
     made = steps_of(tmp_path / "often")
     assert made[-1] == 40 and len(made) <= 3, "the last two, and that of the end"
     assert len(made) == 3 or algorithm == "ad_psgd", "its ranks meet when they hear of it, perhaps at the end"
-    assert (tmp_path / "often" / f"model_step_{made[0]}" / "manifest").read_bytes().find(b"rolling = yes") > 0
+    assert made == [40] or (tmp_path / "often" / f"model_step_{made[0]}" / "manifest").read_bytes().find(b"rolling = yes") > 0
     if any(word in algorithm for word in ("async", "synch_freq", "ad_psgd")):  # no two runs of them have the same bits
         return
     good(*flags, "--train-dir", "never", "--checkpoint-minutes", 0)
