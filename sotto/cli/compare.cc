@@ -172,7 +172,7 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     if (status == 0 || (ended != 0 && row.error.empty())) status = ended;
     rows.push_back(std::move(row));
   }
-  const std::string_view goal = task_table().require("task", options.task).goal;
+  const std::string_view goal = read_choices(job_of(options, rows.front())).task->goal;
   switch (style) {
     case TableStyle::plain: fmt::print("{}", to_table(rows, goal, options.until).plain()); break;
     case TableStyle::markdown: fmt::print("{}", to_table(rows, goal, options.until).markdown()); break;

@@ -13,6 +13,8 @@
 #include "sotto/core/table.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
+#include "sotto/data/rows.h"
+#include "sotto/data/text.h"
 #include "sotto/launch/console.h"
 #include "sotto/train/stop_signal.h"
 
@@ -30,16 +32,23 @@ Examples:
   sotto data show digits --count 100 --out digits.pgm
 )text";
 
+// Adds a row for each data set of a kind.
+template <class Entry>
+void add_sets(TextTable& table, const Table<Entry>& sets, std::string_view kind) {
+  for (const Entry& entry : sets) {
+    table.add({std::string(entry.name), std::string(kind), std::string(entry.summary),
+               entry.files.empty() ? "-" : std::string(entry.files)});
+  }
+}
+
 int list(std::span<const std::string> arguments) {
   Flags flags("data list", "Lists the data sets.", "");
   if (!flags.parse(arguments)) return 0;
-  TextTable table({"name", "what", "files in --data-dir"});
-  table.left(1);
-  table.left(2);
-  for (const DatasetEntry& entry : dataset_table()) {
-    table.add(
-        {std::string(entry.name), std::string(entry.summary), entry.files.empty() ? "-" : std::string(entry.files)});
-  }
+  TextTable table({"name", "kind", "what", "files in --data-dir"});
+  for (std::size_t column = 1; column < 4; ++column) table.left(column);
+  add_sets(table, dataset_table(), "images");
+  add_sets(table, text_table(), "text");
+  add_sets(table, row_table(), "rows");
   fmt::print("{}", table.plain());
   return 0;
 }

@@ -1,11 +1,7 @@
 #include "sotto/data/dataset.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
-#include "sotto/core/error.h"
-#include "sotto/core/table.h"
 #include "sotto/data/cifar.h"
 #include "sotto/data/digits.h"
 #include "sotto/data/made_cifar.h"
@@ -65,21 +61,7 @@ constexpr Table<DatasetEntry> table("data set", entries);
 const Table<DatasetEntry>& dataset_table() { return table; }
 
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split) {
-  const DatasetEntry& entry = table.require("data", options.data);
-  const bool from_files = !entry.files.empty();
-  if (from_files && options.data_dir.empty()) {
-    throw ConfigError(fmt::format("{} needs {}, the folder that holds {}", named("data", options.data),
-                                  named("data-dir"), entry.files));
-  }
-  if (!from_files && !options.data_dir.empty()) {
-    throw ConfigError(fmt::format("{}: {} is made, and reads no files; leave it out",
-                                  named("data-dir", options.data_dir), options.data));
-  }
-  if (from_files && options.data_seed != DataOptions{}.data_seed) {
-    throw ConfigError(fmt::format("{}: {} is read from files, and has no seed; leave it out",
-                                  named("data-seed", std::to_string(options.data_seed)), options.data));
-  }
-  return entry.open(options, split);
+  return open_source(table, options, split);
 }
 
 }  // namespace sotto

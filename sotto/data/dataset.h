@@ -3,13 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sotto/core/batch.h"
-#include "sotto/core/table.h"
-#include "sotto/data/options.h"
+#include "sotto/data/source.h"
 
 namespace sotto {
 
@@ -25,16 +22,10 @@ class Dataset {
   virtual std::vector<float> black() const = 0;  // the normalised value of a black pixel, for each channel
 };
 
-// A line of the table of data sets.
-struct DatasetEntry {
-  std::string_view name;
-  std::string_view summary;
-  std::string_view files;  // what data_dir must hold; empty when it needs none
-  std::unique_ptr<Dataset> (*open)(const DataOptions& options, Split split);
-};
+using DatasetEntry = SourceEntry<Dataset>;
 const Table<DatasetEntry>& dataset_table();
 
-// ConfigError for an unknown name or when data_dir is not given; FileError, which names the file, for a bad file.
+// As open_source().
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split);
 
 }  // namespace sotto

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "sotto/core/error.h"
-#include "sotto/core/file.h"
+#include "sotto/data/unpack.h"
 
 namespace sotto {
 namespace {
@@ -23,9 +23,7 @@ std::uint32_t big_endian(std::span<const std::byte> bytes) {
 Idx read_idx(const std::filesystem::path& path, std::size_t dimensions) {
   const auto fail = [&path](const std::string& what) { throw FileError(fmt::format("{}: {}", path.string(), what)); };
 
-  std::vector<std::byte> bytes = read_file(path);
-  if (bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B}) bytes = gunzip(path, bytes);
-
+  const std::vector<std::byte> bytes = read_unpacked(path);
   const std::size_t header = 4 + 4 * dimensions;
   if (bytes.size() < header) fail(fmt::format("truncated: {} bytes, too short for an IDX header", bytes.size()));
   const std::uint32_t magic = big_endian(bytes);

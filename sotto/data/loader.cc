@@ -1,58 +1,29 @@
 #include "sotto/data/loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <optional>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "sotto/core/error.h"
 #include "sotto/core/mutex.h"
-#include "sotto/core/random.h"
 #include "sotto/core/thread.h"
 #include "sotto/data/augment.h"
 
 namespace sotto {
-namespace {
-
-std::uint64_t whole_steps(const Dataset& data, const LoaderOptions& options) {
-  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
-    throw std::logic_error("Loader: rank must be in [0, ranks)");
-  }
-  if (options.batch == 0) throw ConfigError("the batch size must be at least 1");
-  if (data.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError(fmt::format("{} training examples are more than the loader can count (2^32)", data.size()));
-  }
-  const auto ranks = static_cast<std::size_t>(options.ranks);
-  // Compared by division: a huge batch must not overflow into a small product.
-  if (options.batch > data.size() / ranks) {
-    throw ConfigError(
-        fmt::format("{} training examples cannot fill one global batch of {} ranks x {} examples; use a smaller batch, "
-                    "fewer ranks or more data",
-                    data.size(), ranks, options.batch));
-  }
-  return data.size() / (ranks * options.batch);
-}
-
-}  // namespace
-
-// A ring of prefetch + 1 slots; the batch of micro-step s is in slot s % slots. The caller reads the slot of step
-// `held_` once it is filled, while the thread fills the steps filled_ .. held_ + prefetch.
+// A ring of prefetch + 1 slots; the batch of position s is in slot s % slots. The caller reads the slot of position
+// `held_` once it is filled, while the thread fills the positions filled_ .. held_ + prefetch.
 class Loader::Impl {
  public:
   Impl(const Dataset& data, LoaderOptions options)
       : data_(data),
         options_(options),
-        steps_per_epoch_(whole_steps(data, options)),
-        order_(data.size()),
+        order_(data.size(), options.order),
+        positions_per_epoch_(order_.positions_per_epoch()),
         slots_(options.prefetch + 1) {
     for (Slot& slot : slots_) {
-      slot.images.resize(options.batch * data.shape().size());
-      slot.labels.resize(options.batch);
+      slot.images.resize(options.order.batch * data.shape().size());
+      slot.labels.resize(options.order.batch);
     }
     if (options.augment) augment_.emplace(data.shape(), data.black());
     thread_ = start_thread("loading data", [this] { run(); });
@@ -67,21 +38,21 @@ class Loader::Impl {
     thread_.join();
   }
 
-  Batch at(std::uint64_t step) {
+  Batch at(std::uint64_t position) {
     Lock lock(mutex_);
-    if (step < held_ || step > filled_) {  // a jump: the batches read ahead are useless
+    if (position < held_ || position > filled_) {  // a jump: the batches read ahead are useless
       changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !filling_; });
-      filled_ = step;
+      filled_ = position;
     }
-    held_ = step;
+    held_ = position;
     changed_.notify_all();
-    changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return filled_ > step || error_; });
+    changed_.wait(lock, [&]() SOTTO_REQUIRES(mutex_) { return filled_ > position || error_; });
     if (error_) std::rethrow_exception(error_);
-    const Slot& slot = slots_[step % slots_.size()];
+    const Slot& slot = slots_[position % slots_.size()];
     return {slot.images, slot.labels, data_.shape()};
   }
 
-  std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+  std::uint64_t positions_per_epoch() const { return positions_per_epoch_; }
 
  private:
   struct Slot {
@@ -94,12 +65,12 @@ class Loader::Impl {
     for (;;) {
       changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return stop_ || filled_ <= held_ + options_.prefetch; });
       if (stop_) return;
-      const std::uint64_t step = filled_;
+      const std::uint64_t position = filled_;
       filling_ = true;
       lock.unlock();
       std::exception_ptr error;
       try {
-        fill(step);
+        fill(position);
       } catch (...) {
         error = std::current_exception();
       }
@@ -115,35 +86,22 @@ class Loader::Impl {
     }
   }
 
-  void fill(std::uint64_t step) {
-    const std::uint64_t epoch = step / steps_per_epoch_;
-    if (!shuffled_ || epoch != epoch_) {
-      shuffle(order_, options_.seed, epoch);
-      epoch_ = epoch;
-      shuffled_ = true;
-    }
-    Slot& slot = slots_[step % slots_.size()];
+  void fill(std::uint64_t position) {
+    Slot& slot = slots_[position % slots_.size()];
     const std::size_t pixels = data_.shape().size();
-    const auto rank = static_cast<std::size_t>(options_.rank);
-    const auto ranks = static_cast<std::size_t>(options_.ranks);
-    const std::size_t first = ((step % steps_per_epoch_) * ranks + rank) * options_.batch;
-    for (std::size_t i = 0; i < options_.batch; ++i) {
-      const std::uint32_t example = order_[first + i];
+    std::size_t i = 0;
+    for (const std::uint32_t example : order_.at(position)) {
       const auto image = std::span(slot.images).subspan(i * pixels, pixels);
-      data_.read(example, image, slot.labels[i]);
-      if (augment_) augment_->apply(image, options_.seed, epoch, example);
+      data_.read(example, image, slot.labels[i++]);
+      if (augment_) augment_->apply(image, options_.order.seed, position / positions_per_epoch_, example);
     }
   }
 
   const Dataset& data_;
   const LoaderOptions options_;
-  const std::uint64_t steps_per_epoch_;
-
-  // Only the thread uses these four: the permutation of `epoch_`, and whether it was made.
+  ExampleOrder order_;  // used by the thread alone, as is augment_
+  const std::uint64_t positions_per_epoch_;
   std::optional<CropFlip> augment_;
-  std::vector<std::uint32_t> order_;
-  std::uint64_t epoch_ = 0;
-  bool shuffled_ = false;
 
   Mutex mutex_;
   Condition changed_;
@@ -158,7 +116,7 @@ class Loader::Impl {
 
 Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_unique<Impl>(data, options)) {}
 Loader::~Loader() = default;
-Batch Loader::at(std::uint64_t micro_step) { return impl_->at(micro_step); }
-std::uint64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch(); }
+Batch Loader::at(std::uint64_t position) { return impl_->at(position); }
+std::uint64_t Loader::positions_per_epoch() const { return impl_->positions_per_epoch(); }
 
 }  // namespace sotto

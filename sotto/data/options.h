@@ -11,7 +11,7 @@ namespace sotto {
 struct DataOptions {
   static constexpr std::int64_t most_examples = 10'000'000;
 
-  std::string data = "digits";
+  std::string data = "auto";
   std::string data_dir{};
   std::int64_t train_size = 0;  // 0: all
   std::int64_t test_size = 0;
@@ -19,8 +19,8 @@ struct DataOptions {
   std::string augment = "none";
 
   void visit(OptionVisitor& v) {
-    v.option("data", data, "data set: see `sotto data list`");
-    v.option("data-dir", data_dir, "folder of the data set's files");
+    v.option("data", data, "data set: see `sotto data list`; auto: made data of the task's kind");
+    v.option("data-dir", data_dir, "folder of the data set's files; of text it may be the one file");
     v.option("train-size", train_size, "use only the first N training examples; 0: all",
              {0, static_cast<double>(most_examples)});
     v.option("test-size", test_size, "use only the first N test examples; 0: all",

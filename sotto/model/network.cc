@@ -1,6 +1,7 @@
 #include "sotto/model/network.h"
 
 #include <cmath>
+#include <optional>
 
 #include "sotto/core/random.h"
 
@@ -32,17 +33,21 @@ void initialise(Network& network, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   Philox random(seed, Purpose::init);
   for (const auto& layer : network.named_modules()) {
-    const auto parameters = layer.value()->named_parameters(/*recurse=*/false);
-    const at::Tensor* weight = parameters.find("weight");
-    if (weight == nullptr || weight->dim() < 2) continue;
-    const InitialWeight initial = network.initial(layer.key(), *weight);
-    fill(*weight, initial, random);
-    const at::Tensor* bias = parameters.find("bias");
-    if (bias == nullptr) continue;
-    if (initial.zero_bias) {
-      bias->zero_();
-    } else {
-      fill(*bias, InitialWeight::uniform(1 / std::sqrt(fan_in(*weight))), random);
+    std::optional<InitialWeight> initial;  // of the layer's last weight
+    double bound = 0;
+    for (const auto& own : layer.value()->named_parameters(/*recurse=*/false)) {
+      const at::Tensor& parameter = own.value();
+      if (parameter.dim() >= 2) {
+        initial = network.initial(layer.key(), parameter);
+        bound = 1 / std::sqrt(fan_in(parameter));
+        fill(parameter, *initial, random);
+      } else if (initial && own.key().starts_with("bias")) {
+        if (initial->zero_bias) {
+          parameter.detach().zero_();
+        } else {
+          fill(parameter, InitialWeight::uniform(bound), random);
+        }
+      }
     }
   }
 }

@@ -43,8 +43,9 @@ class ImageTask final : public Task {
         model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
     if (train_) {
-      loader_.emplace(*train_, LoaderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch,
-                                             setup.prefetch, setup.data.augment != "none"});
+      loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
+                                             setup.prefetch,
+                                             setup.data.augment != "none"});
     }
   }
 
@@ -55,7 +56,7 @@ class ImageTask final : public Task {
   std::span<float> buffers() override { return model_->buffers(); }
 
   std::uint64_t examples(Split split) const override { return data(split).size(); }
-  std::uint64_t positions_per_epoch() const override { return loader_->steps_per_epoch(); }
+  std::uint64_t positions_per_epoch() const override { return loader_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override {

@@ -1,23 +1,67 @@
 #include "sotto/task/table.h"
 
+#include <algorithm>
 #include <array>
 
+#include "sotto/data/dataset.h"
+#include "sotto/data/rows.h"
+#include "sotto/data/text.h"
+#include "sotto/model/image_model.h"
+#include "sotto/model/language_model.h"
+#include "sotto/model/linear_model.h"
 #include "sotto/task/classify.h"
+#include "sotto/task/language.h"
+#include "sotto/task/linear.h"
 #include "sotto/task/regress.h"
 
 namespace sotto {
 namespace {
 
+template <const auto& (*table)()>
+std::vector<std::string_view> names_in() {
+  return table().names();
+}
+
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
-              classify_models, read_classify_model, make_classify},
-    TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2", regress_models,
-              read_regress_model, make_regress},
+              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model,
+              make_classify},
+    TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
+              names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress},
+    TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
+              names_in<text_table>, language_models, read_language_model, make_language},
+    TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",
+              names_in<two_class_model_table>, names_in<row_table>, two_class_models, read_two_class_model,
+              make_two_class},
+    TaskEntry{"regress-rows", "predicts the label of a sparse row as a number", value_metrics, "r2",
+              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value},
 };
 constexpr Table<TaskEntry> table("task", entries);
+
+bool has(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::ranges::count(names, name) > 0;
+}
 
 }  // namespace
 
 const Table<TaskEntry>& task_table() { return table; }
+
+const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data) {
+  if (name != "auto") return table.require("task", name);
+  const Call& call = model.calls.front();
+  std::vector<std::string_view> models;
+  const auto fits = [&](const TaskEntry& task) {
+    const std::vector<std::string_view> known = task.model_names();
+    models.insert(models.end(), known.begin(), known.end());
+    return 2 * int{has(known, call.name)} + int{data == "auto" || has(task.data_names(), data)};
+  };
+  const TaskEntry& best = *std::ranges::max_element(entries, {}, fits);
+  if (data == "auto" && !has(models, call.name)) {
+    std::ranges::sort(models);
+    models.erase(std::ranges::unique(models).begin(), models.end());
+    fail_at(model, call, call.position, unknown_name("model", call.name, models));
+  }
+  return best;
+}
 
 }  // namespace sotto

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sotto/core/table.h"
 #include "sotto/data/options.h"
@@ -14,9 +15,10 @@
 
 namespace sotto {
 
-// The usual settings for training a model.
+// The usual settings for training a model. `lr` is that of the optimiser.
 struct ModelDefaults {
   double lr = 0, momentum = 0;
+  std::string_view optimiser = "sgd";
 };
 
 // A line of a task's table of models, with its options. Each task has a table of its own.
@@ -43,13 +45,19 @@ struct TaskEntry {
   std::string_view name;
   std::string_view summary;
   std::span<const Metric> metrics;
-  std::string_view goal;    // the name of the metric that Task::goal() returns
-  std::string (*models)();  // a line for each model, and their options, for help
+  std::string_view goal;  // the name of the metric that Task::goal() returns
+  std::vector<std::string_view> (*model_names)();
+  std::vector<std::string_view> (*data_names)();  // the first is what `auto` means
+  std::string (*models)();                        // a line for each model, and their options, for help
   // ConfigError, with a caret, for an unknown model or wrong options.
   ModelChoice (*read_model)(const Sentence& sentence);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
 };
 const Table<TaskEntry>& task_table();
+
+// The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
+// the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has.
+const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data);
 
 }  // namespace sotto

@@ -121,8 +121,11 @@ Choices read_choices(TrainOptions said) {
   Choices choices;
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
-  choices.task = &task_table().require("task", options.task);
-  choices.model = choices.task->read_model(parse_sentence("model", options.model));
+  const Sentence model = parse_sentence("model", options.model);
+  choices.task = &find_task(options.task, model, options.data.data);
+  options.task = choices.task->name;
+  if (options.data.data == "auto") options.data.data = choices.task->data_names().front();
+  choices.model = choices.task->read_model(model);
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);

@@ -45,10 +45,11 @@ struct Said {
   }
 };
 
-Said said_by(const TrainOptions& options, const Recipe& recipe, const AlgorithmSpec& algorithm) {
+Said said_by(const TrainOptions& options, const Recipe& recipe, const AlgorithmSpec& algorithm,
+             std::string_view usual) {
   std::string chosen = choose_optimiser(recipe, options.optimiser);
   if (chosen == "auto") chosen = algorithm.entry->optimiser;
-  Said said{parse_sentence("optimiser", chosen == "auto" ? "sgd" : chosen), {}};
+  Said said{parse_sentence("optimiser", chosen == "auto" ? usual : chosen), {}};
   // An error in the sentence itself quotes it as written.
   said.known = names_of_options(optimiser_table().read(said.sentence).options);
   return said;
@@ -99,11 +100,12 @@ double momentum_of(const OptimiserSpec& spec) {
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm) {
   const std::string made = momentum_of(recipe);
-  const Said said = said_by(options, recipe, algorithm);
+  const Said said = said_by(options, recipe, algorithm, model.optimiser);
   ChosenOptimiser result;
   result.spec = optimiser_table().read("optimiser", completed(said, options, model.momentum, made));
-  const double own = result.spec.entry->default_lr;
-  result.lr = options.lr.value_or(own != 0 ? own : model.lr);
+  const OptimiserEntry& entry = *result.spec.entry;
+  const bool usual = entry.default_lr == 0 || entry.name == model.optimiser;
+  result.lr = options.lr.value_or(usual ? model.lr : entry.default_lr);
   if (options.lr_scale) {
     const auto ranks = static_cast<int>(options.ranks);
     const int trained = ranks - idle_ranks(algorithm, ranks);

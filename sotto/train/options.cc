@@ -35,9 +35,10 @@ void TrainOptions::visit(OptionVisitor& v) {
   }
   const Bounds count{1, 1e9};  // the product of two of them fits into 64 bits
   const Bounds natural{0, 1e15};
-  v.option(
-      "task", task,
-      fmt::format("what is trained: a model, its loss and its metrics: {}", fmt::join(task_table().names(), ", ")));
+  v.option("task", task,
+           fmt::format(
+               "what is trained: a model, its loss and its metrics: {}; auto: the first that has this model and data",
+               fmt::join(task_table().names(), ", ")));
   v.option("model", model, "network: see the models below");
   data.visit(v);
   v.option("codec", codec,

@@ -12,7 +12,7 @@ namespace sotto {
 // Everything that decides what a run computes and where it writes, as the user gives it. visit() serves the flags of
 // `sotto train`, its help, the TOML record in the run folder and its replay. read_choices() interprets the options.
 struct TrainOptions {
-  std::string task = "classify";
+  std::string task = "auto";
   std::string model = "lenet";
   DataOptions data;
   std::string codec = "none";

@@ -56,8 +56,8 @@ std::vector<std::uint32_t> seen(const Dataset& data, int ranks, std::size_t batc
   std::vector<std::unique_ptr<Loader>> loaders;
   loaders.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    loaders.push_back(
-        std::make_unique<Loader>(data, LoaderOptions{.seed = seed, .rank = rank, .ranks = ranks, .batch = batch}));
+    loaders.push_back(std::make_unique<Loader>(
+        data, LoaderOptions{.order = {.seed = seed, .rank = rank, .ranks = ranks, .batch = batch}}));
   }
   std::vector<std::uint32_t> all;
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -74,8 +74,8 @@ TEST(Loader, AnEpochIsThePermutationOfSeedAndEpoch) {
   const Numbered data(103);
   for (const int ranks : {1, 2, 4}) {
     const std::size_t batch = 24 / static_cast<std::size_t>(ranks);
-    Loader loader(data, {.ranks = ranks, .batch = batch});
-    ASSERT_EQ(loader.steps_per_epoch(), 4U);
+    Loader loader(data, {.order = {.ranks = ranks, .batch = batch}});
+    ASSERT_EQ(loader.positions_per_epoch(), 4U);
     const auto all = seen(data, ranks, batch, 3 * 4);
     std::vector<std::uint32_t> order(103);
     for (std::size_t epoch = 0; epoch < 3; ++epoch) {
@@ -101,7 +101,7 @@ TEST(Loader, TheSameGlobalOrderForAnyNumberOfRanks) {
 TEST(Loader, AnyOrderOfAccessGivesTheSameBatches) {
   const Numbered data(50);
   for (const std::size_t prefetch : {0U, 1U, 2U, 5U}) {
-    const LoaderOptions options{.rank = 1, .ranks = 2, .batch = 7, .prefetch = prefetch};
+    const LoaderOptions options{.order = {.rank = 1, .ranks = 2, .batch = 7}, .prefetch = prefetch};
     std::vector<std::vector<std::uint32_t>> in_order;
     Loader consecutive(data, options);
     for (std::uint64_t step = 0; step < 30; ++step) in_order.push_back(ids(consecutive.at(step)));
@@ -120,7 +120,7 @@ TEST(Loader, AnyOrderOfAccessGivesTheSameBatches) {
 
 TEST(Loader, FarPositionsAreReachedAtOnce) {
   const Numbered data(50);
-  Loader loader(data, {.batch = 10});
+  Loader loader(data, {.order = {.batch = 10}});
   const std::uint64_t step = 5 * 1'000'000'007ULL + 3;
   const auto far = ids(loader.at(step));
   std::vector<std::uint32_t> order(50);
@@ -131,7 +131,7 @@ TEST(Loader, FarPositionsAreReachedAtOnce) {
 
 TEST(Loader, ABatchStaysValidUntilTheNextCall) {
   const Numbered data(1000);
-  Loader loader(data, {.batch = 10, .prefetch = 3});
+  Loader loader(data, {.order = {.batch = 10}, .prefetch = 3});
   const Batch batch = loader.at(0);
   const auto before = ids(batch);
   while (data.reads() < 40) std::this_thread::yield();  // the thread has read ahead all that it may
@@ -140,7 +140,7 @@ TEST(Loader, ABatchStaysValidUntilTheNextCall) {
 
 TEST(Loader, AllocatesNothingAfterTheFirstEpoch) {
   const auto digits = open_dataset({.train_size = 60}, Split::train);
-  Loader loader(*digits, {.batch = 10, .prefetch = 2});
+  Loader loader(*digits, {.order = {.batch = 10}, .prefetch = 2});
   for (std::uint64_t step = 0; step < 6; ++step) loader.at(step);
   const std::size_t before = testing::allocation_count();
   for (std::uint64_t step = 6; step < 60; ++step) loader.at(step);
@@ -151,22 +151,22 @@ TEST(Loader, AllocatesNothingAfterTheFirstEpoch) {
 TEST(Loader, TooLittleData) {
   const Numbered data(99);
   const auto open = [&](std::size_t batch, int ranks) {
-    return error_of<ConfigError>([&] { Loader(data, {.ranks = ranks, .batch = batch}); });
+    return error_of<ConfigError>([&] { Loader(data, {.order = {.ranks = ranks, .batch = batch}}); });
   };
   EXPECT_NE(open(25, 4).find("99 training examples cannot fill one global batch of 4 ranks x 25"), std::string::npos);
   EXPECT_NE(open(100, 1).find("99"), std::string::npos);
   EXPECT_NE(open(0, 1).find("batch size"), std::string::npos);
   EXPECT_FALSE(open(SIZE_MAX / 2 + 1, 4).empty());  // times 4 it is 0
-  Loader just(data, {.ranks = 4, .batch = 24});
-  EXPECT_EQ(just.steps_per_epoch(), 1U);
-  EXPECT_THROW(Loader(data, {.rank = 2, .ranks = 2}), std::logic_error);
+  Loader just(data, {.order = {.ranks = 4, .batch = 24}});
+  EXPECT_EQ(just.positions_per_epoch(), 1U);
+  EXPECT_THROW(Loader(data, {.order = {.rank = 2, .ranks = 2}}), std::logic_error);
 }
 
 TEST(Loader, AnErrorOfTheThreadIsPassedOn) {
   std::vector<std::uint32_t> order(40);
   shuffle(order, 1, 0);
   const Numbered data(40, order[25]);
-  Loader loader(data, {.batch = 10, .prefetch = 0});
+  Loader loader(data, {.order = {.batch = 10}, .prefetch = 0});
   EXPECT_EQ(ids(loader.at(0)).size(), 10U);
   EXPECT_EQ(ids(loader.at(1)).size(), 10U);
   for (const std::uint64_t step : {2U, 2U, 0U}) {
@@ -177,7 +177,7 @@ TEST(Loader, AnErrorOfTheThreadIsPassedOn) {
 TEST(Loader, MayBeDroppedAtAnyMoment) {
   const Numbered data(1000);
   for (std::uint64_t steps = 0; steps < 50; ++steps) {
-    Loader loader(data, {.batch = 10, .prefetch = steps % 4});
+    Loader loader(data, {.order = {.batch = 10}, .prefetch = steps % 4});
     for (std::uint64_t step = 0; step < steps; ++step) loader.at(step);
   }
 }

@@ -1,7 +1,8 @@
-// Laws of every task over images, by the table of tasks.
+// Laws of every task, by the table of tasks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -15,20 +16,37 @@ namespace sotto {
 namespace {
 using test::message_of;
 
+// For each task a model that is quick to train, and how many numbers an example of its data has a loss for.
+struct Quick {
+  std::string_view task, model;
+  double losses = 1;
+};
+constexpr std::array quick_models{
+    Quick{"classify", "logreg"},
+    Quick{"regress", "logreg"},
+    Quick{"language", "gpt-mini(layers=1, heads=1, width=8, context=16)", 16},
+    Quick{"classify-rows", "logreg"},
+    Quick{"regress-rows", "linreg"},
+};
+
 class EveryTask : public testing::TestWithParam<std::string_view> {
  protected:
   const TaskEntry& entry_ = task_table().require("task", GetParam());
   ModelChoice model(std::string_view text) const { return entry_.read_model(parse_sentence("model", text)); }
+  const Quick& quick_ = *std::ranges::find(quick_models, GetParam(), &Quick::task);
   TaskSetup setup_ = [this] {
-    TaskSetup made{.model = model("logreg"), .data = {.train_size = 60, .test_size = 23}};
+    TaskSetup made{.model = model(quick_.model), .data = {.train_size = 60, .test_size = 23}};
     made.batch = 10;
     made.test_batch = 4;
     return made;
   }();
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryTask, testing::ValuesIn(task_table().names()),
-                         [](const auto& name) { return std::string(name.param); });
+INSTANTIATE_TEST_SUITE_P(Table, EveryTask, testing::ValuesIn(task_table().names()), [](const auto& task) {
+  std::string name(task.param);
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 TEST_P(EveryTask, KnowsItsSizes) {
   setup_.share = {1, 2};
@@ -68,35 +86,62 @@ TEST_P(EveryTask, TalliesOfSharesAddUp) {
     const Tally part = task->evaluate(Split::test, {rank, 3});
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
   }
-  EXPECT_EQ(whole[1], 23);
+  const double count = 23 * quick_.losses;
+  EXPECT_EQ(whole[1], count);
   EXPECT_NEAR(sum[0], whole[0], 1e-5 * whole[0]);
   for (std::size_t i = 1; i < sum.size(); ++i) EXPECT_NEAR(sum[i], whole[i], 1e-9 * std::abs(whole[i]));
   const Metrics all = task->metrics(whole);
   EXPECT_EQ(all.values.size(), entry_.metrics.size());
-  EXPECT_NEAR(all.value("loss"), whole[0] / 23, 1e-12);
+  EXPECT_NEAR(all.value("loss"), whole[0] / count, 1e-12);
   EXPECT_TRUE(task->metrics(Tally(whole.size())).values.empty()) << "of no example";
-  EXPECT_EQ(task->evaluate(Split::train, {})[1], 60);
+  EXPECT_EQ(task->evaluate(Split::train, {})[1], 60 * quick_.losses);
 }
 
 TEST_P(EveryTask, CountsWhatItTrains) {
   const auto task = entry_.make(setup_);
   const double first = task->accumulate_gradient(0, 1, 1, {}), second = task->accumulate_gradient(1, 1, 1, {});
   EXPECT_NEAR(task->metrics(task->trained()).value("loss"), (first + second) / 2, 1e-12);
-  EXPECT_EQ(task->trained()[1], 20);
+  EXPECT_EQ(task->trained()[1], 20 * quick_.losses);
 }
 
 TEST_P(EveryTask, EvaluatesWithoutTrainingData) {
   setup_.batch = 0;
   setup_.data.train_size = 99'999'999;  // which cannot be had
-  EXPECT_EQ(entry_.make(setup_)->evaluate(Split::test, {})[1], 23);
+  EXPECT_EQ(entry_.make(setup_)->evaluate(Split::test, {})[1], 23 * quick_.losses);
 }
 
 TEST_P(EveryTask, RefusesWhatDoesNotFit) {
   TaskSetup some = setup_;
   EXPECT_NE(message_of([&] { model("lenett"); }).find("unknown model `lenett`"), std::string::npos);
-  EXPECT_EQ(model("lenet").defaults.momentum, 0.9);
   some.share = {0, 7};
   EXPECT_NE(message_of([&] { entry_.make(some); }).find("cannot fill one global batch"), std::string::npos);
+}
+
+TEST_P(EveryTask, KnowsItsModelsAndData) {
+  for (const std::string_view name : entry_.model_names()) {
+    const ModelChoice choice = model(name);
+    EXPECT_EQ(choice.name, name);
+    EXPECT_GT(choice.defaults.lr, 0);
+  }
+  setup_.data.data = entry_.data_names().front();
+  EXPECT_GT(entry_.make(setup_)->examples(Split::train), 0U);
+}
+
+TEST(FindTask, ByModelAndData) {
+  const auto found = [](std::string_view model, std::string_view data, std::string_view name = "auto") {
+    return find_task(name, parse_sentence("model", model), data).name;
+  };
+  EXPECT_EQ(found("lenet", "auto"), "classify");
+  EXPECT_EQ(found("gpt-mini(layers=2)", "auto"), "language");
+  EXPECT_EQ(found("lenet", "auto", "regress"), "regress");
+  EXPECT_EQ(found("gpt-mini", "digits"), "language") << "which then refuses the data";
+  EXPECT_EQ(found("gpt-mni", "text"), "language");
+  EXPECT_EQ(found("logreg", "auto"), "classify");
+  EXPECT_EQ(found("logreg", "libsvm"), "classify-rows");
+  EXPECT_EQ(found("linreg(l2=1)", "auto"), "regress-rows");
+  const auto refusal = [&](auto... said) { return message_of([&] { found(said...); }); };
+  EXPECT_NE(refusal("gpt-mni", "auto").find("unknown model `gpt-mni`; did you mean `gpt-mini`?"), std::string::npos);
+  EXPECT_NE(refusal("lenet", "auto", "clasify").find("did you mean `classify`?"), std::string::npos);
 }
 
 TEST(ImageTask, HasTheBatchesOfTheLoader) {
@@ -107,7 +152,7 @@ TEST(ImageTask, HasTheBatchesOfTheLoader) {
   setup.share = {1, 2};
   const auto task = entry.make(setup);
   const auto data = open_dataset(setup.data, Split::train);
-  Loader loader(*data, {setup.seed, 1, 2, 10});
+  Loader loader(*data, {{setup.seed, 1, 2, 10}});
   const auto model =
       make_image_model(image_model_table().read("model", "logreg"), data->shape(), data->classes(), setup.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));

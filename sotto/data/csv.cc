@@ -1,0 +1,79 @@
+#include "sotto/data/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "sotto/data/text_lines.h"
+
+namespace sotto {
+namespace {
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (;;) {
+    const std::size_t comma = line.find(',');
+    cells.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return cells;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+bool is_number(std::string_view cell) {
+  double value = 0;
+  return std::from_chars(cell.data(), cell.data() + cell.size(), value).ec != std::errc::invalid_argument;
+}
+
+std::string name_of(std::string_view cell) {
+  std::string name(cell);
+  std::erase(name, '"');
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+std::size_t label_column(const std::vector<std::string_view>& names) {
+  for (const std::string_view usual : {"label", "target", "class", "y"}) {
+    const auto found = std::ranges::find(names, usual, name_of);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  }
+  return 0;
+}
+
+void read_csv(std::string_view text, const std::string& file, Rows& rows) {
+  TextLines lines(text, file);
+  std::size_t columns = 0, label = 0;
+  for (std::string_view line; lines.next(line);) {
+    if (trimmed(line).empty()) continue;
+    const std::vector<std::string_view> cells = cells_of(line);
+    if (columns == 0) {
+      columns = cells.size();
+      if (columns < 2) lines.fail("a label and one feature at least are wanted, with commas between them");
+      if (!std::ranges::all_of(cells, is_number)) {
+        label = label_column(cells);
+        continue;
+      }
+    }
+    if (cells.size() != columns) {
+      lines.fail(fmt::format("{} cells, in the first line {}", cells.size(), columns));
+    }
+    for (std::size_t i = 0; i < columns; ++i) {
+      const float value = lines.number(cells[i], fmt::format("cell {}", i + 1));
+      if (i == label || value == 0) continue;
+      rows.columns.push_back(static_cast<std::uint32_t>(i - (i > label ? 1 : 0)));
+      rows.values.push_back(value);
+    }
+    rows.end_row(lines.number(cells[label], "label"));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Rows> open_csv(const DataOptions& options, Split split) {
+  return open_row_files(options, split, "csv", read_csv);
+}
+
+}  // namespace sotto

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "sotto/data/rows.h"
+
+namespace sotto {
+
+// Lines of numbers with commas between them. A first line with anything but numbers names the columns; the label is
+// the first of label, target, class and y among these names, else the first column. FileError, with file and line, for
+// other numbers of columns than before, and for cells that are empty or hold no finite number.
+std::unique_ptr<Rows> open_csv(const DataOptions& options, Split split);
+
+}  // namespace sotto

@@ -1,0 +1,51 @@
+#include "sotto/data/order.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "sotto/core/error.h"
+#include "sotto/core/random.h"
+
+namespace sotto {
+namespace {
+
+std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
+  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
+    throw std::logic_error("ExampleOrder: rank must be in [0, ranks)");
+  }
+  if (options.batch == 0) throw ConfigError("the batch size must be at least 1");
+  if (examples > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError(fmt::format("{} training examples are more than can be counted (2^32)", examples));
+  }
+  const auto ranks = static_cast<std::size_t>(options.ranks);
+  // Compared by division: a huge batch must not overflow into a small product.
+  if (options.batch > examples / ranks) {
+    throw ConfigError(
+        fmt::format("{} training examples cannot fill one global batch of {} ranks x {} examples; use a smaller batch, "
+                    "fewer ranks or more data",
+                    examples, ranks, options.batch));
+  }
+  return examples / (ranks * options.batch);
+}
+
+}  // namespace
+
+// The order is made when it is first wanted, by the thread that wants it.
+ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options)
+    : options_(options), positions_per_epoch_(whole_steps(examples, options)), examples_(examples) {}
+
+std::span<const std::uint32_t> ExampleOrder::at(std::uint64_t position) {
+  const std::uint64_t epoch = position / positions_per_epoch_;
+  if (order_.empty() || epoch != epoch_) {
+    order_.resize(examples_);
+    shuffle(order_, options_.seed, epoch);
+    epoch_ = epoch;
+  }
+  const std::uint64_t batch = (position % positions_per_epoch_) * static_cast<std::uint64_t>(options_.ranks) +
+                              static_cast<std::uint64_t>(options_.rank);
+  return std::span(order_).subspan(batch * options_.batch, options_.batch);
+}
+
+}  // namespace sotto

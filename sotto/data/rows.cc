@@ -1,0 +1,127 @@
+#include "sotto/data/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "sotto/core/error.h"
+#include "sotto/data/csv.h"
+#include "sotto/data/libsvm.h"
+#include "sotto/data/made_rows.h"
+#include "sotto/data/pixels.h"
+#include "sotto/data/unpack.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view files_of(bool csv) {
+  return csv ? "train.csv and test.csv; or a single file, and the same with .t at its end, else every tenth row is for "
+               "tests; packed by gzip or xz, or not. The label is the column label, target, class or y, else the first"
+             : "train.libsvm and test.libsvm; or a single file, and the same with .t at its end, else every tenth row "
+               "is for tests; packed by gzip or xz, or not";
+}
+
+constexpr std::array row_entries{
+    RowEntry{"made-rows", "made rows of two classes, 1,000,000 features, about 100 of them in a row, 50,000 + 10,000",
+             "", open_made_rows},
+    RowEntry{"libsvm", "rows as `label index:value ..`, indices from 1", files_of(false), open_libsvm},
+    RowEntry{"csv", "rows of numbers with commas between them", files_of(true), open_csv},
+};
+constexpr Table<RowEntry> row_sets("data set", row_entries);
+
+// The file of the test rows that belongs to this file of training rows; empty if there is none.
+std::filesystem::path beside(std::filesystem::path file) {
+  std::string name = file.filename().string();
+  for (const std::string_view packed : {".gz", ".xz"}) {
+    if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+  }
+  return find_packed(file.replace_filename(name + ".t"));
+}
+
+std::filesystem::path in_folder(const DataOptions& options, std::string_view stem, std::string_view kind) {
+  const auto file = std::filesystem::path(options.data_dir) / fmt::format("{}.{}", stem, kind);
+  std::filesystem::path found = find_packed(file);
+  if (found.empty()) throw FileError(file.string() + ": there is no such file, also not as .gz or .xz");
+  return found;
+}
+
+// The rows whose number modulo 10 is 9, or all others.
+Rows every_tenth(const Rows& all, bool these) {
+  Rows some;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if ((i % 10 == 9) != these) continue;
+    const Row row = all.at(i);
+    some.columns.insert(some.columns.end(), row.columns.begin(), row.columns.end());
+    some.values.insert(some.values.end(), row.values.begin(), row.values.end());
+    some.end_row(row.label);
+  }
+  return some;
+}
+
+void keep_first(Rows& rows, std::size_t count) {
+  rows.labels.resize(count);
+  rows.ends.resize(count);
+  rows.columns.resize(count == 0 ? 0 : rows.ends.back());
+  rows.values.resize(rows.columns.size());
+}
+
+}  // namespace
+
+Row Rows::at(std::size_t index) const {
+  const std::size_t begin = index == 0 ? 0 : ends.at(index - 1), count = ends.at(index) - begin;
+  return {std::span(columns).subspan(begin, count), std::span(values).subspan(begin, count), labels[index]};
+}
+
+void Rows::end_row(float label) {
+  ends.push_back(columns.size());
+  labels.push_back(label);
+}
+
+const Table<RowEntry>& row_table() { return row_sets; }
+
+std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split) {
+  if (options.augment != "none") {
+    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are rows of numbers");
+  }
+  return open_source(row_sets, options, split);
+}
+
+std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, std::string_view kind,
+                                     void (*read)(std::string_view text, const std::string& file, Rows& rows)) {
+  const std::filesystem::path path = options.data_dir;
+  std::error_code unknown;
+  const bool folder = std::filesystem::is_directory(path, unknown);
+  const std::filesystem::path train_file = folder ? in_folder(options, "train", kind) : path;
+  const std::filesystem::path test_file = folder ? in_folder(options, "test", kind) : beside(path);
+  const auto rows_of = [&](const std::filesystem::path& file) {
+    const std::vector<std::byte> bytes = read_unpacked(file);
+    Rows rows;
+    read({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string(), rows);
+    if (rows.size() == 0) throw FileError(file.string() + ": it holds no rows");
+    return rows;
+  };
+  Rows train = rows_of(train_file);
+  Rows test = test_file.empty() ? every_tenth(train, true) : rows_of(test_file);
+  if (test_file.empty()) train = every_tenth(train, false);
+  auto rows = std::make_unique<Rows>(std::move(split == Split::train ? train : test));
+  const Rows& other = split == Split::train ? test : train;
+  for (const Rows* part : {static_cast<const Rows*>(rows.get()), &other}) {
+    if (!part->columns.empty()) {
+      rows->features = std::max<std::size_t>(rows->features, std::size_t{1} + std::ranges::max(part->columns));
+    }
+  }
+  const auto [least, most] = std::ranges::minmax(rows->labels);
+  const auto [other_least, other_most] =
+      other.labels.empty() ? std::ranges::minmax(rows->labels) : std::ranges::minmax(other.labels);
+  rows->least_label = std::min(least, other_least);
+  rows->most_label = std::max(most, other_most);
+  if (rows->size() == 0) throw FileError(path.string() + ": too few rows for tests");
+  keep_first(*rows, chosen_size(options, split, rows->size(), (folder ? path : train_file).string()));
+  return rows;
+}
+
+}  // namespace sotto

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sotto/core/rows.h"
+#include "sotto/data/source.h"
+
+namespace sotto {
+
+// Labelled sparse rows, compressed one after the other.
+struct Rows {
+  // Indices of columns are below it: a model of this many features has at most 2^28 parameters.
+  static constexpr std::size_t most_features = std::size_t{1} << 28;
+
+  std::vector<std::size_t> ends;  // of each row, in `columns` and `values`
+  std::vector<std::uint32_t> columns;
+  std::vector<float> values;
+  std::vector<float> labels;
+  std::size_t features = 0;               // of training and test rows together
+  float least_label = 0, most_label = 0;  // of both, too
+
+  std::size_t size() const { return labels.size(); }
+  Row at(std::size_t index) const;
+  // Adds a row that consists of the columns and values added since the last row.
+  void end_row(float label);
+};
+
+using RowEntry = SourceEntry<Rows>;
+const Table<RowEntry>& row_table();
+
+// As open_source(). At most train_size or test_size rows.
+std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split);
+
+// The rows of options.data_dir: of its files train.KIND and test.KIND, or, when it is itself a file, of that, and of a
+// second one named as LIBSVM's collection does (a9a and a9a.t); without a second file every tenth row is for tests.
+// Either may be packed by gzip or xz. `read` adds the rows of a text to `rows`; `file` is for its errors.
+std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, std::string_view kind,
+                                     void (*read)(std::string_view text, const std::string& file, Rows& rows));
+
+}  // namespace sotto

@@ -1,0 +1,43 @@
+#include "sotto/data/text_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+bool TextLines::next(std::string_view& line) {
+  if (rest_.empty()) return false;
+  ++number_;
+  const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+  line = rest_.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  rest_.remove_prefix(std::min(end + 1, rest_.size()));
+  return true;
+}
+
+void TextLines::fail(const std::string& why) const { throw FileError(fmt::format("{}:{}: {}", file_, number_, why)); }
+
+float TextLines::number(std::string_view text, std::string_view what) const {
+  float value = 0;
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool range = error == std::errc::result_out_of_range;  // too large for a float, or too small
+  if (digits.empty() || (error != std::errc() && !range) || end != digits.data() + digits.size()) {
+    fail(fmt::format("{} `{}` is not a number", what, text.substr(0, 40)));
+  }
+  if (range || !std::isfinite(value)) fail(fmt::format("{} `{}` is not a finite float", what, text.substr(0, 40)));
+  return value;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+}  // namespace sotto

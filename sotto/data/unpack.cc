@@ -1,0 +1,72 @@
+#include "sotto/data/unpack.h"
+
+#include <fmt/format.h>
+#include <lzma.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <span>
+#include <string_view>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t most_unpacked = std::size_t{256} << 20;  // as that of gunzip()
+
+std::vector<std::byte> unxz(const std::filesystem::path& path, std::span<const std::byte> packed) {
+  const auto fail = [&](std::string_view why) {
+    throw FileError(fmt::format("cannot unpack {}: {}", path.string(), why));
+  };
+  lzma_stream stream = LZMA_STREAM_INIT;
+  if (lzma_stream_decoder(&stream, std::uint64_t{1} << 30, LZMA_CONCATENATED) != LZMA_OK) throw std::bad_alloc();
+  const std::unique_ptr<lzma_stream, decltype(&lzma_end)> end(&stream, &lzma_end);
+  stream.next_in = reinterpret_cast<const std::uint8_t*>(packed.data());
+  stream.avail_in = packed.size();
+  std::vector<std::byte> content;
+  for (lzma_ret result = LZMA_OK; result != LZMA_STREAM_END;) {
+    if (content.size() == most_unpacked) fail("its content is larger than 256 MiB");
+    const std::size_t used = content.size();
+    content.resize(std::min(most_unpacked, std::max(2 * used, 4 * packed.size())));
+    stream.next_out = reinterpret_cast<std::uint8_t*>(content.data() + used);
+    stream.avail_out = content.size() - used;
+    result = lzma_code(&stream, LZMA_FINISH);
+    if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
+    if (result != LZMA_OK && result != LZMA_STREAM_END) fail("damaged or truncated xz data");
+  }
+  content.resize(content.size() - stream.avail_out);
+  return content;
+}
+
+bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() &&
+         std::equal(magic.begin(), magic.end(), bytes.begin(),
+                    [](char wanted, std::byte byte) { return static_cast<std::byte>(wanted) == byte; });
+}
+
+}  // namespace
+
+std::vector<std::byte> read_unpacked(const std::filesystem::path& path) {
+  std::vector<std::byte> bytes = read_file(path);
+  if (begins_with(bytes, "\x1F\x8B")) return gunzip(path, bytes);
+  if (begins_with(bytes,
+                  "\xFD"
+                  "7zXZ"))
+    return unxz(path, bytes);
+  return bytes;
+}
+
+std::filesystem::path find_packed(const std::filesystem::path& path) {
+  for (const std::string_view ending : {"", ".gz", ".xz"}) {
+    std::filesystem::path file = path;
+    file += ending;
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(file, unknown)) return file;
+  }
+  return {};
+}
+
+}  // namespace sotto

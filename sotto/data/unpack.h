@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+namespace sotto {
+
+// The content of a file, unpacked when its first bytes are those of gzip or xz, to at most 256 MiB. FileError, which
+// names the file, when it cannot be read, or is damaged or truncated.
+std::vector<std::byte> read_unpacked(const std::filesystem::path& path);
+
+// `path` itself, or the same with .gz or .xz at its end, whichever exists first; empty if none does.
+std::filesystem::path find_packed(const std::filesystem::path& path);
+
+}  // namespace sotto

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sotto/core/options.h"
+#include "sotto/model/network.h"
+
+namespace sotto {
+
+// Base class of the networks of language models.
+class LanguageNetwork : public Network {
+ public:
+  virtual std::int64_t context() const = 0;
+  // (count, length) of 64-bit tokens -> (count, length, vocabulary): at each place the logits of the token after it,
+  // from the tokens up to there. `length` is at most context().
+  virtual at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) = 0;
+};
+
+struct GptOptions {
+  std::int64_t layers = 12, heads = 12, width = 768, context = 1024;
+  double dropout = 0;
+  void visit(OptionVisitor& v) {
+    v.option("layers", layers, "blocks of attention and two dense layers", Bounds{1, 1000});
+    v.option("heads", heads, "heads of an attention; they share the width equally", Bounds{1, 1000});
+    v.option("width", width, "numbers for each token", Bounds{1, 65536});
+    v.option("context", context, "tokens that are seen at once", Bounds{1, 65536});
+    v.option("dropout", dropout, "share that is dropped of embeddings, and of what each layer adds",
+             Bounds{0, 1, false, true});
+  }
+  std::string problem() const;
+};
+std::shared_ptr<LanguageNetwork> make_gpt(const GptOptions& options, std::int64_t vocabulary);
+
+struct LstmOptions {
+  std::int64_t layers = 2, width = 200, context = 128;
+  double dropout = 0;
+  void visit(OptionVisitor& v) {
+    v.option("layers", layers, "recurrent layers, one above the other", Bounds{1, 100});
+    v.option("width", width, "numbers for each token, and units of each layer", Bounds{1, 65536});
+    v.option("context", context, "tokens that are seen at once", Bounds{1, 65536});
+    v.option("dropout", dropout, "share that is dropped of what each layer gets, and of the last one's output",
+             Bounds{0, 1, false, true});
+  }
+};
+std::shared_ptr<LanguageNetwork> make_lstm(const LstmOptions& options, std::int64_t vocabulary);
+
+}  // namespace sotto

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "sotto/task/table.h"
+
+namespace sotto {
+
+// The task of predicting each token of a text from those before it. An example is a piece of text, as long as the
+// model's context; in each epoch the text is cut elsewhere. In a tally the tokens are counted.
+inline constexpr std::array language_metrics{
+    Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of a token, in nats", .rises = false},
+    Metric{.name = "perplexity", .label = "ppl", .summary = "exp(loss)", .rises = false},
+};
+
+std::string language_models();
+ModelChoice read_language_model(const Sentence& sentence);
+std::unique_ptr<Task> make_language(const TaskSetup& setup);
+
+}  // namespace sotto

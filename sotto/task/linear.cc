@@ -1,0 +1,244 @@
+#include "sotto/task/linear.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/data/order.h"
+#include "sotto/data/rows.h"
+#include "sotto/model/linear_model.h"
+
+namespace sotto {
+namespace {
+
+// What one of the two tasks does in its own way. A tally begins with the sum of the losses, the number of examples, and
+// three more sums; that of an evaluation goes on with the output of each example of the split, and then with their
+// labels, as the shares of other ranks leave zeros where they have no example.
+struct LinearTraits {
+  const Table<LinearModelEntry>& (*models)();
+  std::span<const Metric> metrics;
+  std::string_view goal;
+  bool classes;  // labels are made -1 and 1
+  void (*add)(float output, float label, std::span<double> sums);
+  std::vector<double> (*values)(double loss, double count, std::span<const double> sums,
+                                std::span<const double> outputs, std::span<const double> labels);
+  double (*loss_of_guessing)(const Rows& rows);
+};
+
+constexpr std::size_t counted = 5;  // numbers in a tally before the outputs
+
+class LinearTask final : public Task {
+ public:
+  LinearTask(const TaskSetup& setup, const LinearTraits& traits);
+
+  const Layout& layout() const override { return model_->layout(); }
+  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
+  std::span<float> parameters() override { return model_->parameters(); }
+  std::span<float> gradient() override { return model_->gradient(); }
+  std::span<float> buffers() override { return model_->buffers(); }
+
+  std::uint64_t examples(Split split) const override { return rows(split).size(); }
+  std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
+
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                             const SegmentCalls& calls) override;
+  double data_seconds() const override { return data_seconds_; }
+
+  Tally evaluate(Split split, Share share) override;
+  Tally& trained() override { return trained_; }
+  Metrics metrics(const Tally& tally) const override {
+    if (tally.at(1) == 0) return {traits_.metrics, {}};
+    const auto each = std::span(tally).subspan(counted);
+    return {traits_.metrics, traits_.values(tally[0] / tally[1], tally[1], std::span(tally).subspan(2, 3),
+                                            each.first(each.size() / 2), each.subspan(each.size() / 2))};
+  }
+  const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
+  double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
+
+ private:
+  const Rows& rows(Split split) const {
+    if (split == Split::test) return *test_;
+    if (!train_) throw std::logic_error("this task has no training data");
+    return *train_;
+  }
+  // The sum of the losses of `batch_`; adds it to the tally. Outputs are written to outputs_.
+  void add(Tally& tally, double losses) const;
+
+  LinearTraits traits_;
+  std::unique_ptr<Rows> train_, test_;
+  std::unique_ptr<LinearModel> model_;
+  std::optional<ExampleOrder> order_;
+  std::size_t test_batch_;
+  std::vector<Row> batch_;
+  std::vector<float> outputs_;
+  double data_seconds_ = 0;
+  Tally trained_ = Tally(counted);
+};
+
+// Makes the two labels of the data -1 and 1.
+void make_classes(Rows& rows) {
+  const float least = rows.least_label, most = rows.most_label;
+  if (least == most) throw ConfigError(fmt::format("all examples have the label {}; two classes are wanted", least));
+  for (float& label : rows.labels) {
+    if (label != least && label != most) {
+      throw ConfigError(
+          fmt::format("an example has the label {}, others {} and {}; two classes are wanted", label, least, most));
+    }
+    label = label == most ? 1.0F : -1.0F;
+  }
+}
+
+LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
+    : traits_(traits), test_batch_(std::max<std::size_t>(1, setup.test_batch)) {
+  test_ = open_rows(setup.data, Split::test);
+  if (setup.batch > 0) train_ = open_rows(setup.data, Split::train);
+  for (Rows* part : {test_.get(), train_.get()}) {
+    if (part != nullptr && traits_.classes) make_classes(*part);
+  }
+  const LinearModelSpec spec{traits_.models().find(setup.model.name), setup.model.options, setup.model.place};
+  model_ = spec.entry->make(spec.options, spec.said(), test_->features);
+  if (!train_) return;
+  order_.emplace(train_->size(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
+}
+
+void LinearTask::add(Tally& tally, double losses) const {
+  tally[0] += losses;
+  tally[1] += static_cast<double>(batch_.size());
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    traits_.add(outputs_[i], batch_[i].label, std::span(tally).subspan(2, counted - 2));
+  }
+}
+
+double LinearTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t /*random*/,
+                                       const SegmentCalls& calls) {
+  Timer waiting;
+  batch_.clear();
+  for (const std::uint32_t example : order_->at(position)) batch_.push_back(train_->at(example));
+  outputs_.resize(batch_.size());
+  data_seconds_ = waiting.seconds();
+  const double loss = model_->accumulate_gradient(batch_, scale, calls, outputs_);
+  add(trained_, loss * static_cast<double>(batch_.size()));
+  return loss;
+}
+
+// Evaluates every `ranks`-th row, beginning with row `rank`.
+Tally LinearTask::evaluate(Split split, Share share) {
+  const Rows& all = rows(split);
+  Tally total(counted + 2 * all.size());
+  const auto stride = static_cast<std::size_t>(share.ranks);
+  for (auto next = static_cast<std::size_t>(share.rank); next < all.size();) {
+    batch_.clear();
+    std::size_t at = next;
+    for (; next < all.size() && batch_.size() < test_batch_; next += stride) batch_.push_back(all.at(next));
+    outputs_.resize(batch_.size());
+    add(total, model_->evaluate(batch_, outputs_));
+    for (std::size_t i = 0; i < batch_.size(); ++i, at += stride) {
+      total[counted + at] = outputs_[i];
+      total[counted + all.size() + at] = batch_[i].label;
+    }
+  }
+  return total;
+}
+
+// The three sums are the examples that are rightly found positive, those wrongly, and the positive ones.
+void add_found(float output, float label, std::span<double> sums) {
+  const bool found = output > 0;
+  sums[0] += found && label > 0;
+  sums[1] += found && label < 0;
+  sums[2] += label > 0;
+}
+
+// By ranks (Mann and Whitney, 1947): equal outputs share their ranks, and so count half.
+double area_under_curve(std::span<const double> outputs, std::span<const double> labels) {
+  if (outputs.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::size_t> order(outputs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // NaN is sorted to one end, since no order holds for it.
+  const auto key = [&](std::size_t i) { return std::isnan(outputs[i]) ? -HUGE_VAL : outputs[i]; };
+  std::ranges::sort(order, {}, key);
+  double positives = 0, rank_sum = 0;
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    double here = 0;
+    for (; end < order.size() && key(order[end]) == key(order[begin]); ++end) here += labels[order[end]] > 0;
+    positives += here;
+    rank_sum += here * static_cast<double>(begin + end + 1) / 2;
+  }
+  const double negatives = static_cast<double>(order.size()) - positives;
+  if (positives == 0 || negatives == 0) return 0.5;
+  return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
+std::vector<double> two_class_values(double loss, double count, std::span<const double> sums,
+                                     std::span<const double> outputs, std::span<const double> labels) {
+  const double right = sums[0], wrong = sums[1], positives = sums[2], missed = positives - right;
+  const auto share = [](double part, double whole) { return whole == 0 ? 0 : part / whole; };
+  return {loss,
+          (count - wrong - missed) / count,
+          area_under_curve(outputs, labels),
+          share(right, right + wrong),
+          share(right, positives),
+          share(2 * right, 2 * right + wrong + missed)};
+}
+
+// The sums are the labels and their squares.
+void add_label(float /*output*/, float label, std::span<double> sums) {
+  sums[0] += label;
+  sums[1] += static_cast<double>(label) * label;
+}
+
+double squares_around_mean(double count, double sum, double squares) { return squares - sum * sum / count; }
+
+std::vector<double> value_values(double loss, double count, std::span<const double> sums, std::span<const double>,
+                                 std::span<const double>) {
+  return {loss, 1 - loss * count / squares_around_mean(count, sums[0], sums[1])};
+}
+
+double variance_of(const Rows& rows) {
+  double sums[2]{};
+  for (const float label : rows.labels) add_label(0, label, sums);
+  const auto count = static_cast<double>(rows.size());
+  return squares_around_mean(count, sums[0], sums[1]) / count;
+}
+
+constexpr LinearTraits two_class_traits{
+    two_class_model_table, two_class_metrics, "accuracy", true, add_found, two_class_values, [](const Rows&) {
+      return std::log(2.0);
+    }};
+constexpr LinearTraits value_traits{value_model_table, value_metrics, "r2",       false,
+                                    add_label,         value_values,  variance_of};
+
+std::string lines_of(const Table<LinearModelEntry>& models) {
+  std::string text;
+  for (const LinearModelEntry& model : models) {
+    text += fmt::format("  {:<12} {}; adagrad, lr {}\n", model.name, model.summary, model.default_lr);
+  }
+  return text + "Options of all:\n" + help_options(models.begin()->options());
+}
+
+ModelChoice choice_of(const Table<LinearModelEntry>& models, const Sentence& sentence) {
+  LinearModelSpec spec = models.read(sentence);
+  const ModelDefaults defaults{spec.entry->default_lr, 0.9, "adagrad"};
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+}
+
+}  // namespace
+
+std::string two_class_models() { return lines_of(two_class_model_table()); }
+ModelChoice read_two_class_model(const Sentence& sentence) { return choice_of(two_class_model_table(), sentence); }
+std::unique_ptr<Task> make_two_class(const TaskSetup& setup) {
+  return std::make_unique<LinearTask>(setup, two_class_traits);
+}
+
+std::string value_models() { return lines_of(value_model_table()); }
+ModelChoice read_value_model(const Sentence& sentence) { return choice_of(value_model_table(), sentence); }
+std::unique_ptr<Task> make_value(const TaskSetup& setup) { return std::make_unique<LinearTask>(setup, value_traits); }
+
+}  // namespace sotto

@@ -1,0 +1,125 @@
+#include "sotto/data/rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "tests/core/helpers.h"
+
+namespace sotto {
+namespace {
+
+using test::error_of;
+
+std::string text_of(const Rows& rows) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row row = rows.at(i);
+    text += std::to_string(static_cast<int>(row.label)) + ":";
+    for (std::size_t k = 0; k < row.columns.size(); ++k) {
+      text += " " + std::to_string(row.columns[k]) + "=" + std::to_string(static_cast<int>(row.values[k]));
+    }
+    text += ";";
+  }
+  return text;
+}
+
+class RowFiles : public testing::Test {
+ protected:
+  void write(std::string_view name, std::string_view content) { write_file_atomic(folder_ / name, content); }
+  Rows open(std::string_view data, Split split, std::string_view file = "", std::int64_t size = 0) {
+    DataOptions options{.data = std::string(data), .data_dir = (folder_ / file).string()};
+    options.train_size = options.test_size = size;
+    return *open_rows(options, split);
+  }
+  std::string error(std::string_view data, std::string_view content) {
+    write("file", content);
+    return error_of<FileError>([&] { open(data, Split::train, "file"); });
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RowFiles, LibsvmRows) {
+  write("train.libsvm", "# two rows and an empty one\n-1 1:2 3:-4  # the first\n\n+1\t2:5\r\n7\n");
+  write("test.libsvm", "9 12:1\n");
+  const Rows train = open("libsvm", Split::train), test = open("libsvm", Split::test);
+  EXPECT_EQ(text_of(train), "-1: 0=2 2=-4;1: 1=5;7:;");
+  EXPECT_EQ(text_of(test), "9: 11=1;");
+  for (const Rows* rows : {&train, &test}) {
+    EXPECT_EQ(rows->features, 12U) << "of both";
+    EXPECT_EQ(rows->least_label, -1);
+    EXPECT_EQ(rows->most_label, 9);
+  }
+  EXPECT_EQ(text_of(open("libsvm", Split::train, "", 1)), "-1: 0=2 2=-4;");
+  EXPECT_EQ(open("libsvm", Split::train, "", 1).features, 12U);
+}
+
+TEST_F(RowFiles, CsvRows) {
+  write("train.csv", "a, \"Target\",b\n1,5,0\n\n2, 6 ,3\n");
+  write("test.csv", "5,1,2\n6,3,4\n");
+  EXPECT_EQ(text_of(open("csv", Split::train)), "5: 0=1;6: 0=2 1=3;");
+  EXPECT_EQ(text_of(open("csv", Split::test)), "5: 0=1 1=2;6: 0=3 1=4;") << "without names the label comes first";
+}
+
+TEST_F(RowFiles, ASingleFileHasItsTestsBesideOrInIt) {
+  std::string text;
+  for (int i = 1; i <= 21; ++i) text += std::to_string(i) + " 1:1\n";
+  write("set", text);
+  EXPECT_EQ(text_of(open("libsvm", Split::test, "set")), "10: 0=1;20: 0=1;");
+  EXPECT_EQ(open("libsvm", Split::train, "set").size(), 19U);
+  write("set.t", "3 4:1\n");
+  EXPECT_EQ(text_of(open("libsvm", Split::test, "set")), "3: 3=1;");
+  EXPECT_EQ(open("libsvm", Split::train, "set").size(), 21U);
+  EXPECT_EQ(open("libsvm", Split::train, "set").features, 4U);
+}
+
+TEST_F(RowFiles, NameFileAndLine) {
+  const auto has = [](const std::string& text, std::string_view part) { return text.ends_with(part); };
+  EXPECT_TRUE(has(error("libsvm", "1 1:2\nx 1:2\n"), "file:2: label `x` is not a number"));
+  EXPECT_TRUE(has(error("libsvm", "1 1:nan\n"), "file:1: value `nan` is not a finite float"));
+  EXPECT_TRUE(has(error("libsvm", "inf 1:1\n"), "file:1: label `inf` is not a finite float"));
+  EXPECT_TRUE(has(error("libsvm", "1 1:1e99\n"), "file:1: value `1e99` is not a finite float"));
+  EXPECT_TRUE(has(error("libsvm", "1 1000000000:1\n"), "file:1: index 1000000000 is above 268435456"));
+  EXPECT_TRUE(has(error("libsvm", "1 99999999999999999999:1\n"), "is above 268435456"));
+  EXPECT_TRUE(has(error("libsvm", "1 0:1\n"), "file:1: index `0` is not a whole number from 1 on"));
+  EXPECT_TRUE(has(error("libsvm", "1 qid:7 1:1\n"), "file:1: index `qid` is not a whole number from 1 on"));
+  EXPECT_TRUE(has(error("libsvm", "1 2:1 2:1\n"), "file:1: index 2 follows 2; indices must ascend"));
+  EXPECT_TRUE(has(error("libsvm", "1 2\n"), "file:1: `2` is not index:value"));
+  EXPECT_TRUE(has(error("libsvm", "1 2:\n"), "file:1: value `` is not a number"));
+  EXPECT_TRUE(has(error("libsvm", "\n"), "file: it holds no rows"));
+  write("file", "1 1:1\n");
+  EXPECT_TRUE(has(error_of<FileError>([&] { open("libsvm", Split::test, "file"); }), "file: too few rows for tests"));
+  EXPECT_TRUE(
+      has(error("csv", "1\n"), "file:1: a label and one feature at least are wanted, with commas between them"));
+  EXPECT_TRUE(has(error("csv", "1,2\n1,2,3\n"), "file:2: 3 cells, in the first line 2"));
+  EXPECT_TRUE(has(error("csv", "1,2\n1,\n"), "file:2: cell 2 `` is not a number"));
+  EXPECT_TRUE(has(error("csv", "a,b\n1,NaN\n"), "file:2: cell 2 `NaN` is not a finite float"));
+  const std::string missing = error_of<FileError>([&] { open("libsvm", Split::train); });
+  EXPECT_NE(missing.find("train.libsvm: there is no such file"), std::string::npos) << missing;
+}
+
+TEST(MadeRows, AreTheSameEverywhereAndSparse) {
+  const auto rows = open_rows({.train_size = 100}, Split::train);
+  EXPECT_EQ(rows->size(), 100U);
+  EXPECT_EQ(rows->features, 1'000'000U);
+  EXPECT_NEAR(static_cast<double>(rows->columns.size()) / 100, 100, 20);
+  for (std::size_t i = 0; i < 100; ++i) {
+    const Row row = rows->at(i);
+    EXPECT_TRUE(std::ranges::is_sorted(row.columns, std::ranges::less_equal{}));
+    EXPECT_TRUE(row.label == 1 || row.label == -1);
+  }
+  std::vector<std::byte> all;
+  for (const auto bytes : {std::as_bytes(std::span(rows->columns)), std::as_bytes(std::span(rows->values)),
+                           std::as_bytes(std::span(rows->labels))}) {
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  EXPECT_EQ(sha256_hex(all), "4d3986951c5da3dab23e930785052e9facd1a85a7a08d04fc68f6cdf26fe9663");
+  EXPECT_EQ(open_rows({}, Split::test)->size(), 10'000U);
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,89 @@
+// What the language task makes of a text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sotto/core/file.h"
+#include "sotto/data/text.h"
+#include "sotto/model/language_model.h"
+#include "sotto/task/table.h"
+#include "tests/core/helpers.h"
+#include "tests/support/message_of.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view small = "gpt-mini(layers=1, heads=2, width=8, context=10)";
+
+TaskSetup setup_of(DataOptions data, std::string_view model = small) {
+  TaskSetup setup{.model = task_table().require("task", "language").read_model(parse_sentence("model", model)),
+                  .data = std::move(data)};
+  setup.batch = 3;
+  return setup;
+}
+
+std::unique_ptr<Task> task_of(const TaskSetup& setup) { return task_table().require("task", "language").make(setup); }
+
+// 100 tokens in pieces of 10: the last 10 are room for cutting elsewhere, and the very last is never read.
+TEST(Language, CutsTheTextIntoPieces) {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder / "train.txt", std::string(100, 'a') + std::string(11, 'b'));
+  write_file_atomic(folder / "test.txt", std::string(47, 'c'));
+  const auto task = task_of(setup_of({.data = "text", .data_dir = folder.path().string()}));
+  EXPECT_EQ(task->examples(Split::train), 10U);
+  EXPECT_EQ(task->examples(Split::test), 3U);
+  EXPECT_EQ(task->positions_per_epoch(), 3U);
+  EXPECT_NEAR(task->loss_of_guessing(), std::log(256), 1e-12);
+}
+
+TEST(Language, EvaluatesAllPieces) {
+  TaskSetup setup = setup_of({.test_size = 7});
+  const auto task = task_of(setup);
+  const auto text = open_text({}, Split::test);
+  const auto model = make_language_model(language_model_table().read("model", small), 256, setup.seed);
+  ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
+  std::vector<std::int64_t> tokens;
+  for (std::size_t piece = 0; piece < 7; ++piece) {
+    for (std::size_t i = 0; i <= 10; ++i) tokens.push_back(text->tokens[piece * 10 + i]);
+  }
+  const Metrics measured = task->metrics(task->evaluate(Split::test, {}));
+  EXPECT_NEAR(measured.value("loss"), model->evaluate({tokens, 11}) / 70, 1e-6);
+  EXPECT_NEAR(measured.value("perplexity"), std::exp(measured.value("loss")), 1e-12);
+}
+
+// Each token of an epoch is predicted once, wherever the text is cut.
+TEST(Language, EpochsAreCutElsewhere) {
+  const test::TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 110; ++i) text += static_cast<char>('!' + i % 90);
+  write_file_atomic(folder / "train.txt", text);
+  write_file_atomic(folder / "test.txt", text);
+  TaskSetup setup = setup_of({.data = "text", .data_dir = folder.path().string()});
+  setup.batch = 10;
+  const auto task = task_of(setup);
+  std::vector<double> losses;
+  for (std::uint64_t epoch = 0; epoch < 6; ++epoch) losses.push_back(task->accumulate_gradient(epoch, 1, 0, {}));
+  std::ranges::sort(losses);
+  EXPECT_GT(std::ranges::unique(losses).begin() - losses.begin(), 2);
+}
+
+TEST(Language, RefusesWhatDoesNotFit) {
+  const auto refusal = [](const DataOptions& data, std::string_view model = small) {
+    return test::message_of([&] { task_of(setup_of(data, model)); });
+  };
+  const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(refusal({.train_size = 99'999}), "train-size 99999: the text of 1000000 tokens has 99999 pieces") ||
+              has(refusal({.train_size = 100'000}), "train-size 100000: the text of 1000000 tokens has 99999 pieces"));
+  EXPECT_TRUE(has(refusal({.augment = "crop-flip"}), "augment crop-flip: is for images"));
+  EXPECT_TRUE(has(refusal({.data = "digits"}), "unknown data set `digits`"));
+  EXPECT_TRUE(has(refusal({}, "gpt-mini(heads=3)"), "width 128 cannot be shared by 3 heads"));
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder / "train.txt", std::string_view("too short"));
+  write_file_atomic(folder / "test.txt", std::string(100, 'c'));
+  EXPECT_TRUE(has(refusal({.data = "text", .data_dir = folder.path().string()}), "has 0 pieces of 10"));
+}
+
+}  // namespace
+}  // namespace sotto
