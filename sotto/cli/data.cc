@@ -13,6 +13,7 @@
 #include "sotto/core/table.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
+#include "sotto/data/pairs.h"
 #include "sotto/data/rows.h"
 #include "sotto/data/text.h"
 #include "sotto/launch/console.h"
@@ -21,10 +22,11 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view help = R"text(Lists, downloads and shows data sets.
+constexpr std::string_view help = R"text(Lists, downloads, prepares and shows data sets.
 
 Usage: sotto data list
        sotto data get NAME --data-dir DIR [--url BASE]
+       sotto data prepare NAME --data-dir DIR [--languages de-en] [--vocabulary N]
        sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR]
 
 Examples:
@@ -48,6 +50,7 @@ int list(std::span<const std::string> arguments) {
   for (std::size_t column = 1; column < 4; ++column) table.left(column);
   add_sets(table, dataset_table(), "images");
   add_sets(table, text_table(), "text");
+  add_sets(table, pair_table(), "pairs");
   add_sets(table, row_table(), "rows");
   fmt::print("{}", table.plain());
   return 0;
@@ -89,6 +92,32 @@ int get(std::span<const std::string> arguments) {
   }
   fmt::print(stderr, "sotto: stopped; the same command goes on from here\n");
   return 128 + StopSignal::caught();
+}
+
+struct PrepareOptions {
+  DataOptions data;
+  std::int64_t vocabulary = 8000;
+  void visit(OptionVisitor& v) {
+    v.option("data-dir", data.data_dir, "folder of the data set's files");
+    v.option("languages", data.languages, "from which to which, the endings of the files' names");
+    v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
+  }
+};
+
+int prepare(std::span<const std::string> arguments) {
+  PrepareOptions options;
+  Flags flags("data prepare", "Makes what a data set needs beside its files: for parallel text the vocabulary.", "");
+  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.data.data != "parallel") {
+    throw ConfigError("sotto data prepare: only `parallel` needs it");
+  }
+  if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
+  make_pair_vocabulary(options.data, options.vocabulary);
+  fmt::print("{} tokens in {}\n", options.vocabulary, pair_vocabulary_file(options.data.data_dir).string());
+  return 0;
 }
 
 struct ShowOptions {
@@ -144,7 +173,8 @@ int show(std::span<const std::string> arguments) {
   return 0;
 }
 
-constexpr std::array<Command, 3> actions{{{"list", "", list}, {"get", "", get}, {"show", "", show}}};
+constexpr std::array<Command, 4> actions{
+    {{"list", "", list}, {"get", "", get}, {"prepare", "", prepare}, {"show", "", show}}};
 
 }  // namespace
 

@@ -17,6 +17,8 @@ struct DataOptions {
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;
   std::string augment = "none";
+  std::string languages = "de-en";
+  std::string test_set = "test";
 
   void visit(OptionVisitor& v) {
     v.option("data", data, "data set: see `sotto data list`; auto: made data of the task's kind");
@@ -28,6 +30,8 @@ struct DataOptions {
     v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
     v.option("augment", augment, "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors",
              {"none", "crop-flip"});
+    v.option("languages", languages, "of parallel text: from which to which, the endings of the files' names");
+    v.option("test-set", test_set, "of parallel text: how the names of the files for tests begin");
   }
 };
 

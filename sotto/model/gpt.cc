@@ -28,15 +28,6 @@ class TransposedLinearImpl final : public torch::nn::Module {
 };
 TORCH_MODULE(TransposedLinear);
 
-// Where dropout takes its random numbers from. Each use has a number of its own.
-struct Dropout {
-  double share;
-  std::uint64_t random;
-  std::uint32_t used = 0;
-
-  at::Tensor operator()(const at::Tensor& x) { return share > 0 ? dropout(x, share, random, used++) : x; }
-};
-
 struct GptAttention final : torch::nn::Module {
   explicit GptAttention(const GptOptions& options)
       : heads(options.heads),
@@ -45,7 +36,7 @@ struct GptAttention final : torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x) {
     const std::vector<at::Tensor> parts = through(c_attn, x).chunk(3, 2);
-    return through(c_proj, attend_to_earlier(parts[0], parts[1], parts[2], heads));
+    return through(c_proj, attend(parts[0], parts[1], parts[2], {.heads = heads, .earlier_only = true}));
   }
 
   std::int64_t heads;
@@ -72,7 +63,7 @@ struct GptBlock final : torch::nn::Module {
   static torch::nn::LayerNorm norm(std::int64_t width) {
     return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
   }
-  at::Tensor forward(const at::Tensor& x, Dropout& drop) {
+  at::Tensor forward(const at::Tensor& x, Dropouts& drop) {
     const at::Tensor seen = x + drop(attn->forward(through(ln_1, x)));
     return seen + drop(mlp->forward(through(ln_2, seen)));
   }
@@ -102,7 +93,7 @@ class Gpt final : public LanguageNetwork {
   std::int64_t context() const override { return options_.context; }
 
   at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) override {
-    Dropout drop{is_training() ? options_.dropout : 0, random};
+    Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(wte_, tokens) + through(wpe_, at::arange(tokens.size(1))));
     for (const auto& block : blocks_) x = block->forward(x, drop);
     return at::linear(through(ln_f_, x), wte_->weight);

@@ -28,9 +28,7 @@ class Lstm final : public LanguageNetwork {
   std::int64_t context() const override { return options_.context; }
 
   at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) override {
-    std::uint32_t used = 0;
-    const bool drops = is_training() && options_.dropout > 0;
-    const auto drop = [&](const at::Tensor& x) { return drops ? dropout(x, options_.dropout, random, used++) : x; };
+    Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(encoder_, tokens));
     for (torch::nn::LSTM& layer : layers_) {
       announce(*layer);

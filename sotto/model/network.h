@@ -42,4 +42,12 @@ double fan_out(const at::Tensor& weight);
 // and `layer`, which tells the dropouts of a network apart.
 at::Tensor dropout(const at::Tensor& input, double share, std::uint64_t random, std::uint32_t layer = 0);
 
+// The dropouts of one forward pass, each with a number of its own.
+struct Dropouts {
+  double share;
+  std::uint64_t random;
+  std::uint32_t used = 0;
+  at::Tensor operator()(const at::Tensor& x) { return share > 0 ? dropout(x, share, random, used++) : x; }
+};
+
 }  // namespace sotto

@@ -4,15 +4,18 @@
 #include <array>
 
 #include "sotto/data/dataset.h"
+#include "sotto/data/pairs.h"
 #include "sotto/data/rows.h"
 #include "sotto/data/text.h"
 #include "sotto/model/image_model.h"
 #include "sotto/model/language_model.h"
 #include "sotto/model/linear_model.h"
+#include "sotto/model/translation_model.h"
 #include "sotto/task/classify.h"
 #include "sotto/task/language.h"
 #include "sotto/task/linear.h"
 #include "sotto/task/regress.h"
+#include "sotto/task/translate.h"
 
 namespace sotto {
 namespace {
@@ -30,6 +33,8 @@ constexpr std::array entries{
               names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress},
     TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
               names_in<text_table>, language_models, read_language_model, make_language},
+    TaskEntry{"translate", "translates sentences", translate_metrics, "bleu", names_in<translation_model_table>,
+              names_in<pair_table>, translate_models, read_translate_model, make_translate},
     TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",
               names_in<two_class_model_table>, names_in<row_table>, two_class_models, read_two_class_model,
               make_two_class},

@@ -4,15 +4,20 @@
 
 #include "sotto/model/language_model.h"
 #include "sotto/model/language_network.h"
+#include "sotto/model/transformer.h"
 #include "tests/model/layouts.h"
 
 namespace sotto {
 namespace {
 
 TEST(HuggingFace, HasTheSameNamesShapesAndOrder) {
-  const LanguageModelSpec spec = language_model_table().read("model", "gpt2");
-  const std::string ours = test::lines(spec.entry->make(spec.options, 50'257)->named_parameters());
+  const LanguageModelSpec gpt = language_model_table().read("model", "gpt2");
+  const std::string ours = test::lines(gpt.entry->make(gpt.options, 50'257)->named_parameters());
   EXPECT_EQ(test::crc32(ours), 0x4531e625U) << ours;
+  const TranslationModelSpec base = translation_model_table().read("model", "transformer-base");
+  const Transformer transformer(base.options.as<TransformerOptions>(), 37'000);
+  const std::string theirs = test::lines(transformer.named_parameters());
+  EXPECT_EQ(test::crc32(theirs), 0xcacaa876U) << theirs;
 }
 
 }  // namespace

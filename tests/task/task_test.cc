@@ -16,7 +16,8 @@ namespace sotto {
 namespace {
 using test::message_of;
 
-// For each task a model that is quick to train, and how many numbers an example of its data has a loss for.
+// For each task a model that is quick to train, and how many numbers an example of its data has a loss for; 0: unlike
+// numbers, whose means a position averages with unlike weights.
 struct Quick {
   std::string_view task, model;
   double losses = 1;
@@ -25,6 +26,7 @@ constexpr std::array quick_models{
     Quick{"classify", "logreg"},
     Quick{"regress", "logreg"},
     Quick{"language", "gpt-mini(layers=1, heads=1, width=8, context=16)", 16},
+    Quick{"translate", "transformer-tiny(layers=1, heads=1, width=8, inner=8, beam=2)", 0},
     Quick{"classify-rows", "logreg"},
     Quick{"regress-rows", "linreg"},
 };
@@ -53,7 +55,9 @@ TEST_P(EveryTask, KnowsItsSizes) {
   const auto task = entry_.make(setup_);
   EXPECT_EQ(task->examples(Split::train), 60U);
   EXPECT_EQ(task->examples(Split::test), 23U);
-  EXPECT_EQ(task->positions_per_epoch(), 3U) << "of two ranks";
+  if (quick_.losses > 0) {
+    EXPECT_EQ(task->positions_per_epoch(), 3U) << "of two ranks";
+  }
   EXPECT_EQ(task->parameters().size(), task->gradient().size());
   EXPECT_EQ(task->goal().name, entry_.goal);
   EXPECT_GT(task->loss_of_guessing(), 0);
@@ -86,7 +90,7 @@ TEST_P(EveryTask, TalliesOfSharesAddUp) {
     const Tally part = task->evaluate(Split::test, {rank, 3});
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
   }
-  const double count = 23 * quick_.losses;
+  const double count = quick_.losses > 0 ? 23 * quick_.losses : sum[1];
   EXPECT_EQ(whole[1], count);
   EXPECT_NEAR(sum[0], whole[0], 1e-5 * whole[0]);
   for (std::size_t i = 1; i < sum.size(); ++i) EXPECT_NEAR(sum[i], whole[i], 1e-9 * std::abs(whole[i]));
@@ -94,10 +98,13 @@ TEST_P(EveryTask, TalliesOfSharesAddUp) {
   EXPECT_EQ(all.values.size(), entry_.metrics.size());
   EXPECT_NEAR(all.value("loss"), whole[0] / count, 1e-12);
   EXPECT_TRUE(task->metrics(Tally(whole.size())).values.empty()) << "of no example";
-  EXPECT_EQ(task->evaluate(Split::train, {})[1], 60 * quick_.losses);
+  if (quick_.losses > 0) {
+    EXPECT_EQ(task->evaluate(Split::train, {})[1], 60 * quick_.losses);
+  }
 }
 
 TEST_P(EveryTask, CountsWhatItTrains) {
+  if (quick_.losses == 0) GTEST_SKIP() << "its own test counts them";
   const auto task = entry_.make(setup_);
   const double first = task->accumulate_gradient(0, 1, 1, {}), second = task->accumulate_gradient(1, 1, 1, {});
   EXPECT_NEAR(task->metrics(task->trained()).value("loss"), (first + second) / 2, 1e-12);
@@ -107,7 +114,11 @@ TEST_P(EveryTask, CountsWhatItTrains) {
 TEST_P(EveryTask, EvaluatesWithoutTrainingData) {
   setup_.batch = 0;
   setup_.data.train_size = 99'999'999;  // which cannot be had
-  EXPECT_EQ(entry_.make(setup_)->evaluate(Split::test, {})[1], 23 * quick_.losses);
+  const double counted = entry_.make(setup_)->evaluate(Split::test, {})[1];
+  EXPECT_GE(counted, 23);
+  if (quick_.losses > 0) {
+    EXPECT_EQ(counted, 23 * quick_.losses);
+  }
 }
 
 TEST_P(EveryTask, RefusesWhatDoesNotFit) {
@@ -136,6 +147,7 @@ TEST(FindTask, ByModelAndData) {
   EXPECT_EQ(found("lenet", "auto", "regress"), "regress");
   EXPECT_EQ(found("gpt-mini", "digits"), "language") << "which then refuses the data";
   EXPECT_EQ(found("gpt-mni", "text"), "language");
+  EXPECT_EQ(found("transformer-tiny", "auto"), "translate");
   EXPECT_EQ(found("logreg", "auto"), "classify");
   EXPECT_EQ(found("logreg", "libsvm"), "classify-rows");
   EXPECT_EQ(found("linreg(l2=1)", "auto"), "regress-rows");

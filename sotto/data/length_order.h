@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sotto/data/order.h"
+
+namespace sotto {
+
+// As ExampleOrder, for examples of unlike lengths: a batch has examples of about the same length, as many as have
+// together about as many elements as `options.batch` examples of mean length, and the batches of all ranks at a
+// position are of neighbouring lengths. How many batches an epoch has, and how long they are, depends on the lengths
+// alone; which examples of a length are together, and in what order the batches come, on (seed, epoch).
+class LengthOrder {
+ public:
+  // ConfigError when the examples cannot fill a batch for each rank.
+  LengthOrder(std::span<const std::size_t> lengths, const OrderOptions& options);
+
+  std::uint64_t positions_per_epoch() const { return batches_.size() / static_cast<std::size_t>(options_.ranks); }
+  // The examples at this position, which counts over all epochs; valid until the next call.
+  std::span<const std::uint32_t> at(std::uint64_t position);
+
+ private:
+  struct Batch {
+    std::size_t begin, end;  // in the examples, sorted by length
+  };
+  void make_epoch(std::uint64_t epoch);
+
+  OrderOptions options_;
+  std::vector<std::size_t> lengths_;  // rounded up
+  std::vector<Batch> batches_;
+  std::vector<std::uint32_t> sorted_, positions_;  // of `epoch_`; empty before the first call
+  std::size_t left_out_ = 0;                       // batches before the first one of this epoch
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace sotto

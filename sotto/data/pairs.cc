@@ -1,0 +1,140 @@
+#include "sotto/data/pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/data/made_pairs.h"
+#include "sotto/data/pixels.h"
+#include "sotto/data/text_lines.h"
+#include "sotto/data/unpack.h"
+
+namespace sotto {
+namespace {
+
+// Whether the bytes are UTF-8 (RFC 3629).
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
+    const unsigned first = byte(i);
+    const std::size_t length = first < 0x80   ? 1
+                               : first < 0xC2 ? 0
+                               : first < 0xE0 ? 2
+                               : first < 0xF0 ? 3
+                               : first < 0xF5 ? 4
+                                              : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xC0U) != 0x80) return false;
+    }
+    if (length > 2) {
+      const unsigned second = byte(i + 1);
+      if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+          (first == 0xF4 && second > 0x8F)) {
+        return false;
+      }
+    }
+    i += length;
+  }
+  return true;
+}
+
+struct Languages {
+  std::string_view source, target;
+};
+
+Languages languages_of(const DataOptions& options) {
+  const std::string_view said = options.languages;
+  const std::size_t dash = said.find('-');
+  if (dash == 0 || dash == std::string_view::npos || dash + 1 == said.size()) {
+    throw ConfigError(fmt::format("{}: say from which language to which, as de-en, the endings of the files",
+                                  named("languages", said)));
+  }
+  return {said.substr(0, dash), said.substr(dash + 1)};
+}
+
+struct Lines {
+  std::string file;
+  std::vector<std::string> all;
+};
+
+Lines read_lines(const DataOptions& options, std::string_view stem, std::string_view language) {
+  const auto wanted = std::filesystem::path(options.data_dir) / fmt::format("{}.{}", stem, language);
+  const std::filesystem::path file = find_packed(wanted);
+  if (file.empty()) throw FileError(wanted.string() + ": there is no such file, also not as .gz or .xz");
+  const std::vector<std::byte> bytes = read_unpacked(file);
+  Lines result{file.string(), {}};
+  TextLines lines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, result.file);
+  for (std::string_view line; lines.next(line);) {
+    if (trimmed(line).empty()) lines.fail("an empty line");
+    if (!is_utf8(line)) lines.fail("not UTF-8");
+    result.all.emplace_back(line);
+  }
+  if (result.all.empty()) throw FileError(result.file + ": it is empty");
+  return result;
+}
+
+std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
+  const Languages languages = languages_of(options);
+  const std::string_view stem = split == Split::train ? "train" : std::string_view(options.test_set);
+  Lines source = read_lines(options, stem, languages.source), target = read_lines(options, stem, languages.target);
+  if (source.all.size() != target.all.size()) {
+    throw FileError(fmt::format("{} has {} lines, and {} has {}; they must be pairs", source.file, source.all.size(),
+                                target.file, target.all.size()));
+  }
+  const std::filesystem::path model = pair_vocabulary_file(options.data_dir);
+  if (!path_exists(model)) {
+    throw FileError(
+        fmt::format("{}: there is no such file; `sotto data prepare {} --data-dir {} --languages {}` makes "
+                    "it",
+                    model.string(), options.data, options.data_dir, options.languages));
+  }
+  auto pairs = std::make_unique<Pairs>();
+  pairs->vocabulary = open_sentencepiece(model);
+  const std::size_t count = chosen_size(options, split, source.all.size(), source.file);
+  for (std::size_t i = 0; i < count; ++i) {
+    pairs->sources.push_back(pairs->vocabulary->encode(source.all[i]));
+    pairs->targets.push_back(pairs->vocabulary->encode(target.all[i]));
+    pairs->references.push_back(std::move(target.all[i]));
+  }
+  return pairs;
+}
+
+constexpr std::array pair_entries{
+    PairEntry{"made-pairs",
+              "made sentences and their translations by a small dictionary, 20,000 + 500 or any other size", "",
+              open_made_pairs},
+    PairEntry{
+        "parallel", "sentences and their translations, a line each",
+        "train.de and train.en, test.de and test.en (or as --languages and --test-set say), packed by gzip or xz, "
+        "or not; and sentencepiece.model, which `sotto data prepare` makes",
+        open_parallel},
+};
+constexpr Table<PairEntry> pair_sets("data set", pair_entries);
+
+}  // namespace
+
+const Table<PairEntry>& pair_table() { return pair_sets; }
+
+std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split) {
+  if (options.augment != "none") {
+    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are sentences");
+  }
+  return open_source(pair_sets, options, split);
+}
+
+std::filesystem::path pair_vocabulary_file(const std::filesystem::path& folder) {
+  return folder / "sentencepiece.model";
+}
+
+void make_pair_vocabulary(const DataOptions& options, std::int64_t size) {
+  const Languages languages = languages_of(options);
+  Lines both = read_lines(options, "train", languages.source);
+  for (std::string& line : read_lines(options, "train", languages.target).all) both.all.push_back(std::move(line));
+  train_sentencepiece(both.all, size, pair_vocabulary_file(options.data_dir));
+}
+
+}  // namespace sotto

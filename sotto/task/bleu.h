@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+// The words of a text as sacrebleu's tokenisation "13a" makes them (that of NIST's mteval-v13a, for UTF-8).
+std::vector<std::string> words_13a(std::string_view text);
+
+// Counts of which BLEU is made (Papineni et al., ACL 2002): for n from 1 to 4 the n-grams of the output that are in the
+// reference, no more often than there, and all n-grams of the output; then the words of the output and of the
+// reference. Counts of several sentences add up.
+using BleuCounts = std::array<double, 10>;
+BleuCounts bleu_counts(std::string_view output, std::string_view reference);
+
+// From 0 to 100, the same as sacrebleu's with its usual settings (13a, one reference, smoothing `exp`).
+double bleu_score(std::span<const double> counts);
+
+}  // namespace sotto

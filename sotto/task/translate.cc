@@ -1,0 +1,181 @@
+#include "sotto/task/translate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/data/length_order.h"
+#include "sotto/data/pairs.h"
+#include "sotto/model/translation_model.h"
+#include "sotto/task/bleu.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t tokens_tested = 2000;  // about so many, pads included, are translated at a time
+
+// Some sentences, filled up to the same length.
+struct Filled {
+  std::vector<std::int64_t> tokens;
+  std::size_t length = 1;
+  SentenceBatch view() const { return {tokens, length}; }
+};
+
+Filled fill_up(std::span<const std::uint32_t> examples, const std::vector<std::vector<std::uint16_t>>& sentences,
+               bool begins) {
+  Filled filled;
+  for (const std::uint32_t example : examples) {
+    filled.length = std::max(filled.length, sentences[example].size() + 1 + std::size_t{begins});
+  }
+  for (const std::uint32_t example : examples) {
+    const std::size_t end = filled.tokens.size() + filled.length;
+    if (begins) filled.tokens.push_back(begin_token);
+    filled.tokens.insert(filled.tokens.end(), sentences[example].begin(), sentences[example].end());
+    filled.tokens.push_back(end_token);
+    filled.tokens.resize(end, pad_token);
+  }
+  return filled;
+}
+
+// Of the longer sentence, with its marks.
+std::size_t length_of(const Pairs& pairs, std::size_t example) {
+  return std::max(pairs.sources[example].size() + 1, pairs.targets[example].size() + 2);
+}
+
+class TranslateTask final : public Task {
+ public:
+  explicit TranslateTask(const TaskSetup& setup);
+
+  const Layout& layout() const override { return model_->layout(); }
+  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
+  std::span<float> parameters() override { return model_->parameters(); }
+  std::span<float> gradient() override { return model_->gradient(); }
+  std::span<float> buffers() override { return model_->buffers(); }
+
+  std::uint64_t examples(Split split) const override { return pairs(split).size(); }
+  std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
+
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                             const SegmentCalls& calls) override;
+  double data_seconds() const override { return data_seconds_; }
+
+  Tally evaluate(Split split, Share share) override;
+  Tally& trained() override { return trained_; }
+  Metrics metrics(const Tally& tally) const override {
+    if (tally.at(1) == 0) return {translate_metrics, {}};
+    const double loss = tally[0] / tally[1];
+    const auto counts = std::span(tally).subspan(2);
+    const bool translated = counts.back() > 0;  // words of references
+    return {translate_metrics,
+            {loss, std::exp(loss), translated ? bleu_score(counts) : std::numeric_limits<double>::quiet_NaN()}};
+  }
+  const Metric& goal() const override { return translate_metrics[2]; }
+  double loss_of_guessing() const override { return std::log(static_cast<double>(test_->vocabulary->size())); }
+
+ private:
+  const Pairs& pairs(Split split) const {
+    if (split == Split::test) return *test_;
+    if (!train_) throw std::logic_error("this task has no training data");
+    return *train_;
+  }
+  void require_short(const Pairs& pairs, std::string_view which) const;
+
+  std::unique_ptr<Pairs> train_, test_;
+  std::unique_ptr<TranslationModel> model_;
+  std::optional<LengthOrder> order_;
+  double data_seconds_ = 0;
+  // The sum of the losses, the number of tokens, and BleuCounts.
+  Tally trained_ = Tally(2 + std::tuple_size_v<BleuCounts>);
+};
+
+TranslateTask::TranslateTask(const TaskSetup& setup)
+    : train_(setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr),
+      test_(open_pairs(setup.data, Split::test)) {
+  const TranslationModelSpec spec{translation_model_table().find(setup.model.name), setup.model.options,
+                                  setup.model.place};
+  model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);
+  require_short(*test_, "test");
+  if (!train_) return;
+  require_short(*train_, "training");
+  std::vector<std::size_t> lengths(train_->size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = length_of(*train_, i);
+  order_.emplace(lengths, OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
+}
+
+void TranslateTask::require_short(const Pairs& pairs, std::string_view which) const {
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (length_of(pairs, i) > model_->context()) {
+      throw ConfigError(
+          fmt::format("{}: pair {} of the {} data has {} tokens with its marks, the model's context is {}",
+                      named("model", model_->name()), i + 1, which, length_of(pairs, i), model_->context()));
+    }
+  }
+}
+
+double TranslateTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                                          const SegmentCalls& calls) {
+  Timer waiting;
+  const auto examples = order_->at(position);
+  const Filled source = fill_up(examples, train_->sources, false), target = fill_up(examples, train_->targets, true);
+  data_seconds_ = waiting.seconds();
+  const TokenLoss loss = model_->accumulate_gradient(source.view(), target.view(), scale, random, calls);
+  trained_[0] += loss.sum;
+  trained_[1] += loss.tokens;
+  return loss.sum / loss.tokens;
+}
+
+// Evaluates every `ranks`-th pair of those sorted by length, beginning with pair `rank`.
+Tally TranslateTask::evaluate(Split split, Share share) {
+  const Pairs& all = pairs(split);
+  std::vector<std::uint32_t> sorted(all.size()), mine;
+  std::iota(sorted.begin(), sorted.end(), 0U);
+  std::ranges::stable_sort(sorted, {}, [&](std::uint32_t i) { return length_of(all, i); });
+  const auto stride = static_cast<std::size_t>(share.ranks);
+  for (auto i = static_cast<std::size_t>(share.rank); i < sorted.size(); i += stride) mine.push_back(sorted[i]);
+
+  Tally total(trained_.size());
+  for (std::size_t begin = 0, end = 0; begin < mine.size(); begin = end) {
+    while (end < mine.size() && (end + 1 - begin) * length_of(all, mine[end]) <= tokens_tested) ++end;
+    end = std::max(end, begin + 1);
+    const auto examples = std::span<const std::uint32_t>(mine).subspan(begin, end - begin);
+    const Filled source = fill_up(examples, all.sources, false);
+    const TokenLoss loss = model_->evaluate(source.view(), fill_up(examples, all.targets, true).view());
+    total[0] += loss.sum;
+    total[1] += loss.tokens;
+    if (split != Split::test) continue;
+    const auto found = model_->translate(source.view());
+    for (std::size_t i = 0; i < examples.size(); ++i) {
+      const BleuCounts counts = bleu_counts(all.vocabulary->decode(found[i]), all.references[examples[i]]);
+      for (std::size_t k = 0; k < counts.size(); ++k) total[2 + k] += counts[k];
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+std::string translate_models() {
+  std::string text;
+  for (const TranslationModelEntry& model : translation_model_table()) {
+    text += fmt::format("  {:<16} {}; adamw, lr {}\n", model.name, model.summary, model.default_lr);
+  }
+  return text + translation_model_table().options();
+}
+
+ModelChoice read_translate_model(const Sentence& sentence) {
+  TranslationModelSpec spec = translation_model_table().read(sentence);
+  const ModelDefaults defaults{spec.entry->default_lr, 0.9, "adamw"};
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+}
+
+std::unique_ptr<Task> make_translate(const TaskSetup& setup) { return std::make_unique<TranslateTask>(setup); }
+
+}  // namespace sotto
