@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sotto/optim/sgd.h"
 #include "sotto/core/state.h"
+#include "sotto/optim/sgd.h"
 
 namespace sotto {
 
