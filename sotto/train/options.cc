@@ -41,6 +41,9 @@ void TrainOptions::visit(OptionVisitor& v) {
                fmt::join(task_table().names(), ", ")));
   v.option("model", model, "network: see the models below");
   data.visit(v);
+  v.option(
+      "weights", weights,
+      "safetensors file of the first weights and statistics, by the names of the model; empty: drawn from the seed");
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
   v.option(
