@@ -44,12 +44,10 @@ TEST(Language, EvaluatesAllPieces) {
   const auto text = open_text({}, Split::test);
   const auto model = make_language_model(language_model_table().read("model", small), 256, setup.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
-  std::vector<std::int64_t> tokens;
-  for (std::size_t piece = 0; piece < 7; ++piece) {
-    for (std::size_t i = 0; i <= 10; ++i) tokens.push_back(text->tokens[piece * 10 + i]);
-  }
+  const std::vector<std::int64_t> tokens(text->tokens.begin(), text->tokens.begin() + 70);
+  const std::vector<std::int64_t> next(text->tokens.begin() + 1, text->tokens.begin() + 71);
   const Metrics measured = task->metrics(task->evaluate(Split::test, {}));
-  EXPECT_NEAR(measured.value("loss"), model->evaluate({tokens, 11}) / 70, 1e-6);
+  EXPECT_NEAR(measured.value("loss"), model->evaluate({tokens, 10, next}).loss / 70, 1e-6);
   EXPECT_NEAR(measured.value("perplexity"), std::exp(measured.value("loss")), 1e-12);
 }
 
