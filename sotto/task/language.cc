@@ -1,20 +1,22 @@
 #include "sotto/task/language.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "sotto/task/text_task.h"
 
 namespace sotto {
 namespace {
 
-void add_next(std::span<const std::uint16_t> piece, std::int64_t /*first_mark*/, Philox /*random*/, TextBatch& batch) {
-  batch.tokens.insert(batch.tokens.end(), piece.begin(), piece.end() - 1);
-  batch.wanted.insert(batch.wanted.end(), piece.begin() + 1, piece.end());
+void add_next(const TextPiece& piece, Philox /*random*/, TextBatch& batch) {
+  batch.tokens.insert(batch.tokens.end(), piece.tokens.begin(), piece.tokens.end() - 1);
+  batch.wanted.insert(batch.wanted.end(), piece.tokens.begin() + 1, piece.tokens.end());
+  batch.bytes += piece.bytes;
 }
 
-std::vector<double> loss_and_perplexity(const Tally& tally) {
+std::vector<double> loss_and_bits(const Tally& tally) {
   const double loss = tally.at(0) / tally.at(1);
-  return {loss, std::exp(loss)};
+  return {loss, std::exp(loss), tally[0] / std::numbers::ln2 / tally.at(3)};
 }
 
 }  // namespace
@@ -25,8 +27,7 @@ ModelChoice read_language_model(const Sentence& sentence) { return read_text_mod
 
 std::unique_ptr<Task> make_language(const TaskSetup& setup) {
   return make_text_task(
-      setup,
-      {.metrics = language_metrics, .models = language_model_table, .add = add_next, .values = loss_and_perplexity});
+      setup, {.metrics = language_metrics, .models = language_model_table, .add = add_next, .values = loss_and_bits});
 }
 
 }  // namespace sotto

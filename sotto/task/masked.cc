@@ -19,8 +19,8 @@ std::int64_t shown_for(std::uint16_t token, std::int64_t mask, Philox& random) {
   return token;
 }
 
-void add_hidden(std::span<const std::uint16_t> piece, std::int64_t first_mark, Philox random, TextBatch& batch) {
-  hide_tokens(piece.first(piece.size() - 1), first_mark, random, batch);
+void add_hidden(const TextPiece& piece, Philox random, TextBatch& batch) {
+  hide_tokens(piece.tokens.first(piece.tokens.size() - 1), piece.vocabulary, random, batch);
 }
 
 std::vector<double> loss_and_accuracy(const Tally& tally) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -37,8 +38,14 @@ class Pieces {
   std::size_t count() const { return count_; }
   std::int64_t vocabulary() const { return text_->vocabulary; }
   // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context.
-  std::span<const std::uint16_t> at(std::size_t index, std::size_t offset) const {
-    return std::span(text_->tokens).subspan(index * context_ + offset, context_ + 1);
+  TextPiece at(std::size_t index, std::size_t offset) const {
+    const std::size_t begin = index * context_ + offset;
+    TextPiece piece{std::span(text_->tokens).subspan(begin, context_ + 1), vocabulary(), static_cast<double>(context_)};
+    if (!text_->bytes.empty()) {
+      const auto bytes = std::span(text_->bytes).subspan(begin + 1, context_);
+      piece.bytes = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+    }
+    return piece;
   }
 
  private:
@@ -83,11 +90,13 @@ class TextTask final : public Task {
   TokenBatch batch() const { return {batch_.tokens, model_->context(), batch_.wanted, batch_.places}; }
   void clear() {
     for (auto* part : {&batch_.tokens, &batch_.wanted, &batch_.places}) part->clear();
+    batch_.bytes = 0;
   }
-  static void count(const TokenSums& sums, const TokenBatch& batch, Tally& tally) {
+  void count(const TokenSums& sums, Tally& tally) const {
     tally[0] += sums.loss;
-    tally[1] += static_cast<double>(batch.wanted.size());
+    tally[1] += static_cast<double>(batch_.wanted.size());
     tally[2] += sums.right;
+    tally[3] += batch_.bytes;
   }
 
   TextTraits traits_;
@@ -98,7 +107,7 @@ class TextTask final : public Task {
   std::size_t test_batch_;
   TextBatch batch_;  // the current one
   double data_seconds_ = 0;
-  Tally trained_ = Tally(3);  // as TextTraits::values() takes it
+  Tally trained_ = Tally(4);  // as TextTraits::values() takes it
 };
 
 TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits) : traits_(traits), seed_(setup.seed) {
@@ -124,11 +133,11 @@ double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::u
   clear();
   for (const std::uint32_t example : order_->at(position)) {
     const Philox own(seed_, Purpose::mask, epoch << 32U | example);
-    traits_.add(train_->at(example, offset), train_->vocabulary(), own, batch_);
+    traits_.add(train_->at(example, offset), own, batch_);
   }
   data_seconds_ = waiting.seconds();
   const TokenSums sums = model_->accumulate_gradient(batch(), scale, random, calls);
-  count(sums, batch(), trained_);
+  count(sums, trained_);
   return sums.loss / static_cast<double>(batch().wanted.size());
 }
 
@@ -137,13 +146,13 @@ Tally TextTask::evaluate(Split split, Share share) {
   const Pieces& all = pieces(split);
   Tally total(trained_.size());
   const auto flush = [&] {
-    count(model_->evaluate(batch()), batch(), total);
+    count(model_->evaluate(batch()), total);
     clear();
   };
   clear();
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto i = static_cast<std::size_t>(share.rank); i < all.count(); i += stride) {
-    traits_.add(all.at(i, 0), all.vocabulary(), Philox(0, Purpose::mask, i), batch_);
+    traits_.add(all.at(i, 0), Philox(0, Purpose::mask, i), batch_);
     if (batch().count() == test_batch_) flush();
   }
   flush();

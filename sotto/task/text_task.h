@@ -13,9 +13,17 @@
 
 namespace sotto {
 
+// An example of a text, borrowed, with the token after it.
+struct TextPiece {
+  std::span<const std::uint16_t> tokens;
+  std::int64_t vocabulary = 256;  // of the text; marks of the model are the tokens from there on
+  double bytes = 0;               // of the text that all tokens but the first stand for
+};
+
 // Examples as a model gets them: TokenBatch, owned.
 struct TextBatch {
   std::vector<std::int64_t> tokens, wanted, places;
+  double bytes = 0;  // of the text that `wanted` stands for, or 0 where nobody counts them
 };
 
 // What one task over texts does in its own way. Such tasks share the data sets, the way in which a text is cut into
@@ -25,11 +33,11 @@ struct TextTraits {
   std::span<const Metric> metrics;  // the first one is the goal
   const Table<LanguageModelEntry>& (*models)();
   std::int64_t marks = 0;  // so many tokens the model has beside those of the text
-  // Adds an example to the batch. `piece` has the token after the example, too; `first_mark` is the number of the first
-  // mark. In training `random` depends on the seed, the epoch and the example, in evaluations on the example alone.
-  void (*add)(std::span<const std::uint16_t> piece, std::int64_t first_mark, Philox random, TextBatch& batch);
+  // Adds an example to the batch. In training `random` depends on the seed, the epoch and the example, in evaluations
+  // on the example alone.
+  void (*add)(const TextPiece& piece, Philox random, TextBatch& batch);
   // The values of the metrics, from the tally of at least one example: the sum of the losses, the number of predicted
-  // tokens, and the number of those that were right.
+  // tokens, the number of those that were right, and TextBatch::bytes.
   std::vector<double> (*values)(const Tally& tally);
 };
 

@@ -111,7 +111,7 @@ TEST_F(Masked, EvaluatesTheSamePlacesAlways) {
   EXPECT_NEAR(tally[0], sums.loss, 1e-6 * sums.loss);
   EXPECT_EQ(tally[1], 18);
   EXPECT_EQ(tally[2], sums.right);
-  const Metrics measured = task->metrics({30, 10, 4});
+  const Metrics measured = task->metrics({30, 10, 4, 0});
   EXPECT_EQ(measured.value("loss"), 3);
   EXPECT_EQ(measured.value("accuracy"), 0.4);
   EXPECT_NEAR(measured.value("perplexity"), std::exp(3), 1e-12);
