@@ -99,24 +99,26 @@ struct PrepareOptions {
   std::int64_t vocabulary = 8000;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir, "folder of the data set's files");
-    v.option("languages", data.languages, "from which to which, the endings of the files' names");
+    v.option("languages", data.languages, "of parallel text: from which to which, the endings of the files' names");
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
   }
 };
 
 int prepare(std::span<const std::string> arguments) {
   PrepareOptions options;
-  Flags flags("data prepare", "Makes what a data set needs beside its files: for parallel text the vocabulary.", "");
+  Flags flags("data prepare", "Makes what a data set needs beside its files: for `text` and `parallel` a vocabulary.", "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
-  if (options.data.data != "parallel") {
-    throw ConfigError("sotto data prepare: only `parallel` needs it");
+  const bool text = options.data.data == "text";
+  if (!text && options.data.data != "parallel") {
+    throw ConfigError("sotto data prepare: only `text` and `parallel` need it");
   }
   if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
-  make_pair_vocabulary(options.data, options.vocabulary);
-  fmt::print("{} tokens in {}\n", options.vocabulary, pair_vocabulary_file(options.data.data_dir).string());
+  (text ? make_text_vocabulary : make_pair_vocabulary)(options.data, options.vocabulary);
+  const auto file = (text ? text_vocabulary_file : pair_vocabulary_file)(options.data.data_dir);
+  fmt::print("{} tokens in {}\n", options.vocabulary, file.string());
   return 0;
 }
 

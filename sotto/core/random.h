@@ -22,7 +22,8 @@ enum class Purpose : std::uint32_t {
   test,
   select_within,  // selections of rows inside a selected atom
   jitter,         // delays of emulated links
-  augment         // changes of training images
+  augment,        // changes of training images
+  mask            // which tokens of a text are hidden
 };
 
 // A sequential generator over Philox, for everything outside kernels: shuffles, generated data, seeds.

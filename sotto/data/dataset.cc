@@ -61,6 +61,7 @@ constexpr Table<DatasetEntry> table("data set", entries);
 const Table<DatasetEntry>& dataset_table() { return table; }
 
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split) {
+  check_kind(options, "images");
   return open_source(table, options, split);
 }
 

@@ -17,6 +17,7 @@ struct DataOptions {
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;
   std::string augment = "none";
+  std::string tokens = "bytes";
   std::string languages = "de-en";
   std::string test_set = "test";
 
@@ -30,6 +31,8 @@ struct DataOptions {
     v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
     v.option("augment", augment, "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors",
              {"none", "crop-flip"});
+    v.option("tokens", tokens, "of text; those of sentencepiece are in the model that `sotto data prepare text` makes",
+             {"bytes", "sentencepiece"});
     v.option("languages", languages, "of parallel text: from which to which, the endings of the files' names");
     v.option("test-set", test_set, "of parallel text: how the names of the files for tests begin");
   }

@@ -15,33 +15,6 @@
 namespace sotto {
 namespace {
 
-// Whether the bytes are UTF-8 (RFC 3629).
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
-    const unsigned first = byte(i);
-    const std::size_t length = first < 0x80   ? 1
-                               : first < 0xC2 ? 0
-                               : first < 0xE0 ? 2
-                               : first < 0xF0 ? 3
-                               : first < 0xF5 ? 4
-                                              : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((byte(i + k) & 0xC0U) != 0x80) return false;
-    }
-    if (length > 2) {
-      const unsigned second = byte(i + 1);
-      if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-          (first == 0xF4 && second > 0x8F)) {
-        return false;
-      }
-    }
-    i += length;
-  }
-  return true;
-}
-
 struct Languages {
   std::string_view source, target;
 };
@@ -118,9 +91,7 @@ constexpr Table<PairEntry> pair_sets("data set", pair_entries);
 const Table<PairEntry>& pair_table() { return pair_sets; }
 
 std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split) {
-  if (options.augment != "none") {
-    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are sentences");
-  }
+  check_kind(options, "sentences");
   return open_source(pair_sets, options, split);
 }
 
@@ -132,7 +103,7 @@ void make_pair_vocabulary(const DataOptions& options, std::int64_t size) {
   const Languages languages = languages_of(options);
   Lines both = read_lines(options, "train", languages.source);
   for (std::string& line : read_lines(options, "train", languages.target).all) both.all.push_back(std::move(line));
-  train_sentencepiece(both.all, size, pair_vocabulary_file(options.data_dir));
+  train_sentencepiece(both.all, size, Keeps::words, pair_vocabulary_file(options.data_dir));
 }
 
 }  // namespace sotto

@@ -21,4 +21,12 @@ void check_source(const DataOptions& options, std::string_view name, std::string
   }
 }
 
+void check_kind(const DataOptions& options, std::string_view kind) {
+  const auto refuse = [&](std::string_view option, std::string_view value, std::string_view other) {
+    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", named(option, value), other, kind));
+  };
+  if (kind != "images" && options.augment != DataOptions{}.augment) refuse("augment", options.augment, "images");
+  if (kind != "text" && options.tokens != DataOptions{}.tokens) refuse("tokens", options.tokens, "text");
+}
+
 }  // namespace sotto

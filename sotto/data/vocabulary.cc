@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-class SentencePiece final : public Vocabulary {
+class SentencePiece final : public SentencePieces {
  public:
   explicit SentencePiece(const std::filesystem::path& file) {
     const std::vector<std::byte> bytes = read_file(file);
@@ -32,6 +32,15 @@ class SentencePiece final : public Vocabulary {
     check(processor_.Encode({text.data(), text.size()}, &ids));
     return {ids.begin(), ids.end()};
   }
+  void append(std::string_view text, std::vector<std::uint16_t>& tokens,
+              std::vector<std::uint32_t>& bytes) const override {
+    sentencepiece::ImmutableSentencePieceText found;
+    check(processor_.Encode({text.data(), text.size()}, found.mutable_proto()));
+    for (const auto& piece : found.pieces()) {
+      tokens.push_back(static_cast<std::uint16_t>(piece.id()));
+      bytes.push_back(piece.end() - piece.begin());
+    }
+  }
   std::string decode(std::span<const std::int64_t> tokens) const override {
     std::string text;
     check(processor_.Decode(std::vector<int>(tokens.begin(), tokens.end()), &text));
@@ -45,39 +54,69 @@ class SentencePiece final : public Vocabulary {
   sentencepiece::SentencePieceProcessor processor_;
 };
 
-// The lines of a text, for the trainer.
+constexpr std::size_t longest_part = 4096;  // in bytes; the trainer leaves out longer ones
+
+// The parts of lines, for the trainer.
 class Sentences final : public sentencepiece::SentenceIterator {
  public:
-  explicit Sentences(const std::vector<std::string>& lines) : lines_(lines) {}
-  bool done() const override { return next_ == lines_.size(); }
+  explicit Sentences(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) {
+      for (const std::string_view part : parts_of_line(line)) parts_.emplace_back(part);
+    }
+  }
+  bool done() const override { return next_ == parts_.size(); }
   void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
+  const std::string& value() const override { return parts_[next_]; }
   sentencepiece::util::Status status() const override { return {}; }
 
  private:
-  const std::vector<std::string>& lines_;
+  std::vector<std::string> parts_;
   std::size_t next_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Vocabulary> open_sentencepiece(const std::filesystem::path& file) {
+std::unique_ptr<SentencePieces> open_sentencepiece(const std::filesystem::path& file) {
   return std::make_unique<SentencePiece>(file);
 }
 
+std::vector<std::string_view> parts_of_line(std::string_view line) {
+  std::vector<std::string_view> parts;
+  while (line.size() > longest_part) {
+    std::size_t cut = line.rfind(' ', longest_part);
+    if (cut == 0 || cut == std::string_view::npos) {
+      cut = longest_part;
+      while ((static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80) --cut;
+    }
+    parts.push_back(line.substr(0, cut));
+    line.remove_prefix(cut);
+  }
+  parts.push_back(line);
+  return parts;
+}
+
 // One thread, so that no order of sums depends on the machine.
-void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, const std::filesystem::path& file) {
+void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
+                         const std::filesystem::path& file) {
   std::string model;
   Sentences sentences(lines);
-  const std::unordered_map<std::string, std::string> settings{{"model_type", "bpe"},
-                                                              {"vocab_size", std::to_string(size)},
-                                                              {"character_coverage", "1"},
-                                                              {"num_threads", "1"},
-                                                              {"pad_id", "0"},
-                                                              {"unk_id", "1"},
-                                                              {"bos_id", "2"},
-                                                              {"eos_id", "3"},
-                                                              {"minloglevel", "2"}};
+  std::unordered_map<std::string, std::string> settings{{"model_type", "bpe"},
+                                                        {"vocab_size", std::to_string(size)},
+                                                        {"character_coverage", "1"},
+                                                        {"max_sentence_length", std::to_string(longest_part)},
+                                                        {"num_threads", "1"},
+                                                        {"pad_id", "0"},
+                                                        {"unk_id", "1"},
+                                                        {"bos_id", "2"},
+                                                        {"eos_id", "3"},
+                                                        {"minloglevel", "2"}};
+  if (keeps == Keeps::bytes) {
+    settings.insert({{"normalization_rule_name", "identity"},
+                     {"remove_extra_whitespaces", "false"},
+                     {"add_dummy_prefix", "false"},
+                     {"byte_fallback", "true"}});
+    settings["character_coverage"] = "0.9995";  // bytes spell the others
+  }
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok()) throw ConfigError(fmt::format("a vocabulary of {} tokens: {}", size, status.ToString()));
   write_file_atomic(file, model);

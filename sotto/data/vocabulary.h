@@ -20,12 +20,26 @@ class Vocabulary {
   virtual std::string decode(std::span<const std::int64_t> tokens) const = 0;
 };
 
-// A model of SentencePiece (Kudo, Richardson, EMNLP 2018). FileError when the file holds no such model, one whose marks
-// are others, or more than 65,536 tokens.
-std::unique_ptr<Vocabulary> open_sentencepiece(const std::filesystem::path& file);
+// A model of SentencePiece (Kudo, Richardson, EMNLP 2018).
+class SentencePieces : public Vocabulary {
+ public:
+  // Adds the tokens of a text, and for each of them how many bytes of the text it stands for.
+  virtual void append(std::string_view text, std::vector<std::uint16_t>& tokens,
+                      std::vector<std::uint32_t>& bytes) const = 0;
+};
+// FileError when the file holds no such model, one whose marks are others, or more than 65,536 tokens.
+std::unique_ptr<SentencePieces> open_sentencepiece(const std::filesystem::path& file);
 
+// A line in parts of at most 4096 bytes, cut in front of a space or else between two characters: a line of a book may
+// be longer than SentencePiece can take. REQUIRES UTF-8.
+std::vector<std::string_view> parts_of_line(std::string_view line);
+
+// What a model keeps of a text: of sentences the words (as Unicode's form NFKC writes them, with single spaces
+// between), or each byte, with tokens for single bytes where it knows no piece.
+enum class Keeps : std::uint8_t { words, bytes };
 // Trains such a model of `size` tokens, by byte-pair encoding, on the lines of some texts, and writes it to `file`. The
-// same lines give the same model. ConfigError when the lines have too few different pieces.
-void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, const std::filesystem::path& file);
+// same lines give the same model. ConfigError when the lines have too few different pieces for that size, or too many.
+void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
+                         const std::filesystem::path& file);
 
 }  // namespace sotto

@@ -96,8 +96,9 @@ class Gpt final : public LanguageNetwork {
     Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(wte_, tokens) + through(wpe_, at::arange(tokens.size(1))));
     for (const auto& block : blocks_) x = block->forward(x, drop);
-    return at::linear(through(ln_f_, x), wte_->weight);
+    return through(ln_f_, x);
   }
+  at::Tensor logits(const at::Tensor& states) override { return at::linear(states, wte_->weight); }
 
   // What the layers add up to keeps its size, however many they are.
   InitialWeight initial(std::string_view layer, const at::Tensor& /*weight*/) const override {

@@ -13,26 +13,34 @@
 
 namespace sotto {
 
-// Pieces of text, borrowed: one after the other, each of `length` tokens, of which all but the last are read and all
-// but the first predicted.
+// Pieces of text, borrowed, and which tokens a model has to predict from them.
 struct TokenBatch {
-  std::span<const std::int64_t> tokens;
-  std::size_t length = 2;
+  std::span<const std::int64_t> tokens;  // one piece after the other, each of `length`
+  std::size_t length = 1;
+  std::span<const std::int64_t> wanted;  // what is predicted,
+  std::span<const std::int64_t>
+      places{};  // and for each where it is predicted: an index of `tokens`. Empty: everywhere
   std::size_t count() const { return tokens.size() / length; }
 };
 
-// A model that predicts the next token of a text from those before it. Its loss is the cross entropy of a token, in
-// nats.
+// Sums over the predicted tokens of some pieces.
+struct TokenSums {
+  double loss = 0;   // the cross entropies, in nats
+  double right = 0;  // tokens that no other is likelier than
+};
+
+// A model that predicts tokens of a text: at each place the next one from those up to there, or hidden ones from all
+// others.
 class LanguageModel : public Model {
  public:
-  virtual std::size_t context() const = 0;  // the most tokens that it reads: a piece has at most one more
+  virtual std::size_t context() const = 0;  // the longest piece
 
-  // gradient() += scale * d(mean loss of the predicted tokens)/d(parameters); returns the mean loss. Dropout masks are
-  // a pure function of `random`.
-  virtual double accumulate_gradient(const TokenBatch& batch, float scale, std::uint64_t random,
-                                     const SegmentCalls& calls) = 0;
-  // Returns the sum of the losses of the predicted tokens, in evaluation mode, without gradients.
-  virtual double evaluate(const TokenBatch& batch) = 0;
+  // gradient() += scale * d(mean loss of the predicted tokens)/d(parameters). Dropout masks are a pure function of
+  // `random`. ConfigError when nothing is predicted.
+  virtual TokenSums accumulate_gradient(const TokenBatch& batch, float scale, std::uint64_t random,
+                                        const SegmentCalls& calls) = 0;
+  // In evaluation mode, without gradients.
+  virtual TokenSums evaluate(const TokenBatch& batch) = 0;
 };
 
 class LanguageNetwork;  // the torch side: sotto/model/language_network.h
@@ -47,7 +55,8 @@ struct LanguageModelEntry {
   // ConfigError if the options do not fit.
   std::shared_ptr<LanguageNetwork> (*make)(const AnyOptions& options, std::int64_t vocabulary);
 };
-const Table<LanguageModelEntry>& language_model_table();
+const Table<LanguageModelEntry>& language_model_table();  // of those that predict the next token
+const Table<LanguageModelEntry>& masked_model_table();    // of those that predict hidden tokens
 
 using LanguageModelSpec = Spec<LanguageModelEntry>;
 

@@ -12,9 +12,11 @@ namespace sotto {
 class LanguageNetwork : public Network {
  public:
   virtual std::int64_t context() const = 0;
-  // (count, length) of 64-bit tokens -> (count, length, vocabulary): at each place the logits of the token after it,
-  // from the tokens up to there. `length` is at most context().
+  // (count, length) of 64-bit tokens -> (count, length, width): what is known at each place. `length` is at most
+  // context().
   virtual at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) = 0;
+  // (places, width) -> (places, vocabulary): the logits of the token that is predicted at each of these places.
+  virtual at::Tensor logits(const at::Tensor& states) = 0;
 };
 
 struct GptOptions {
@@ -44,5 +46,21 @@ struct LstmOptions {
   }
 };
 std::shared_ptr<LanguageNetwork> make_lstm(const LstmOptions& options, std::int64_t vocabulary);
+
+struct BertOptions {
+  std::int64_t layers = 12, heads = 12, width = 768, inner = 3072, context = 512;
+  double dropout = 0.1;
+  void visit(OptionVisitor& v) {
+    v.option("layers", layers, "blocks of attention and two dense layers", Bounds{1, 1000});
+    v.option("heads", heads, "heads of an attention; they share the width equally", Bounds{1, 1000});
+    v.option("width", width, "numbers for each token", Bounds{1, 65536});
+    v.option("inner", inner, "hidden units of the dense layers", Bounds{1, 1e6});
+    v.option("context", context, "tokens that are seen at once", Bounds{1, 65536});
+    v.option("dropout", dropout, "share that is dropped of embeddings, and of what each layer adds",
+             Bounds{0, 1, false, true});
+  }
+  std::string problem() const;
+};
+std::shared_ptr<LanguageNetwork> make_bert(const BertOptions& options, std::int64_t vocabulary);
 
 }  // namespace sotto

@@ -34,8 +34,9 @@ class Lstm final : public LanguageNetwork {
       announce(*layer);
       x = drop(std::get<0>(layer->forward(x)));
     }
-    return through(decoder_, x);
+    return x;
   }
+  at::Tensor logits(const at::Tensor& states) override { return through(decoder_, states); }
 
   InitialWeight initial(std::string_view layer, const at::Tensor& /*weight*/) const override {
     if (layer == "encoder") return InitialWeight::uniform(0.1);

@@ -13,6 +13,10 @@ namespace sotto {
 inline constexpr std::array language_metrics{
     Metric{.name = "loss", .label = "loss", .summary = "mean cross entropy of a token, in nats", .rises = false},
     Metric{.name = "perplexity", .label = "ppl", .summary = "exp(loss)", .rises = false},
+    Metric{.name = "bits",
+           .label = "bits/byte",
+           .summary = "cross entropy of a byte of the text, in bits, whatever its tokens are",
+           .rises = false},
 };
 
 std::string language_models();

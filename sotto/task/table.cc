@@ -14,6 +14,7 @@
 #include "sotto/task/classify.h"
 #include "sotto/task/language.h"
 #include "sotto/task/linear.h"
+#include "sotto/task/masked.h"
 #include "sotto/task/regress.h"
 #include "sotto/task/translate.h"
 
@@ -33,6 +34,8 @@ constexpr std::array entries{
               names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress},
     TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
               names_in<text_table>, language_models, read_language_model, make_language},
+    TaskEntry{"masked", "finds hidden tokens of a text", masked_metrics, "loss", names_in<masked_model_table>,
+              names_in<text_table>, masked_models, read_masked_model, make_masked},
     TaskEntry{"translate", "translates sentences", translate_metrics, "bleu", names_in<translation_model_table>,
               names_in<pair_table>, translate_models, read_translate_model, make_translate},
     TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",

@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/data/dataset.h"
+#include "sotto/data/pairs.h"
+#include "sotto/data/rows.h"
 #include "sotto/data/unpack.h"
+#include "sotto/data/vocabulary.h"
 #include "tests/core/helpers.h"
 
 namespace sotto {
@@ -69,6 +76,105 @@ TEST_F(TextFiles, NameWhatIsWrong) {
   EXPECT_NE(error("empty").find("it is empty"), std::string::npos);
   const auto unset = error_of<ConfigError>([] { open_text({.data = "text"}, Split::train); });
   EXPECT_NE(unset.find("text needs data-dir"), std::string::npos) << unset;
+}
+
+class TextTokens : public TextFiles {
+ protected:
+  DataOptions options(std::string_view file = "") const {
+    return {.data = "text", .data_dir = (folder_ / file).string(), .tokens = "sentencepiece"};
+  }
+  // The text that tokens stand for: a mark ends each line.
+  std::string spelled(const Text& text, std::string_view file = "") const {
+    const auto vocabulary = open_sentencepiece(text_vocabulary_file(folder_ / file));
+    EXPECT_EQ(text.vocabulary, vocabulary->size());
+    std::string whole;
+    std::vector<std::int64_t> line;
+    for (const std::uint16_t token : text.tokens) {
+      if (token != 3) {
+        line.push_back(token);
+        continue;
+      }
+      whole += vocabulary->decode(line) + "\n";
+      line.clear();
+    }
+    return whole + vocabulary->decode(line);
+  }
+  static std::uint64_t bytes_of(const Text& text) {
+    return std::accumulate(text.bytes.begin(), text.bytes.end(), std::uint64_t{0});
+  }
+  static std::string prose(int lines) {
+    std::string text;
+    for (int i = 0; i < lines; ++i) text += "the cat number " + std::to_string(i % 17) + " sees the other cats\n";
+    return text;
+  }
+};
+
+TEST_F(TextTokens, StandForEveryByte) {
+  const std::string text = prose(40) + "  two  spaces \n\n\ttab and return\r\nä ö \u00a0 日本 \xF0\x9F\x98\x80 no end";
+  const std::string other = "never seen: \xE2\x82\xAC #~\n" + prose(3);
+  write("train.txt", text);
+  write("test.txt", other);
+  make_text_vocabulary(options(), 320);
+  const auto train = open_text(options(), Split::train), test = open_text(options(), Split::test);
+  EXPECT_EQ(train->vocabulary, 320);
+  EXPECT_EQ(spelled(*train), text);
+  EXPECT_EQ(spelled(*test), other);
+  for (const auto* half : {train.get(), test.get()}) EXPECT_EQ(half->bytes.size(), half->tokens.size());
+  EXPECT_EQ(bytes_of(*train), text.size());
+  EXPECT_EQ(bytes_of(*test), other.size());
+  EXPECT_LT(train->tokens.size(), text.size() / 2);
+  const std::string first = md5_hex(read_file(text_vocabulary_file(folder_.path())));
+  make_text_vocabulary(options(), 320);
+  EXPECT_EQ(md5_hex(read_file(text_vocabulary_file(folder_.path()))), first) << "the same text gives the same model";
+}
+
+TEST_F(TextTokens, AreThoseOfVeryLongLinesToo) {
+  std::string text;
+  while (text.size() < 150'000) text += "a line that never ends, ";
+  text += std::string(70'000, 'x');
+  for (int i = 0; i < 40'000; ++i) text += "é";
+  write("train.txt", text);
+  write("test.txt", "a line");
+  make_text_vocabulary(options(), 300);
+  const auto train = open_text(options(), Split::train);
+  EXPECT_EQ(spelled(*train), text);
+  EXPECT_EQ(bytes_of(*train), text.size());
+}
+
+TEST_F(TextTokens, OfOneFileHaveAModelBesideIt) {
+  std::string book = prose(100);
+  const std::size_t cut = (book.size() + 3) * 9 / 10;
+  book.replace(cut - 1, 0, "\xE2\x82\xAC");  // of which one byte stands before the cut
+  write("book", book);
+  make_text_vocabulary(options("book"), 300);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "book.sentencepiece.model"));
+  const auto train = open_text(options("book"), Split::train), test = open_text(options("book"), Split::test);
+  EXPECT_EQ(spelled(*train, "book"), book.substr(0, cut - 1));
+  EXPECT_EQ(spelled(*test, "book"), book.substr(cut - 1));
+}
+
+TEST_F(TextTokens, NameWhatIsWrong) {
+  const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
+  const auto error = [&] { return error_of<FileError>([&] { open_text(options("book"), Split::test); }); };
+  write("book", prose(100));
+  EXPECT_TRUE(has(error(), "book.sentencepiece.model: there is no such file; `sotto data prepare text")) << error();
+  write("book.sentencepiece.model", "no model");
+  EXPECT_TRUE(has(error(), "not a model of SentencePiece"));
+  const auto refusal = error_of<ConfigError>([&] { make_text_vocabulary(options("book"), 100); });
+  EXPECT_TRUE(has(refusal, "a vocabulary of 100 tokens")) << refusal;
+  make_text_vocabulary(options("book"), 300);
+  write("book", prose(97) + "\xff\n" + prose(2));
+  EXPECT_TRUE(has(error(), "book:98: not UTF-8")) << error();
+  write("book", "\n\n\n\n");
+  const auto nothing = error_of<FileError>([&] { make_text_vocabulary(options("book"), 300); });
+  EXPECT_TRUE(has(nothing, "book: it has no line")) << nothing;
+  const auto unused = [&](auto open, std::string_view data) {
+    return error_of<ConfigError>([&] { open({.data = std::string(data), .tokens = "sentencepiece"}, Split::test); });
+  };
+  EXPECT_TRUE(has(unused(open_text, "made-text"), "tokens sentencepiece: made-text has no such vocabulary"));
+  EXPECT_TRUE(has(unused(open_dataset, "digits"), "tokens sentencepiece: is for text, and these data are images"));
+  EXPECT_TRUE(has(unused(open_pairs, "made-pairs"), "is for text, and these data are sentences"));
+  EXPECT_TRUE(has(unused(open_rows, "made-rows"), "is for text, and these data are rows of numbers"));
 }
 
 std::string digest(const Text& text) {

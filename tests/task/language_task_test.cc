@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "sotto/core/file.h"
@@ -44,13 +46,35 @@ TEST(Language, EvaluatesAllPieces) {
   const auto text = open_text({}, Split::test);
   const auto model = make_language_model(language_model_table().read("model", small), 256, setup.seed);
   ASSERT_TRUE(std::ranges::equal(task->parameters(), model->parameters()));
-  std::vector<std::int64_t> tokens;
-  for (std::size_t piece = 0; piece < 7; ++piece) {
-    for (std::size_t i = 0; i <= 10; ++i) tokens.push_back(text->tokens[piece * 10 + i]);
-  }
+  const std::vector<std::int64_t> tokens(text->tokens.begin(), text->tokens.begin() + 70);
+  const std::vector<std::int64_t> next(text->tokens.begin() + 1, text->tokens.begin() + 71);
   const Metrics measured = task->metrics(task->evaluate(Split::test, {}));
-  EXPECT_NEAR(measured.value("loss"), model->evaluate({tokens, 11}) / 70, 1e-6);
+  EXPECT_NEAR(measured.value("loss"), model->evaluate({tokens, 10, next}).loss / 70, 1e-6);
   EXPECT_NEAR(measured.value("perplexity"), std::exp(measured.value("loss")), 1e-12);
+  EXPECT_NEAR(measured.value("bits"), measured.value("loss") / std::log(2), 1e-12) << "a token is a byte";
+}
+
+// 100 pieces of 10 tokens, which stand for more bytes.
+TEST(Language, CountsBytesOfTokens) {
+  const test::TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i) + " of a text\n";
+  write_file_atomic(folder / "train.txt", text);
+  write_file_atomic(folder / "test.txt", text);
+  DataOptions data{.data = "text", .data_dir = folder.path().string(), .tokens = "sentencepiece"};
+  make_text_vocabulary(data, 300);
+  data.test_size = 100;
+  const auto task = task_of(setup_of(data));
+  EXPECT_NEAR(task->loss_of_guessing(), std::log(300), 1e-12);
+  const auto tokens = open_text(data, Split::test);
+  const double bytes = std::accumulate(tokens->bytes.begin() + 1, tokens->bytes.begin() + 1001, 0.0);
+  EXPECT_GT(bytes, 2000);
+  const Metrics measured = task->metrics(task->evaluate(Split::test, {}));
+  EXPECT_NEAR(measured.value("bits"), measured.value("loss") * 1000 / bytes / std::log(2), 1e-9);
+  const auto masked = task_table().require("task", "masked");
+  TaskSetup setup = setup_of(data);
+  setup.model = masked.read_model(parse_sentence("model", "bert-mini(layers=1, heads=1, width=8, context=10)"));
+  EXPECT_NEAR(masked.make(setup)->loss_of_guessing(), std::log(301), 1e-12) << "with the mark";
 }
 
 // Each token of an epoch is predicted once, wherever the text is cut.

@@ -26,6 +26,7 @@ constexpr std::array quick_models{
     Quick{"classify", "logreg"},
     Quick{"regress", "logreg"},
     Quick{"language", "gpt-mini(layers=1, heads=1, width=8, context=16)", 16},
+    Quick{"masked", "bert-mini(layers=1, heads=1, width=8, inner=8, context=16)", 2},
     Quick{"translate", "transformer-tiny(layers=1, heads=1, width=8, inner=8, beam=2)", 0},
     Quick{"classify-rows", "logreg"},
     Quick{"regress-rows", "linreg"},
@@ -147,6 +148,7 @@ TEST(FindTask, ByModelAndData) {
   EXPECT_EQ(found("lenet", "auto", "regress"), "regress");
   EXPECT_EQ(found("gpt-mini", "digits"), "language") << "which then refuses the data";
   EXPECT_EQ(found("gpt-mni", "text"), "language");
+  EXPECT_EQ(found("bert-mini", "text"), "masked");
   EXPECT_EQ(found("transformer-tiny", "auto"), "translate");
   EXPECT_EQ(found("logreg", "auto"), "classify");
   EXPECT_EQ(found("logreg", "libsvm"), "classify-rows");

@@ -1,0 +1,183 @@
+#include "sotto/task/text_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/core/error.h"
+#include "sotto/core/timer.h"
+#include "sotto/data/order.h"
+#include "sotto/data/text.h"
+
+namespace sotto {
+namespace {
+
+// An evaluation computes at most about this many logits at a time: 64 MiB of them.
+constexpr std::size_t most_logits = std::size_t{1} << 24;
+
+// A text in pieces of `context` tokens and the one after them.
+class Pieces {
+ public:
+  // Of the first `wanted` examples, or of all if that is 0. ConfigError when there are not so many, or none.
+  Pieces(std::unique_ptr<Text> text, std::size_t context, std::int64_t wanted, std::string_view option)
+      : text_(std::move(text)), context_(context) {
+    const std::size_t size = text_->tokens.size();
+    count_ = size < 2 * context_ ? 0 : (size - context_) / context_;
+    if (static_cast<std::size_t>(wanted) > count_ || count_ == 0) {
+      throw ConfigError(fmt::format("{}: the text of {} tokens has {} pieces of {}",
+                                    named(option, std::to_string(wanted)), size, count_, context_));
+    }
+    if (wanted > 0) count_ = static_cast<std::size_t>(wanted);
+  }
+
+  std::size_t count() const { return count_; }
+  std::int64_t vocabulary() const { return text_->vocabulary; }
+  // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context.
+  TextPiece at(std::size_t index, std::size_t offset) const {
+    const std::size_t begin = index * context_ + offset;
+    TextPiece piece{std::span(text_->tokens).subspan(begin, context_ + 1), vocabulary(), static_cast<double>(context_)};
+    if (!text_->bytes.empty()) {
+      const auto bytes = std::span(text_->bytes).subspan(begin + 1, context_);
+      piece.bytes = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+    }
+    return piece;
+  }
+
+ private:
+  std::unique_ptr<Text> text_;
+  std::size_t context_, count_;
+};
+
+class TextTask final : public Task {
+ public:
+  TextTask(const TaskSetup& setup, const TextTraits& traits);
+
+  const Layout& layout() const override { return model_->layout(); }
+  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
+  std::span<float> parameters() override { return model_->parameters(); }
+  std::span<float> gradient() override { return model_->gradient(); }
+  std::span<float> buffers() override { return model_->buffers(); }
+
+  std::uint64_t examples(Split split) const override { return pieces(split).count(); }
+  std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
+
+  double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                             const SegmentCalls& calls) override;
+  double data_seconds() const override { return data_seconds_; }
+
+  Tally evaluate(Split split, Share share) override;
+  Tally& trained() override { return trained_; }
+  Metrics metrics(const Tally& tally) const override {
+    if (tally.at(1) == 0) return {traits_.metrics, {}};
+    return {traits_.metrics, traits_.values(tally)};
+  }
+  const Metric& goal() const override { return traits_.metrics[0]; }
+  double loss_of_guessing() const override {
+    return std::log(static_cast<double>(test_->vocabulary() + traits_.marks));
+  }
+
+ private:
+  const Pieces& pieces(Split split) const {
+    if (split == Split::test) return *test_;
+    if (!train_) throw std::logic_error("this task has no training data");
+    return *train_;
+  }
+  TokenBatch batch() const { return {batch_.tokens, model_->context(), batch_.wanted, batch_.places}; }
+  void clear() {
+    for (auto* part : {&batch_.tokens, &batch_.wanted, &batch_.places}) part->clear();
+    batch_.bytes = 0;
+  }
+  void count(const TokenSums& sums, Tally& tally) const {
+    tally[0] += sums.loss;
+    tally[1] += static_cast<double>(batch_.wanted.size());
+    tally[2] += sums.right;
+    tally[3] += batch_.bytes;
+  }
+
+  TextTraits traits_;
+  std::uint64_t seed_;
+  std::unique_ptr<LanguageModel> model_;
+  std::optional<Pieces> train_, test_;
+  std::optional<ExampleOrder> order_;
+  std::size_t test_batch_;
+  TextBatch batch_;  // the current one
+  double data_seconds_ = 0;
+  Tally trained_ = Tally(4);  // as TextTraits::values() takes it
+};
+
+TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits) : traits_(traits), seed_(setup.seed) {
+  std::unique_ptr<Text> test = open_text(setup.data, Split::test);
+  std::unique_ptr<Text> train = setup.batch > 0 ? open_text(setup.data, Split::train) : nullptr;
+  const LanguageModelSpec spec{traits.models().find(setup.model.name), setup.model.options, setup.model.place};
+  model_ = make_language_model(spec, test->vocabulary + traits.marks, setup.seed);
+  const std::size_t context = model_->context();
+  const auto logits = context * static_cast<std::size_t>(test->vocabulary);
+  test_batch_ = std::min(setup.test_batch, std::max<std::size_t>(1, most_logits / logits));
+  test_.emplace(std::move(test), context, setup.data.test_size, "test-size");
+  if (!train) return;
+  train_.emplace(std::move(train), context, setup.data.train_size, "train-size");
+  order_.emplace(train_->count(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
+}
+
+double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
+                                     const SegmentCalls& calls) {
+  Timer waiting;
+  const std::uint64_t epoch = position / order_->positions_per_epoch();
+  const std::size_t offset =
+      Philox(seed_, Purpose::augment, epoch).below(static_cast<std::uint32_t>(model_->context()));
+  clear();
+  for (const std::uint32_t example : order_->at(position)) {
+    const Philox own(seed_, Purpose::mask, epoch << 32U | example);
+    traits_.add(train_->at(example, offset), own, batch_);
+  }
+  data_seconds_ = waiting.seconds();
+  const TokenSums sums = model_->accumulate_gradient(batch(), scale, random, calls);
+  count(sums, trained_);
+  return sums.loss / static_cast<double>(batch().wanted.size());
+}
+
+// Evaluates every `ranks`-th piece, beginning with piece `rank`.
+Tally TextTask::evaluate(Split split, Share share) {
+  const Pieces& all = pieces(split);
+  Tally total(trained_.size());
+  const auto flush = [&] {
+    count(model_->evaluate(batch()), total);
+    clear();
+  };
+  clear();
+  const auto stride = static_cast<std::size_t>(share.ranks);
+  for (auto i = static_cast<std::size_t>(share.rank); i < all.count(); i += stride) {
+    traits_.add(all.at(i, 0), Philox(0, Purpose::mask, i), batch_);
+    if (batch().count() == test_batch_) flush();
+  }
+  flush();
+  return total;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_text_task(const TaskSetup& setup, const TextTraits& traits) {
+  return std::make_unique<TextTask>(setup, traits);
+}
+
+std::string text_models(const Table<LanguageModelEntry>& models) {
+  std::string text;
+  for (const LanguageModelEntry& model : models) {
+    text +=
+        fmt::format("  {:<12} {}; {}, lr {}\n", model.name, model.summary, model.default_optimiser, model.default_lr);
+  }
+  return text + models.options();
+}
+
+ModelChoice read_text_model(const Table<LanguageModelEntry>& models, const Sentence& sentence) {
+  LanguageModelSpec spec = models.read(sentence);
+  const ModelDefaults defaults{spec.entry->default_lr, 0.9, spec.entry->default_optimiser};
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+}
+
+}  // namespace sotto
