@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sotto/core/timer.h"
 #include "sotto/data/loader.h"
+#include "sotto/model/library.h"
 
 namespace sotto {
 namespace {
@@ -31,7 +33,15 @@ std::string image_model_options() {
 }
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
-  return {image_model_table().find(choice.name), choice.options, choice.place};
+  const bool own = choice.name == library_entry().name;
+  return {own ? &library_entry() : image_model_table().find(choice.name), choice.options, choice.place};
+}
+
+Labels all_labels(const Dataset& data) {
+  Labels labels;
+  for (std::int64_t label = 0; label < data.classes(); ++label) labels.names.push_back(std::to_string(label));
+  for (std::size_t i = 0; i < data.size(); ++i) labels.classes.push_back(static_cast<std::uint32_t>(data.label(i)));
+  return labels;
 }
 
 class ImageTask final : public Task {
@@ -42,11 +52,12 @@ class ImageTask final : public Task {
         test_(open_dataset(setup.data, Split::test)),
         model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
-    if (train_) {
-      loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
-                                             setup.prefetch,
-                                             setup.data.augment != "none"});
-    }
+    if (!train_) return;
+    if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
+    loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
+                                           setup.prefetch,
+                                           setup.data.augment != "none",
+                                           partition_.hand(setup.share.rank)});
   }
 
   const Layout& layout() const override { return model_->layout(); }
@@ -67,6 +78,7 @@ class ImageTask final : public Task {
     trained_[0] += loss * static_cast<double>(batch.count());
     return loss;
   }
+  std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
   double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
@@ -97,6 +109,7 @@ class ImageTask final : public Task {
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<ImageModel> model_;
   std::size_t test_batch_;
+  Partition partition_;
   std::optional<Loader> loader_;
   double data_seconds_ = 0;
   Tally trained_ = zeros();
@@ -137,13 +150,17 @@ std::string image_models() {
     text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
                         model.default_momentum);
   }
+  text += fmt::format("  {:<12} {}, see docs/api.md; lr {}, momentum {}\n", "./mine.so", library_entry().summary,
+                      library_entry().default_lr, library_entry().default_momentum);
   return text + image_model_options();
 }
 
 ModelChoice read_image_model(const Sentence& sentence, double rate) {
-  ImageModelSpec spec = image_model_table().read(sentence);
+  const bool own = names_library(sentence.calls.front().name);
+  ImageModelSpec spec = own ? read_library(sentence) : image_model_table().read(sentence);
   const ModelDefaults defaults{rate * spec.entry->default_lr, spec.entry->default_momentum};
-  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+  std::string fingerprint = own ? fingerprint_of(spec) : "";
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults, std::move(fingerprint)};
 }
 
 }  // namespace sotto

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "sotto/data/dataset.h"
 #include "sotto/data/pairs.h"
@@ -9,6 +10,7 @@
 #include "sotto/data/text.h"
 #include "sotto/model/image_model.h"
 #include "sotto/model/language_model.h"
+#include "sotto/model/library.h"
 #include "sotto/model/linear_model.h"
 #include "sotto/model/translation_model.h"
 #include "sotto/task/classify.h"
@@ -28,10 +30,11 @@ std::vector<std::string_view> names_in() {
 
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
-              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model,
-              make_classify},
+              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model, make_classify,
+              true, true},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
-              names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress},
+              names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress,
+              true, true},
     TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
               names_in<text_table>, language_models, read_language_model, make_language},
     TaskEntry{"masked", "finds hidden tokens of a text", masked_metrics, "loss", names_in<masked_model_table>,
@@ -40,9 +43,9 @@ constexpr std::array entries{
               names_in<pair_table>, translate_models, read_translate_model, make_translate},
     TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",
               names_in<two_class_model_table>, names_in<row_table>, two_class_models, read_two_class_model,
-              make_two_class},
+              make_two_class, true},
     TaskEntry{"regress-rows", "predicts the label of a sparse row as a number", value_metrics, "r2",
-              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value},
+              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value, true},
 };
 constexpr Table<TaskEntry> table("task", entries);
 
@@ -54,17 +57,26 @@ bool has(const std::vector<std::string_view>& names, std::string_view name) {
 
 const Table<TaskEntry>& task_table() { return table; }
 
+std::string recorded_model(std::string_view model) {
+  if (names_library(model)) return with_absolute_path(model);
+  std::string text(model);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data) {
   if (name != "auto") return table.require("task", name);
   const Call& call = model.calls.front();
+  const bool own = names_library(call.name);
   std::vector<std::string_view> models;
   const auto fits = [&](const TaskEntry& task) {
     const std::vector<std::string_view> known = task.model_names();
     models.insert(models.end(), known.begin(), known.end());
-    return 2 * int{has(known, call.name)} + int{data == "auto" || has(task.data_names(), data)};
+    return 2 * int{has(known, call.name) || (own && task.takes_libraries)} +
+           int{data == "auto" || has(task.data_names(), data)};
   };
   const TaskEntry& best = *std::ranges::max_element(entries, {}, fits);
-  if (data == "auto" && !has(models, call.name)) {
+  if (data == "auto" && !own && !has(models, call.name)) {
     std::ranges::sort(models);
     models.erase(std::ranges::unique(models).begin(), models.end());
     fail_at(model, call, call.position, unknown_name("model", call.name, models));

@@ -10,6 +10,7 @@
 
 #include "sotto/core/table.h"
 #include "sotto/data/options.h"
+#include "sotto/data/partition.h"
 #include "sotto/task/metric.h"
 #include "sotto/task/task.h"
 
@@ -27,6 +28,7 @@ struct ModelChoice {
   AnyOptions options{};
   Place place{};  // in the user's text
   ModelDefaults defaults{};
+  std::string fingerprint{};  // of the file that makes the model; empty: sotto does
 };
 
 // What make() needs to make a task.
@@ -35,6 +37,7 @@ struct TaskSetup {
   DataOptions data{};
   std::uint64_t seed = 1;         // of the initial parameters and of the order of the examples
   Share share{};                  // this rank's share of the examples of each step
+  PartitionSpec partition{};      // of the training examples; none: `iid`. REQUIRES TaskEntry::has_labels
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
   std::size_t prefetch = 2;       // batches that are read ahead
@@ -53,8 +56,15 @@ struct TaskEntry {
   ModelChoice (*read_model)(const Sentence& sentence);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
+  bool has_labels = false;       // its examples have labels, by which a partition can deal them
+  bool takes_libraries = false;  // as models
 };
 const Table<TaskEntry>& task_table();
+
+// Parses a model: a sentence, or the path of a user's library, `./mine.so(width=64)`.
+Sentence parse_model(std::string_view option, std::string_view model);
+// The same text as it is recorded: names in lower case, paths absolute.
+std::string recorded_model(std::string_view model);
 
 // The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
 // the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has.

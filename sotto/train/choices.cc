@@ -18,7 +18,7 @@ void lower(std::string& text) {
 
 // Unifies alternative spellings.
 void unite(TrainOptions& options) {
-  lower(options.model);
+  options.model = recorded_model(options.model);
   lower(options.data.data);
   if (options.group_size > 0) {
     const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
@@ -121,11 +121,16 @@ Choices read_choices(TrainOptions said) {
   Choices choices;
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
-  const Sentence model = parse_sentence("model", options.model);
+  const Sentence model = parse_model("model", options.model);
   choices.task = &find_task(options.task, model, options.data.data);
   options.task = choices.task->name;
   if (options.data.data == "auto") options.data.data = choices.task->data_names().front();
   choices.model = choices.task->read_model(model);
+  choices.partition = partition_table().read("partition", options.partition);
+  if (deals(choices.partition) && !choices.task->has_labels) {
+    throw ConfigError(fmt::format("{}: the examples of the task {} have no labels to deal them by; iid is for all",
+                                  named("partition", options.partition), choices.task->name));
+  }
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
@@ -146,6 +151,7 @@ std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
   const TrainOptions& options = choices.options;
   TaskSetup setup{.model = choices.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
   setup.share = share;
+  setup.partition = choices.partition;
   setup.batch = static_cast<std::size_t>(options.batch_size);
   setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
   return choices.task->make(setup);
