@@ -15,7 +15,7 @@ void Averaged::begin_step(std::uint64_t step) {
   rho_ = 6 * (t + tau_) * (t + tau_) / ((1 + t) * (6 * tau_ * tau_ + t + 6 * tau_ * t + 2 * t * t));
 }
 
-void Averaged::apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) {
+void Averaged::apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) {
   require_stretch(parameters, mean, begin, mean_.size());
   inner_->apply(parameters, mean, begin, lr);
   const auto rho = static_cast<float>(rho_);

@@ -21,7 +21,8 @@ class Averaged final : public Optimiser {
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     return inner_->offer(gradient, begin);
   }
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override;
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override;
+  bool needs_whole_tensors() const override { return inner_->needs_whole_tensors(); }
   std::span<const float> to_evaluate() const override { return mean_; }
   void visit_state(StateVisitor& visitor) override;
   void visit_buffers(StateVisitor& visitor) override { inner_->visit_buffers(visitor); }

@@ -25,7 +25,7 @@ class OneBitAdam final : public Optimiser {
     return gradient;
   }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, mean_.size());
     float* m = mean_.data() + begin;
     float* v = variance_.data() + begin;
@@ -67,8 +67,8 @@ class OneBitAdam final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, std::size_t parameters) {
-  return std::make_unique<OneBitAdam>(options, parameters);
+std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, const Layout& layout) {
+  return std::make_unique<OneBitAdam>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -30,7 +30,7 @@ class MadeWorker final : public Worker {
         random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_optimiser(optimiser, layout.size())) {}
+        optimiser_(make_optimiser(optimiser, layout)) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -74,7 +74,9 @@ DryRun dry_run(const Choices& asked) {
   const Layout& layout = task->layout();
   const auto buckets = plan_buckets(layout, choices.buckets);
   const ChosenOptimiser& optimiser = choices.optimiser;
-  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), make_optimiser(optimiser.spec, 0)->dense_steps());
+  const auto trial = make_optimiser(optimiser.spec, layout);
+  require_whole_tensors(*trial, layout, buckets);
+  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), trial->dense_steps());
   // Called only for their errors: whatever a run would refuse is refused here.
   make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases(plan.phases, buckets);

@@ -8,6 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/core/timer.h"
+#include "sotto/train/buckets.h"
 
 namespace sotto {
 
@@ -24,6 +25,7 @@ Replica::Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<B
       missing_(buckets_.size()),
       first_passes_{.needed = [this](std::size_t segment) { segment_needed(segment); }, .ready = {}},
       last_pass_{.needed = first_passes_.needed, .ready = [this](std::size_t segment) { segment_ready(segment); }} {
+  require_whole_tensors(*optimiser_, task.layout(), buckets_);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
       if (buckets_of_[s].size() == 0) buckets_of_[s].begin = b;

@@ -117,10 +117,9 @@ void Run::end(TrainResult& result) {
 }
 
 std::unique_ptr<Optimiser> Run::make_step() {
-  const std::size_t parameters = task_->layout().size();
-  auto optimiser = make_optimiser(choices_.optimiser.spec, parameters);
+  auto optimiser = make_optimiser(choices_.optimiser.spec, task_->layout());
   if (options_.average_iterates == 0) return optimiser;
-  return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
+  return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, task_->layout().size());
 }
 
 // Runs before ranks with different algorithms could send each other anything.

@@ -92,7 +92,7 @@ TEST(TwinTest, SgdIsTorchs) {
                                                              .nesterov(options.nesterov)
                                                              .weight_decay(options.weight_decay));
     const auto model = model_of("lenet");
-    const auto ours = make_sgd(options, model->layout().size());
+    const auto ours = make_sgd(options, model->layout());
     for (std::uint64_t step = 0; step < 4; ++step) {
       Noise noise(shape, 4, step);
       theirs.zero_grad();
@@ -148,7 +148,7 @@ TEST(TwinTest, OptimisersAreTorchs) {
     const torch::Tensor start = noise(1);
     torch::Tensor twin = start.clone().requires_grad_(true);
     const Theirs theirs = make({twin});
-    const auto ours = make_optimiser(test::optimiser(sentence), size);
+    const auto ours = make_optimiser(test::optimiser(sentence), test::flat(size));
     const std::span<float> parameters(start.data_ptr<float>(), size);
     for (std::uint64_t step = 0; step < 20; ++step) {
       const torch::Tensor gradient = noise(2 + step) * (step % 3 == 0 ? 3 : 1);

@@ -13,12 +13,12 @@ namespace {
 
 TEST(Averaged, WeighsIterateTByTheSquareOfTAndTau) {
   const double tau = 7, lr = 0.1;
-  Averaged averaged(make_optimiser(test::optimiser("sgd"), 2), tau, 2);
-  Averaged resumed(make_optimiser(test::optimiser("sgd"), 2), tau, 2);
+  Averaged averaged(make_optimiser(test::optimiser("sgd"), test::flat(2)), tau, 2);
+  Averaged resumed(make_optimiser(test::optimiser("sgd"), test::flat(2)), tau, 2);
   std::vector<float> p{1.0F, -2.0F}, q;
   double weighted[2] = {0, 0}, weights = 0;
   for (std::uint64_t t = 0; t < 40; ++t) {
-    const std::vector<float> gradient{std::sin(static_cast<float>(t)), p[1]};
+    std::vector<float> gradient{std::sin(static_cast<float>(t)), p[1]};
     if (t == 11) {
       q = p;
       test::hand_over(averaged, resumed);

@@ -69,9 +69,9 @@ class Chain final : public Task {
 class ReplicaTest : public testing::Test {
  protected:
   // A bucket for each segment, d first: bucket 3 - s is that of segment s.
-  Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements) {
+  Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements, const char* optimiser = "sgd") {
     return {task,
-            make_optimiser(test::optimiser("sgd"), task.layout().size()),
+            make_optimiser(test::optimiser(optimiser), task.layout()),
             plan_buckets(task.layout(), 64, most),
             accumulate,
             1,
@@ -86,6 +86,13 @@ class ReplicaTest : public testing::Test {
                            old = std::vector<float>(16, 9);
   Chain task;
 };
+
+TEST_F(ReplicaTest, RefusesACutTensorForAnOptimiserOfWholeOnes) {
+  EXPECT_NO_THROW(replica(1, most_elements, "lars"));
+  EXPECT_NO_THROW(replica(1, 8));
+  const std::string why = message_of([&] { replica(1, 8, "lars"); });
+  EXPECT_NE(why.find("optimiser: its step depends on whole tensors, and `"), std::string::npos) << why;
+}
 
 // Until a bucket is said to be free its gradient may be on its way to the other ranks.
 TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {
