@@ -7,6 +7,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/transport.h"
+#include "sotto/optim/clip.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
@@ -16,7 +17,8 @@ namespace sotto {
 void add_train_flags(Flags& flags, TrainOptions& options) {
   const std::array<FlagGroup, 5> groups{{
       {"What is trained",
-       {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "augment", "languages", "test-set", "seed"}},
+       {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "augment", "languages", "test-set",
+        "seed"}},
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
@@ -24,7 +26,8 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
        {"ranks", "backend", "master", "interface", "address", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
        {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "lr-scale", "momentum",
-        "nesterov", "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
+        "nesterov", "weight-decay", "group", "clip", "average-iterates", "ema", "schedule", "horizon", "lr-shrinkage",
+        "lr-shrink-every"}},
       {"Run folder", {}},
   }};
   flags.alias("model", "network");
@@ -63,6 +66,9 @@ std::string train_lists() {
                         fmt::join(names_of_options(entry.options()), ", "),
                         entry.default_lr == 0 ? "" : fmt::format("; lr {}", entry.default_lr));
   }
+  text += "\nClipping, for --clip:\n";
+  for (const ClipEntry& entry : clip_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  text += "Options of both:\n" + help_options(ClipOptions{});
   text += "\nSchedules, alone or as `warmup | ..`:\n";
   for (const ScheduleEntry& entry : schedule_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
   text += schedule_table().options() + "\nAlgorithms:\n";

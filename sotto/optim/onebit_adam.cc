@@ -17,6 +17,7 @@ class OneBitAdam final : public Optimiser {
   std::uint64_t dense_steps() const override { return static_cast<std::uint64_t>(options_.warmup); }
   void begin_step(std::uint64_t step) override { step_ = step; }
 
+  bool offers_gradient() const override { return false; }
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, mean_.size());
     if (!frozen()) return gradient;

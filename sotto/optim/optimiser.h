@@ -22,6 +22,8 @@ class Optimiser {
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
   // one with each worker's gradient. Of our optimisers only Adagrad minds, whose sum would grow faster.
   virtual void take_shares(double /*share*/) {}
+  // Whether what this rank offers is its gradient, in all steps.
+  virtual bool offers_gradient() const { return true; }
   // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.

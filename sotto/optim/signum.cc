@@ -16,6 +16,7 @@ class Signum final : public Optimiser {
   Signum(const SignumOptions& options, std::size_t parameters)
       : options_(options), size_(parameters), mean_(options.momentum == 0 ? 0 : parameters) {}
 
+  bool offers_gradient() const override { return false; }
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, size_);
     const auto added = static_cast<float>(1 - options_.momentum);

@@ -77,6 +77,7 @@ void read_algorithm(Choices& choices) {
     check_nodes(choices.algorithm, options.node_size, static_cast<int>(options.ranks));
     unused(options.average_iterates > 0, "average-iterates",
            "between nodes takes the steps of a node on one rank alone");
+    unused(options.ema > 0, "ema", "between nodes takes the steps of a node on one rank alone");
   }
   if (entry.uses_topology) {
     read_graph(choices);

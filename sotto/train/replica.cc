@@ -58,6 +58,10 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
                        std::to_string(step) + "; a smaller learning rate or a schedule with warmup may help");
   }
+  if (clips_at_once()) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
+    clip(clip_, task_.gradient());
+  }
   while (next_ < buckets_.size()) report_next();
   copy_ = {};
   return loss;
@@ -90,7 +94,7 @@ void Replica::bucket_needed(std::size_t bucket) {
 
 void Replica::segment_ready(std::size_t segment) {
   for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) --missing_[b];
-  while (next_ < buckets_.size() && missing_[next_] == 0) report_next();
+  while (!clips_at_once() && next_ < buckets_.size() && missing_[next_] == 0) report_next();
 }
 
 void Replica::report_next() {
@@ -99,10 +103,9 @@ void Replica::report_next() {
   }
   slowdown_.hold();
   const Range range = buckets_[next_].range;
-  if (!copy_.empty()) {
-    std::ranges::copy(task_.gradient().subspan(range.begin, range.size()),
-                      copy_.subspan(range.begin, range.size()).begin());
-  }
+  const auto gradient = task_.gradient().subspan(range.begin, range.size());
+  if (!clips_at_once()) clip(clip_, gradient);
+  if (!copy_.empty()) std::ranges::copy(gradient, copy_.subspan(range.begin, range.size()).begin());
   calls_->ready(next_++);
 }
 

@@ -8,7 +8,6 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/file.h"
-#include "sotto/optim/averaged.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/connect.h"
@@ -27,7 +26,8 @@ Run::Run(Choices choices, const World& world)
     : choices_(std::move(choices)),
       idle_(idle_ranks(choices_.algorithm, world.size)),
       task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
-      replica_(*task_, make_step(), plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
+      replica_(*task_, make_optimiser(choices_.optimiser, task_->layout()),
+               plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
       plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
       calendar_(options_, task_->positions_per_epoch(), plan_.steps),
       schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch)),
@@ -81,6 +81,7 @@ void Run::begin(RunFolder& folder) {
   }
   const Links::Rank link = choices_.links.rank(communicator_->rank());
   replica_.slow_down({link.compute, link.delay});
+  if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
@@ -114,12 +115,6 @@ void Run::end(TrainResult& result) {
   }
   result.steps = done_;
   result.tested = tested_.metrics;
-}
-
-std::unique_ptr<Optimiser> Run::make_step() {
-  auto optimiser = make_optimiser(choices_.optimiser.spec, task_->layout());
-  if (options_.average_iterates == 0) return optimiser;
-  return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, task_->layout().size());
 }
 
 // Runs before ranks with different algorithms could send each other anything.

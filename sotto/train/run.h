@@ -36,7 +36,6 @@ class Run {
 
  private:
   // In run.cc, the order of a run and of its steps:
-  std::unique_ptr<Optimiser> make_step();
   std::unique_ptr<Algorithm> make_same_algorithm();
   std::string method() const;
   void begin(RunFolder& folder);
