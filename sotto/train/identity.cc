@@ -65,6 +65,8 @@ std::string lasting_text(const Choices& choices) {
   for (const ParameterGroup& group : choices.optimiser.groups) {
     text += fmt::format("; {}: {}", group.names(), lasting_text(group.optimiser));
   }
+  // Checkpoints hold what it has seen; its options may change, like those of all schedules.
+  if (plateau_of(choices.schedule) != nullptr) text += "; plateau";
   return text;
 }
 

@@ -69,6 +69,10 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
 
 void Replica::visit_state(StateVisitor& visitor) {
   optimiser_->visit_state(visitor);
+  if (plateau_ != nullptr) {
+    ScopedState own(visitor, "plateau");
+    plateau_->visit_state(own);
+  }
   Tally& trained = task_.trained();
   const std::size_t size = trained.size() * sizeof(double);
   std::vector<std::uint8_t> bytes(size);

@@ -7,6 +7,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/optim/clip.h"
+#include "sotto/optim/plateau.h"
 #include "sotto/task/task.h"
 #include "sotto/train/slowdown.h"
 
@@ -35,6 +36,9 @@ class Replica final : public Worker {
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
+  // From now on the state of this is part of what visit_state() visits. It must live as long.
+  void keep(Plateau& plateau) { plateau_ = &plateau; }
+
   // Visits what a resumed run needs besides parameters and buffers.
   void visit_state(StateVisitor& visitor);
 
@@ -58,6 +62,7 @@ class Replica final : public Worker {
   double data_seconds_ = 0;
   Slowdown slowdown_;
   ClipSpec clip_;
+  Plateau* plateau_ = nullptr;  // of the schedule of learning rates; null: it has no state
 
   // While computing:
   const BucketCalls* calls_ = nullptr;

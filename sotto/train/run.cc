@@ -71,6 +71,7 @@ TrainResult Run::run() {
 // Prepares the folder, or resumes from its newest checkpoint.
 void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
+  if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (options_.resume) resume(folder);
   done_ = folder.start_step();
   first_steps_ = rank_steps();
@@ -198,10 +199,14 @@ bool Run::train_step(std::uint64_t step) {
   const Calendar::Due due = calendar_.due(before, done_);
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
-  if (due.evaluation && evaluate() && !ends) {
-    ends = true;
-    say(reached_text());
-    if (options_.final_average) average_models();
+  if (due.evaluation) {
+    const bool reached = evaluate();
+    follow_evaluation();
+    if (reached && !ends) {
+      ends = true;
+      say(reached_text());
+      if (options_.final_average) average_models();
+    }
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();

@@ -55,6 +55,7 @@ class Run {
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();
+  void follow_evaluation();
   void record(const RunTotals& spent);
   void summarise(const TrainResult& result, std::uint64_t first_step);
   RunTotals totals() const;
