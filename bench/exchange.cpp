@@ -131,7 +131,7 @@ class Sleeper final : public Worker {
       : model_(model),
         buckets_(std::move(buckets)),
         shares_(std::move(shares)),
-        optimiser_(make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), model.layout().size())),
+        optimiser_(make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), model.layout())),
         made_(model.layout().size()),
         seconds_(seconds) {
     for (const Segment& segment : model.layout().segments()) {  // padding stays zero

@@ -40,7 +40,7 @@ class TinyModel final : public Worker {
     buckets_ = plan_buckets(layout_, 4 * layout_.size() / 2);
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
-    optimiser_ = make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), layout_.size());
+    optimiser_ = make_optimiser(optimiser_table().read("optimiser", "sgd(momentum=0.9)"), layout_);
   }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }

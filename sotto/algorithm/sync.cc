@@ -78,4 +78,6 @@ std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOpti
   return std::make_unique<Sync>(options, buckets, communicator);
 }
 
+bool sync_has_whole_mean(const AnyOptions& own) { return own.as<SyncOptions>().priority == "ready"; }
+
 }  // namespace sotto

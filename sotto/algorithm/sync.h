@@ -17,4 +17,7 @@ struct SyncOptions {
 std::unique_ptr<Algorithm> make_sync(const SyncOptions& own, const AlgorithmOptions& options,
                                      std::span<const BucketPlan> buckets, Communicator& communicator);
 
+// AlgorithmEntry::whole_mean.
+bool sync_has_whole_mean(const AnyOptions& own);
+
 }  // namespace sotto

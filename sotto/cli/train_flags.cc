@@ -8,6 +8,7 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/transport.h"
 #include "sotto/data/partition.h"
+#include "sotto/optim/clip.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
@@ -26,7 +27,8 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
        {"ranks", "backend", "master", "interface", "address", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
        {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "lr-scale", "momentum",
-        "nesterov", "weight-decay", "average-iterates", "schedule", "horizon", "lr-shrinkage", "lr-shrink-every"}},
+        "nesterov", "weight-decay", "group", "clip", "average-iterates", "ema", "schedule", "horizon", "lr-shrinkage",
+        "lr-shrink-every"}},
       {"Run folder", {}},
   }};
   flags.alias("model", "network");
@@ -70,6 +72,9 @@ std::string train_lists() {
                         fmt::join(names_of_options(entry.options()), ", "),
                         entry.default_lr == 0 ? "" : fmt::format("; lr {}", entry.default_lr));
   }
+  text += "\nClipping, for --clip:\n";
+  for (const ClipEntry& entry : clip_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  text += "Options of both:\n" + help_options(ClipOptions{});
   text += "\nSchedules, alone or as `warmup | ..`:\n";
   for (const ScheduleEntry& entry : schedule_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
   text += schedule_table().options() + "\nAlgorithms:\n";

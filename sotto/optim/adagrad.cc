@@ -16,7 +16,7 @@ class Adagrad final : public Optimiser {
   void begin_step(std::uint64_t step) override { step_ = step; }
   void take_shares(double share) override { share_ = static_cast<float>(share); }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, sum_.size());
     const double steps = static_cast<double>(step_) * share_;
     const auto rate = static_cast<float>(lr / (1 + steps * options_.lr_decay));
@@ -43,8 +43,8 @@ class Adagrad final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_adagrad(const AdagradOptions& options, std::size_t parameters) {
-  return std::make_unique<Adagrad>(options, parameters);
+std::unique_ptr<Optimiser> make_adagrad(const AdagradOptions& options, const Layout& layout) {
+  return std::make_unique<Adagrad>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -22,6 +22,6 @@ struct AdagradOptions {
 
 // Computes the same as torch.optim.Adagrad (Duchi, Hazan, Singer, JMLR 2011). After n steps, with the averaged gradient
 // g:  d = g + weight_decay*p; s += d*d; p -= lr / (1 + n*lr_decay) * d / (sqrt(s) + eps)
-std::unique_ptr<Optimiser> make_adagrad(const AdagradOptions& options, std::size_t parameters);
+std::unique_ptr<Optimiser> make_adagrad(const AdagradOptions& options, const Layout& layout);
 
 }  // namespace sotto

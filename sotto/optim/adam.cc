@@ -20,7 +20,7 @@ class Adam final : public Optimiser {
 
   void begin_step(std::uint64_t step) override { step_ = step; }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, mean_.size());
     const auto t = static_cast<double>(step_ + 1);
     const auto rate = static_cast<float>(lr / (1 - std::pow(options_.beta1, t)));
@@ -69,12 +69,12 @@ class Adam final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, std::size_t parameters) {
-  return std::make_unique<Adam>(options, false, parameters);
+std::unique_ptr<Optimiser> make_adam(const AdamOptions& options, const Layout& layout) {
+  return std::make_unique<Adam>(options, false, layout.size());
 }
 
-std::unique_ptr<Optimiser> make_adamw(const AdamWOptions& options, std::size_t parameters) {
-  return std::make_unique<Adam>(options, true, parameters);
+std::unique_ptr<Optimiser> make_adamw(const AdamWOptions& options, const Layout& layout) {
+  return std::make_unique<Adam>(options, true, layout.size());
 }
 
 }  // namespace sotto

@@ -1,30 +1,40 @@
 #include "sotto/optim/averaged.h"
 
-#include <algorithm>
+#include <utility>
 
+#include "sotto/core/options.h"
 #include "sotto/optim/stretch.h"
 
 namespace sotto {
 
-Averaged::Averaged(std::unique_ptr<Optimiser> inner, double tau, std::size_t parameters)
-    : inner_(std::move(inner)), tau_(tau), mean_(parameters) {}
-
-void Averaged::begin_step(std::uint64_t step) {
-  inner_->begin_step(step);
+double Averaging::share(std::uint64_t step) const {
+  if (decay > 0) return step == 0 ? 1 : 1 - decay;
   const auto t = static_cast<double>(step);
-  rho_ = 6 * (t + tau_) * (t + tau_) / ((1 + t) * (6 * tau_ * tau_ + t + 6 * tau_ * t + 2 * t * t));
+  return 6 * (t + tau) * (t + tau) / ((1 + t) * (6 * tau * tau + t + 6 * tau * t + 2 * t * t));
 }
 
-void Averaged::apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) {
+std::string Averaging::text() const {
+  return decay > 0 ? "exponential, decay " + format_double(decay) : format_double(tau);
+}
+
+Averaged::Averaged(std::unique_ptr<Optimiser> inner, const Averaging& averaging, std::size_t parameters)
+    : Wrapped(std::move(inner)), averaging_(averaging), mean_(parameters) {}
+
+void Averaged::begin_step(std::uint64_t step) {
+  Wrapped::begin_step(step);
+  share_ = static_cast<float>(averaging_.share(step));
+}
+
+void Averaged::apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) {
   require_stretch(parameters, mean, begin, mean_.size());
-  inner_->apply(parameters, mean, begin, lr);
-  const auto rho = static_cast<float>(rho_);
+  Wrapped::apply(parameters, mean, begin, lr);
+  const float share = share_;
   float* average = mean_.data() + begin;
-  for (std::size_t i = 0; i < parameters.size(); ++i) average[i] += rho * (parameters[i] - average[i]);
+  for (std::size_t i = 0; i < parameters.size(); ++i) average[i] += share * (parameters[i] - average[i]);
 }
 
 void Averaged::visit_state(StateVisitor& visitor) {
-  inner_->visit_state(visitor);
+  Wrapped::visit_state(visitor);
   visit_vector(visitor, "iterates", mean_);
 }
 

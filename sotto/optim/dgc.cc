@@ -12,7 +12,7 @@ class Dgc final : public Optimiser {
   Dgc(const DgcOptions& options, std::size_t parameters)
       : options_(options), size_(parameters), pull_(options.weight_decay == 0 ? 0 : parameters) {}
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
     const float* g = mean.data();
@@ -40,8 +40,8 @@ class Dgc final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_dgc(const DgcOptions& options, std::size_t parameters) {
-  return std::make_unique<Dgc>(options, parameters);
+std::unique_ptr<Optimiser> make_dgc(const DgcOptions& options, const Layout& layout) {
+  return std::make_unique<Dgc>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -19,6 +19,6 @@ struct DgcOptions {
 // The step of Deep Gradient Compression (Lin et al., ICLR 2018). Each rank applies momentum before it sends, so the
 // exchanged mean g gets no further momentum here. Weight decay has a momentum of its own:
 //   d = decay_momentum*d + weight_decay*p; p -= lr * (g + d)
-std::unique_ptr<Optimiser> make_dgc(const DgcOptions& options, std::size_t parameters);
+std::unique_ptr<Optimiser> make_dgc(const DgcOptions& options, const Layout& layout);
 
 }  // namespace sotto

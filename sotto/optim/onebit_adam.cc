@@ -17,6 +17,7 @@ class OneBitAdam final : public Optimiser {
   std::uint64_t dense_steps() const override { return static_cast<std::uint64_t>(options_.warmup); }
   void begin_step(std::uint64_t step) override { step_ = step; }
 
+  bool offers_gradient() const override { return false; }
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, mean_.size());
     if (!frozen()) return gradient;
@@ -25,7 +26,7 @@ class OneBitAdam final : public Optimiser {
     return gradient;
   }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, mean_.size());
     float* m = mean_.data() + begin;
     float* v = variance_.data() + begin;
@@ -67,8 +68,8 @@ class OneBitAdam final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, std::size_t parameters) {
-  return std::make_unique<OneBitAdam>(options, parameters);
+std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, const Layout& layout) {
+  return std::make_unique<OneBitAdam>(options, layout.size());
 }
 
 }  // namespace sotto

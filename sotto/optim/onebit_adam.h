@@ -31,6 +31,6 @@ struct OneBitAdamOptions {
 // are far too large. Divided by their small sqrt(v) these are huge steps, unless eps is about as large as usual values
 // of sqrt(v): with Adam's 1e-8 LeNet diverges within five steps. Where v is zero (the gradient was zero in all warm-up
 // steps) the momentum is set to zero, since a one-bit codec would send one for these coordinates, too.
-std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, std::size_t parameters);
+std::unique_ptr<Optimiser> make_onebit_adam(const OneBitAdamOptions& options, const Layout& layout);
 
 }  // namespace sotto

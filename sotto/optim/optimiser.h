@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "sotto/core/layout.h"
 #include "sotto/core/state.h"
 #include "sotto/core/table.h"
 
@@ -21,13 +22,17 @@ class Optimiser {
   // From now on a step is made of 1/share updates, each with that share of the learning rate: asynchronous servers make
   // one with each worker's gradient. Of our optimisers only Adagrad minds, whose sum would grow faster.
   virtual void take_shares(double /*share*/) {}
+  // Whether what this rank offers is its gradient, in all steps.
+  virtual bool offers_gradient() const { return true; }
   // The vector that this rank offers for the exchange: its gradient, or something made of it (1-bit Adam: its
   // momentum), which may overwrite the gradient. Called once per step and bucket, before the exchange; `begin` is the
   // offset of the bucket in the flat vector.
   virtual std::span<float> offer(std::span<float> gradient, std::size_t /*begin*/) { return gradient; }
   // parameters -= lr * direction(mean). Both spans are the stretch of the flat vectors that starts at `begin`; `mean`
-  // is the result of the exchange.
-  virtual void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) = 0;
+  // is the result of the exchange, and may be overwritten.
+  virtual void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) = 0;
+  // Whether apply() works on whole tensors, so that a stretch must begin and end at their boundaries.
+  virtual bool needs_whole_tensors() const { return false; }
   // The parameters to evaluate; empty: the trained ones. Valid until the next step. Averaged iterates are others.
   virtual std::span<const float> to_evaluate() const { return {}; }
   virtual void visit_state(StateVisitor& visitor) = 0;
@@ -45,13 +50,13 @@ struct OptimiserEntry {
   std::string_view paper;
   double default_lr;        // 0: the default rate of the model
   AnyOptions (*options)();  // the default options
-  std::unique_ptr<Optimiser> (*make)(const AnyOptions& options, std::size_t parameters);
+  std::unique_ptr<Optimiser> (*make)(const AnyOptions& options, const Layout& layout);
 };
 const Table<OptimiserEntry>& optimiser_table();
 
 using OptimiserSpec = Spec<OptimiserEntry>;
 
-// `parameters`: the length of the flat parameter vector.
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, std::size_t parameters);
+// `layout`: that of the flat parameter vector.
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, const Layout& layout);
 
 }  // namespace sotto

@@ -1,6 +1,8 @@
 #include "sotto/optim/schedule.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +25,8 @@ constexpr std::array entries{
     entry<make_inverse_sqrt>("inverse-sqrt", "falls with the root of the steps or epochs"),
     entry<make_time_decay>("time-decay", "1 / (1 + rate * steps or epochs)"),
     entry<make_one_cycle>("one-cycle", "rises, and falls far below where it began"),
+    ScheduleEntry{"plateau", "multiplies the rate by a factor when evaluations have stopped to improve", false,
+                  [] { return AnyOptions(PlateauOptions{}); }, nullptr},
     entry<make_warmup>("warmup", "rises to the base rate; stands before another part", true),
 };
 constexpr Table<ScheduleEntry> table("schedule", entries);
@@ -47,16 +51,28 @@ ScheduleSpec read_schedule(const Sentence& sentence) {
 Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, std::uint64_t steps_per_epoch) {
   if (steps_per_epoch == 0) throw std::logic_error("make_schedule: an epoch has at least one step");
   Training training{horizon_steps, steps_per_epoch};
-  std::vector<Schedule> parts;
+  std::vector<Factor> parts;
+  std::optional<Plateau> plateau;
   for (const Spec<ScheduleEntry>& part : spec) {
+    if (part.entry->make == nullptr) {
+      plateau.emplace(part.options.as<PlateauOptions>());
+      continue;
+    }
     parts.push_back(with_place(part, [&] { return part.entry->make(part.options, training); }));
     if (part.entry->leads) training.warmup = part.options.as<WarmupOptions>().length(training);
   }
-  return [parts = std::move(parts)](std::uint64_t step) {
-    double factor = 1;
-    for (const Schedule& part : parts) factor *= part(step);
-    return factor;
-  };
+  return {std::move(parts), std::move(plateau)};
+}
+
+double Schedule::operator()(std::uint64_t step) const {
+  double factor = plateau_ ? plateau_->factor() : 1;
+  for (const Factor& part : parts_) factor *= part(step);
+  return factor;
+}
+
+const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec) {
+  const auto found = std::ranges::find_if(spec, [](const auto& part) { return part.entry->make == nullptr; });
+  return found == spec.end() ? nullptr : &*found;
 }
 
 }  // namespace sotto

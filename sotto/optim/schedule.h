@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/table.h"
+#include "sotto/optim/plateau.h"
 
 namespace sotto {
 
@@ -16,9 +19,24 @@ struct Training {
   std::uint64_t warmup = 0;   // of the warm-up before this part of the schedule
 };
 
-// The factor by which the base learning rate is multiplied in each step, counted from 0: a pure function of the step.
-// Users write it as a sentence, such as `warmup(steps=500) | cosine`.
-using Schedule = std::function<double(std::uint64_t step)>;
+// The factor by which a part multiplies the base learning rate in each step, counted from 0: a pure function of the
+// step.
+using Factor = std::function<double(std::uint64_t step)>;
+
+// The factor of all parts. Users write it as a sentence, such as `warmup(steps=500) | cosine`.
+class Schedule {
+ public:
+  Schedule(std::vector<Factor> parts, std::optional<Plateau> plateau)
+      : parts_(std::move(parts)), plateau_(std::move(plateau)) {}
+
+  double operator()(std::uint64_t step) const;
+  // The part that depends on evaluations; null: the factor is a pure function of the step.
+  Plateau* plateau() { return plateau_ ? &*plateau_ : nullptr; }
+
+ private:
+  std::vector<Factor> parts_;
+  std::optional<Plateau> plateau_;
+};
 
 // A line of the table of schedules.
 struct ScheduleEntry {
@@ -26,7 +44,7 @@ struct ScheduleEntry {
   std::string_view summary;
   bool leads;  // may stand before another part (warmup)
   AnyOptions (*options)();
-  Schedule (*make)(const AnyOptions& options, const Training& training);
+  Factor (*make)(const AnyOptions& options, const Training& training);  // null: the part is a Plateau
 };
 const Table<ScheduleEntry>& schedule_table();
 
@@ -37,6 +55,9 @@ using ScheduleSpec = std::vector<Spec<ScheduleEntry>>;
 
 // ConfigError, with a caret, for anything else.
 ScheduleSpec read_schedule(const Sentence& sentence);
+
+// The part that depends on evaluations; null: none.
+const Spec<ScheduleEntry>* plateau_of(const ScheduleSpec& spec);
 
 // ConfigError when a part does not fit the training, such as a warm-up that is as long as the horizon.
 Schedule make_schedule(const ScheduleSpec& spec, std::uint64_t horizon_steps, std::uint64_t steps_per_epoch);

@@ -32,11 +32,11 @@ void require_horizon(const Training& training) {
 
 }  // namespace
 
-Schedule make_constant(const NoOptions& /*options*/, const Training& /*training*/) {
+Factor make_constant(const NoOptions& /*options*/, const Training& /*training*/) {
   return [](std::uint64_t /*step*/) { return 1.0; };
 }
 
-Schedule make_step(const StepOptions& options, const Training& training) {
+Factor make_step(const StepOptions& options, const Training& training) {
   const std::uint64_t every = static_cast<std::uint64_t>(options.every) * steps_per(options.unit, training);
   return [every, factor = options.factor](std::uint64_t step) {
     return std::pow(factor, static_cast<double>(step / every));
@@ -57,7 +57,7 @@ std::optional<std::vector<std::uint64_t>> MilestoneOptions::milestones() const {
   return milestones;
 }
 
-Schedule make_milestones(const MilestoneOptions& options, const Training& training) {
+Factor make_milestones(const MilestoneOptions& options, const Training& training) {
   std::vector<std::uint64_t> steps = options.milestones().value();
   for (std::uint64_t& step : steps) step *= steps_per(options.unit, training);
   return [steps = std::move(steps), factor = options.factor](std::uint64_t step) {
@@ -66,21 +66,21 @@ Schedule make_milestones(const MilestoneOptions& options, const Training& traini
   };
 }
 
-Schedule make_cosine(const CosineOptions& options, const Training& training) {
+Factor make_cosine(const CosineOptions& options, const Training& training) {
   require_horizon(training);
   return [training, floor = options.floor](std::uint64_t step) {
     return floor + (1 - floor) * half_cosine(share_passed(training, step));
   };
 }
 
-Schedule make_polynomial(const PolynomialOptions& options, const Training& training) {
+Factor make_polynomial(const PolynomialOptions& options, const Training& training) {
   require_horizon(training);
   return [training, options](std::uint64_t step) {
     return options.floor + (1 - options.floor) * std::pow(1 - share_passed(training, step), options.power);
   };
 }
 
-Schedule make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training) {
+Factor make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training) {
   const std::uint64_t unit = steps_per(options.unit, training);
   const std::uint64_t flat = std::max<std::uint64_t>(1, (training.warmup + unit - 1) / unit);
   return [unit, flat](std::uint64_t step) {
@@ -88,13 +88,13 @@ Schedule make_inverse_sqrt(const InverseSqrtOptions& options, const Training& tr
   };
 }
 
-Schedule make_time_decay(const TimeDecayOptions& options, const Training& training) {
+Factor make_time_decay(const TimeDecayOptions& options, const Training& training) {
   return [unit = steps_per(options.unit, training), rate = options.rate](std::uint64_t step) {
     return 1 / (1 + rate * static_cast<double>(step / unit));
   };
 }
 
-Schedule make_one_cycle(const OneCycleOptions& options, const Training& training) {
+Factor make_one_cycle(const OneCycleOptions& options, const Training& training) {
   const double length = static_cast<double>(training.horizon - training.warmup);
   const double top = options.rise * length - 1, last = length - 1;
   if (top < 0 || top >= last) {
@@ -128,7 +128,7 @@ std::uint64_t WarmupOptions::length(const Training& training) const {
   return static_cast<std::uint64_t>(length);
 }
 
-Schedule make_warmup(const WarmupOptions& options, const Training& training) {
+Factor make_warmup(const WarmupOptions& options, const Training& training) {
   return
       [steps = options.length(training), from = options.from, linear = options.form == "linear"](std::uint64_t step) {
         if (step >= steps) return 1.0;

@@ -13,7 +13,7 @@ namespace sotto {
 // The parts in the table of schedule.cc. `training` says where they begin and end. A step number of torch's schedulers
 // is one of ours.
 
-Schedule make_constant(const NoOptions& options, const Training& training);
+Factor make_constant(const NoOptions& options, const Training& training);
 
 // factor^(step / every), rounded down: torch's StepLR.
 struct StepOptions {
@@ -26,7 +26,7 @@ struct StepOptions {
     v.option("unit", unit, "unit of `every`", {"step", "epoch"});
   }
 };
-Schedule make_step(const StepOptions& options, const Training& training);
+Factor make_step(const StepOptions& options, const Training& training);
 
 // factor^(milestones reached): torch's MultiStepLR.
 struct MilestoneOptions {
@@ -44,14 +44,14 @@ struct MilestoneOptions {
     return milestones() ? "" : "at must be ascending whole numbers from 1, separated by /: at=30/60/80";
   }
 };
-Schedule make_milestones(const MilestoneOptions& options, const Training& training);
+Factor make_milestones(const MilestoneOptions& options, const Training& training);
 
 // Falls from 1 after the warm-up to `floor` at the horizon, along half a cosine: torch's CosineAnnealingLR.
 struct CosineOptions {
   double floor = 0;
   void visit(OptionVisitor& v) { v.option("floor", floor, "the factor at the end", {0, 1, false, false}); }
 };
-Schedule make_cosine(const CosineOptions& options, const Training& training);
+Factor make_cosine(const CosineOptions& options, const Training& training);
 
 // Falls from 1 after the warm-up to `floor` at the horizon: floor + (1 - floor) * (1 - share)^power, torch's
 // PolynomialLR.
@@ -63,7 +63,7 @@ struct PolynomialOptions {
     v.option("floor", floor, "the factor at the end", {0, 1, false, false});
   }
 };
-Schedule make_polynomial(const PolynomialOptions& options, const Training& training);
+Factor make_polynomial(const PolynomialOptions& options, const Training& training);
 
 // sqrt(w / n) in step or epoch n = 1, 2 ..., and 1 until n = w, the length of the warm-up (1 without one): Vaswani et
 // al., NeurIPS 2017, after their linear warm-up; and 1/sqrt(epoch).
@@ -71,7 +71,7 @@ struct InverseSqrtOptions {
   std::string unit = "step";
   void visit(OptionVisitor& v) { v.option("unit", unit, "what is counted", {"step", "epoch"}); }
 };
-Schedule make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training);
+Factor make_inverse_sqrt(const InverseSqrtOptions& options, const Training& training);
 
 // 1 / (1 + rate * n) after n steps or whole epochs.
 struct TimeDecayOptions {
@@ -82,7 +82,7 @@ struct TimeDecayOptions {
     v.option("unit", unit, "what is counted", {"step", "epoch"});
   }
 };
-Schedule make_time_decay(const TimeDecayOptions& options, const Training& training);
+Factor make_time_decay(const TimeDecayOptions& options, const Training& training);
 
 // Rises from 1/div to 1 in the first `rise` of the training, and falls to 1/(div * final-div) at its last step (Smith,
 // Topin, 2019): torch's OneCycleLR with two phases. Momentum stays as it is.
@@ -98,7 +98,7 @@ struct OneCycleOptions {
     v.option("form", form, "along half a cosine, or in a straight line", {"cosine", "linear"});
   }
 };
-Schedule make_one_cycle(const OneCycleOptions& options, const Training& training);
+Factor make_one_cycle(const OneCycleOptions& options, const Training& training);
 
 // Rises from `from` to 1 at its last step.
 struct WarmupOptions {
@@ -116,6 +116,6 @@ struct WarmupOptions {
   // In steps. ConfigError if it does not fit into the training.
   std::uint64_t length(const Training& training) const;
 };
-Schedule make_warmup(const WarmupOptions& options, const Training& training);
+Factor make_warmup(const WarmupOptions& options, const Training& training);
 
 }  // namespace sotto

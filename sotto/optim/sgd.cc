@@ -15,7 +15,7 @@ class Sgd final : public Optimiser {
 
   void begin_step(std::uint64_t step) override { fresh_ = step == 0 ? 1 : static_cast<float>(1 - options_.dampening); }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
     const auto decay = static_cast<float>(options_.weight_decay);
@@ -56,8 +56,8 @@ std::string SgdOptions::problem() const {
   return "";
 }
 
-std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters) {
-  return std::make_unique<Sgd>(options, parameters);
+std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, const Layout& layout) {
+  return std::make_unique<Sgd>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -26,6 +26,6 @@ struct SgdOptions {
 // Computes the same as torch.optim.SGD:
 //   d = g + weight_decay*p; v = momentum*v + (1-dampening)*d; p -= lr * (nesterov ? d + momentum*v : v)
 // In the first step v = d.
-std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, std::size_t parameters);
+std::unique_ptr<Optimiser> make_sgd(const SgdOptions& options, const Layout& layout);
 
 }  // namespace sotto

@@ -9,7 +9,7 @@ class SignStep final : public Optimiser {
  public:
   SignStep(const SignStepOptions& options, std::size_t parameters) : options_(options), size_(parameters) {}
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
     const auto shrink = static_cast<float>(1 - lr * options_.weight_decay);
@@ -28,8 +28,8 @@ class SignStep final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_sign_step(const SignStepOptions& options, std::size_t parameters) {
-  return std::make_unique<SignStep>(options, parameters);
+std::unique_ptr<Optimiser> make_sign_step(const SignStepOptions& options, const Layout& layout) {
+  return std::make_unique<SignStep>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -17,6 +17,6 @@ struct SignStepOptions {
 // The step of DeMo (Peng, Quesnelle, Kingma, 2024): the sign of the exchanged mean g. The momentum of this method is
 // kept and sent by the memory `demo`, not here.
 //   p *= 1 - lr*weight_decay; p -= lr * sign(g)
-std::unique_ptr<Optimiser> make_sign_step(const SignStepOptions& options, std::size_t parameters);
+std::unique_ptr<Optimiser> make_sign_step(const SignStepOptions& options, const Layout& layout);
 
 }  // namespace sotto

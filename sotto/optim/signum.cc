@@ -16,6 +16,7 @@ class Signum final : public Optimiser {
   Signum(const SignumOptions& options, std::size_t parameters)
       : options_(options), size_(parameters), mean_(options.momentum == 0 ? 0 : parameters) {}
 
+  bool offers_gradient() const override { return false; }
   std::span<float> offer(std::span<float> gradient, std::size_t begin) override {
     require_stretch(gradient, gradient, begin, size_);
     const auto added = static_cast<float>(1 - options_.momentum);
@@ -30,7 +31,7 @@ class Signum final : public Optimiser {
     return gradient;
   }
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double lr) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double lr) override {
     require_stretch(parameters, mean, begin, size_);
     const auto rate = static_cast<float>(lr);
     const auto decay = static_cast<float>(options_.weight_decay);
@@ -47,8 +48,8 @@ class Signum final : public Optimiser {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, std::size_t parameters) {
-  return std::make_unique<Signum>(options, parameters);
+std::unique_ptr<Optimiser> make_signum(const SignumOptions& options, const Layout& layout) {
+  return std::make_unique<Signum>(options, layout.size());
 }
 
 }  // namespace sotto

@@ -1,6 +1,8 @@
 #include "sotto/optim/adagrad.h"
 #include "sotto/optim/adam.h"
 #include "sotto/optim/dgc.h"
+#include "sotto/optim/lamb.h"
+#include "sotto/optim/lars.h"
 #include "sotto/optim/onebit_adam.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/sgd.h"
@@ -22,6 +24,10 @@ constexpr OptimiserEntry entries[] = {
     entry<make_adamw>("adamw", "Adam with weight decay outside the gradient", "Loshchilov, Hutter, ICLR 2019", 1e-3),
     entry<make_adagrad>("adagrad", "divides each coordinate's step by the root of its sum of squares",
                         "Duchi, Hazan, Singer, JMLR 2011", 1e-2),
+    entry<make_lars>("lars", "SGD whose step of each tensor is in proportion to the tensor",
+                     "You, Gitman, Ginsburg, 2017", 5),
+    entry<make_lamb>("lamb", "Adam whose step of each tensor is in proportion to the tensor", "You et al., ICLR 2020",
+                     1e-2),
     entry<make_dgc>("dgc", "steps without momentum, which the memory adds; weight decay has its own",
                     "Lin et al., ICLR 2018", 0),
     entry<make_signum>("signum", "each rank offers the signs of its momentum", "Bernstein et al., ICML 2018", 1e-3),
@@ -36,8 +42,8 @@ constexpr Table<OptimiserEntry> table("optimiser", entries);
 
 const Table<OptimiserEntry>& optimiser_table() { return table; }
 
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, std::size_t parameters) {
-  return spec.entry->make(spec.options, parameters);
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserSpec& spec, const Layout& layout) {
+  return spec.entry->make(spec.options, layout);
 }
 
 }  // namespace sotto

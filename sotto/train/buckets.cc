@@ -37,4 +37,16 @@ std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buck
   return plan_buckets(layout, buckets.most == 0 ? std::numeric_limits<std::size_t>::max() : buckets.most);
 }
 
+void require_whole_tensors(const Optimiser& optimiser, const Layout& layout, std::span<const BucketPlan> buckets) {
+  if (!optimiser.needs_whole_tensors()) return;
+  for (const BucketPlan& bucket : buckets) {
+    const Segment& segment = layout.segments()[bucket.first];
+    if (bucket.range.begin <= segment.offset && bucket.range.end >= segment.range().end) continue;
+    throw ConfigError(fmt::format(
+        "{}: its step depends on whole tensors, and `{}` of {} elements is cut into several messages; take one that "
+        "works element by element, such as sgd or adamw",
+        named("optimiser"), segment.name, segment.numel()));
+  }
+}
+
 }  // namespace sotto

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sotto/core/layout.h"
+#include "sotto/optim/optimiser.h"
 
 namespace sotto {
 
@@ -21,5 +23,8 @@ struct Bucketing {
 Bucketing read_buckets(std::string_view option, std::string_view text);
 
 std::vector<BucketPlan> plan_buckets(const Layout& layout, const Bucketing& buckets);
+
+// ConfigError if a tensor is cut into several buckets, and the optimiser works on whole tensors.
+void require_whole_tensors(const Optimiser& optimiser, const Layout& layout, std::span<const BucketPlan> buckets);
 
 }  // namespace sotto

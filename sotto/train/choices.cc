@@ -77,6 +77,7 @@ void read_algorithm(Choices& choices) {
     check_nodes(choices.algorithm, options.node_size, static_cast<int>(options.ranks));
     unused(options.average_iterates > 0, "average-iterates",
            "between nodes takes the steps of a node on one rank alone");
+    unused(options.ema > 0, "ema", "between nodes takes the steps of a node on one rank alone");
   }
   if (entry.uses_topology) {
     read_graph(choices);
@@ -93,6 +94,21 @@ void read_algorithm(Choices& choices) {
   }
   unused(entry.replicated && options.final_average, "final-average", "has the same model on all ranks as it is");
   unused(!entry.replicated && options.check_replicas > 0, "check-replicas", "has other models on each rank");
+}
+
+// A schedule that follows evaluations must know which of the task's metrics it follows.
+ScheduleSpec read_rates(const TrainOptions& options, const TaskEntry& task) {
+  ScheduleSpec spec = read_schedule(parse_sentence("schedule", options.schedule));
+  const Spec<ScheduleEntry>* plateau = plateau_of(spec);
+  if (plateau == nullptr) return spec;
+  const std::string& metric = plateau->options.as<PlateauOptions>().metric;
+  const auto known = metric_table(task.metrics);
+  if (metric != "goal" && known.find(metric) == nullptr) {
+    std::vector<std::string_view> names = known.names();
+    names.insert(names.begin(), "goal");
+    fail_at(plateau->place, unknown_name("metric", metric, names));
+  }
+  return spec;
 }
 
 const Transport& read_transport(const TrainOptions& options) {
@@ -134,7 +150,7 @@ Choices read_choices(TrainOptions said) {
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
-  choices.schedule = read_schedule(parse_sentence("schedule", options.schedule));
+  choices.schedule = read_rates(options, *choices.task);
   if (!options.codec_warmup.empty()) choices.codec_warmup = warmup_table().read("codec-warmup", options.codec_warmup);
   choices.transport = &read_transport(options);
   if (!options.link.empty()) choices.links = parse_links("link", options.link, static_cast<int>(options.ranks));

@@ -23,14 +23,14 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with its own gradie
 // A worker with normally distributed gradients instead of a model.
 class MadeWorker final : public Worker {
  public:
-  MadeWorker(std::uint64_t seed, const OptimiserSpec& optimiser, const Layout& layout,
+  MadeWorker(std::uint64_t seed, const ChosenOptimiser& optimiser, const Layout& layout,
              std::span<const BucketPlan> buckets, int rank)
       : layout_(layout),
         buckets_(buckets),
         random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
-        optimiser_(make_optimiser(optimiser, layout.size())) {}
+        optimiser_(make_optimiser(optimiser, layout)) {}
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
@@ -75,7 +75,9 @@ DryRun dry_run(const Choices& asked) {
   const Layout& layout = task->layout();
   const auto buckets = plan_buckets(layout, choices.buckets);
   const ChosenOptimiser& optimiser = choices.optimiser;
-  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), make_optimiser(optimiser.spec, 0)->dense_steps());
+  const auto trial = make_optimiser(optimiser, layout);
+  require_whole_tensors(*trial, layout, buckets);
+  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), trial->dense_steps());
   // Called only for their errors: whatever a run would refuse is refused here.
   make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases(plan.phases, buckets);
@@ -92,7 +94,7 @@ DryRun dry_run(const Choices& asked) {
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
-    MadeWorker worker(seed, optimiser.spec, layout, buckets, communicator.rank());
+    MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank());
     const auto algorithm =
         make_algorithm(choices.algorithm,
                        {.phases = {{0, last.recipe}},

@@ -59,6 +59,17 @@ std::string lasting_text(const OptimiserSpec& optimiser) {
   return lasting.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(lasting, ", "));
 }
 
+// The same with the groups of tensors that have other options. Their factors of the rate may change, too.
+std::string lasting_text(const Choices& choices) {
+  std::string text = lasting_text(choices.optimiser.spec);
+  for (const ParameterGroup& group : choices.optimiser.groups) {
+    text += fmt::format("; {}: {}", group.names(), lasting_text(group.optimiser));
+  }
+  // Checkpoints hold what it has seen; its options may change, like those of all schedules.
+  if (plateau_of(choices.schedule) != nullptr) text += "; plateau";
+  return text;
+}
+
 }  // namespace
 
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
@@ -72,7 +83,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
                         (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
       {"augment", options.data.augment},
-      {"average-iterates", format_double(options.average_iterates)},
+      {"average-iterates", choices.optimiser.averaging.text()},
       {"batch-size", std::to_string(options.batch_size)},
       {"buckets", choices.buckets.text()},
       {"codec", method},
@@ -81,7 +92,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
                    (deals(choices.partition) ? " dealt by " + choices.partition.text() : "")},
       {"data-seed", std::to_string(options.data.data_seed)},
       {"model", options.model},
-      {"optimiser", lasting_text(choices.optimiser.spec)},
+      {"optimiser", lasting_text(choices)},
       {"parameter-layout", fmt::format("{:016x}", parameters.hash())},
       {"ranks", std::to_string(ranks)},
       {"seed", std::to_string(options.seed)},

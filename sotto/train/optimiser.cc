@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/optim/clipped.h"
 
 namespace sotto {
 namespace {
@@ -91,6 +93,37 @@ std::string completed(const Said& said, const TrainOptions& options, double mode
   return arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
 }
 
+// Clipping after the exchange is of the mean gradient, which not every run has.
+ClipSpec read_clip(const std::string& text, const std::string& made, const OptimiserSpec& optimiser,
+                   const AlgorithmSpec& algorithm) {
+  if (text.empty()) return {};
+  ClipSpec spec = clip_table().read("clip", text);
+  if (!clips(spec, "after")) return spec;
+  const auto fail = [&](const std::string& why) {
+    fail_at(spec.place, fmt::format("{}; clip each rank's gradient: when=before", why));
+  };
+  const AlgorithmEntry& entry = *algorithm.entry;
+  if (!entry.replicated)
+    fail(fmt::format("ranks of `{}` step along their own gradients, and there is no mean", entry.name));
+  if (spec.entry->whole && (entry.whole_mean == nullptr || !entry.whole_mean(algorithm.options))) {
+    fail(fmt::format("`{}` makes steps of parts of the mean, and its norm is known when all of it is",
+                     algorithm.said()));
+  }
+  if (!make_optimiser(optimiser, Layout())->offers_gradient()) {
+    fail(fmt::format("the optimiser `{}` exchanges no gradients, but what it made of them", optimiser.entry->name));
+  }
+  if (!made.empty()) fail(fmt::format("`{}` makes momenta of gradients before they are sent", made));
+  return spec;
+}
+
+Averaging read_averaging(const TrainOptions& options) {
+  if (options.average_iterates > 0 && options.ema > 0) {
+    throw ConfigError(
+        fmt::format("{} and {}: only one mean is kept; say one of them", named("average-iterates"), named("ema")));
+  }
+  return {.tau = options.average_iterates, .decay = options.ema};
+}
+
 double momentum_of(const OptimiserSpec& spec) {
   return number_of(spec.options, "momentum").value_or(number_of(spec.options, "beta1").value_or(0));
 }
@@ -111,13 +144,27 @@ ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe
     const int trained = ranks - idle_ranks(algorithm, ranks);
     result.lr *= static_cast<double>(options.batch_size * options.accumulate * trained) / 256;
   }
-  if (!made.empty() && momentum_of(result.spec) > 0) {
+  result.groups = read_groups("group", options.group, result.spec);
+  std::vector<OptimiserSpec> all{result.spec};
+  for (const ParameterGroup& group : result.groups) all.push_back(group.optimiser);
+  for (const OptimiserSpec& spec : all) {
+    if (made.empty() || momentum_of(spec) == 0) continue;
     throw ConfigError(
         fmt::format("{}: `{}` makes the momentum before gradients are sent, and `{}` would apply another; say {}, or "
                     "nothing, and for Adam `ef` in place of it",
-                    named("codec", options.codec), made, result.spec.text(), named("momentum", "0")));
+                    named("codec", options.codec), made, spec.text(), named("momentum", "0")));
   }
+  result.clip = read_clip(options.clip, made, result.spec, algorithm);
+  result.averaging = read_averaging(options);
   return result;
+}
+
+std::unique_ptr<Optimiser> make_optimiser(const ChosenOptimiser& chosen, const Layout& layout) {
+  auto made = chosen.groups.empty() ? make_optimiser(chosen.spec, layout)
+                                    : make_grouped("group", chosen.groups, chosen.spec, layout);
+  if (clips(chosen.clip, "after")) made = std::make_unique<Clipped>(std::move(made), chosen.clip, layout.size());
+  if (chosen.averaging) made = std::make_unique<Averaged>(std::move(made), chosen.averaging, layout.size());
+  return made;
 }
 
 }  // namespace sotto

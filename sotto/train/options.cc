@@ -96,9 +96,17 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("weight-decay", weight_decay,
            "pull of the parameters towards zero; auto: the optimiser's own (adamw's), else none", Bounds::at_least(0));
   v.option(
+      "group", group,
+      "other options for some tensors, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: PATTERNS: those of "
+      "the optimiser, or lr-scale; empty: none");
+  v.option("clip", clip, "clip gradients: norm(most) or value(most), of the mean, or when=before; empty: none");
+  v.option(
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
       Bounds::at_least(0));
+  v.option("ema", ema,
+           "evaluate an exponential moving average of the iterates, with this decay (0.999); 0: the last one",
+           {0, 1, false, true});
   v.option("schedule", schedule, "learning rate over time: see the schedules below");
   v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
   v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every `lr-shrink-every` steps", Bounds::share());

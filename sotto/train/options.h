@@ -42,7 +42,10 @@ struct TrainOptions {
   std::optional<double> momentum;
   bool nesterov = false;
   std::optional<double> weight_decay;
+  std::string group;
+  std::string clip;
   double average_iterates = 0;
+  double ema = 0;
   std::string schedule = "constant";
   std::int64_t horizon = 0;
   double lr_shrinkage = 1;

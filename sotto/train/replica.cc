@@ -8,6 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
 #include "sotto/core/timer.h"
+#include "sotto/train/buckets.h"
 
 namespace sotto {
 
@@ -24,6 +25,7 @@ Replica::Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<B
       missing_(buckets_.size()),
       first_passes_{.needed = [this](std::size_t segment) { segment_needed(segment); }, .ready = {}},
       last_pass_{.needed = first_passes_.needed, .ready = [this](std::size_t segment) { segment_ready(segment); }} {
+  require_whole_tensors(*optimiser_, task.layout(), buckets_);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (std::size_t s = buckets_[b].first; s < buckets_[b].last; ++s) {
       if (buckets_of_[s].size() == 0) buckets_of_[s].begin = b;
@@ -56,6 +58,10 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
                        std::to_string(step) + "; a smaller learning rate or a schedule with warmup may help");
   }
+  if (clips_at_once()) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
+    clip(clip_, task_.gradient());
+  }
   while (next_ < buckets_.size()) report_next();
   copy_ = {};
   return loss;
@@ -63,6 +69,10 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
 
 void Replica::visit_state(StateVisitor& visitor) {
   optimiser_->visit_state(visitor);
+  if (plateau_ != nullptr) {
+    ScopedState own(visitor, "plateau");
+    plateau_->visit_state(own);
+  }
   Tally& trained = task_.trained();
   const std::size_t size = trained.size() * sizeof(double);
   std::vector<std::uint8_t> bytes(size);
@@ -88,7 +98,7 @@ void Replica::bucket_needed(std::size_t bucket) {
 
 void Replica::segment_ready(std::size_t segment) {
   for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) --missing_[b];
-  while (next_ < buckets_.size() && missing_[next_] == 0) report_next();
+  while (!clips_at_once() && next_ < buckets_.size() && missing_[next_] == 0) report_next();
 }
 
 void Replica::report_next() {
@@ -97,10 +107,9 @@ void Replica::report_next() {
   }
   slowdown_.hold();
   const Range range = buckets_[next_].range;
-  if (!copy_.empty()) {
-    std::ranges::copy(task_.gradient().subspan(range.begin, range.size()),
-                      copy_.subspan(range.begin, range.size()).begin());
-  }
+  const auto gradient = task_.gradient().subspan(range.begin, range.size());
+  if (!clips_at_once()) clip(clip_, gradient);
+  if (!copy_.empty()) std::ranges::copy(gradient, copy_.subspan(range.begin, range.size()).begin());
   calls_->ready(next_++);
 }
 

@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/optim/clip.h"
+#include "sotto/optim/plateau.h"
 #include "sotto/task/task.h"
 #include "sotto/train/slowdown.h"
 
@@ -26,8 +29,15 @@ class Replica final : public Worker {
   // parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
+  // From now on this rank's gradient is clipped before anybody gets it. If that needs all of it, no bucket is ready
+  // before backward is done.
+  void clip_gradients(ClipSpec clip) { clip_ = std::move(clip); }
+
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
+
+  // From now on the state of this is part of what visit_state() visits. It must live as long.
+  void keep(Plateau& plateau) { plateau_ = &plateau; }
 
   // Visits what a resumed run needs besides parameters and buffers.
   void visit_state(StateVisitor& visitor);
@@ -39,6 +49,7 @@ class Replica final : public Worker {
   void bucket_needed(std::size_t bucket);
   void segment_needed(std::size_t segment);
   void segment_ready(std::size_t segment);
+  bool clips_at_once() const { return clip_ && clip_.entry->whole; }
   void report_next();
 
   Task& task_;
@@ -50,6 +61,8 @@ class Replica final : public Worker {
   int rank_;
   double data_seconds_ = 0;
   Slowdown slowdown_;
+  ClipSpec clip_;
+  Plateau* plateau_ = nullptr;  // of the schedule of learning rates; null: it has no state
 
   // While computing:
   const BucketCalls* calls_ = nullptr;

@@ -8,7 +8,6 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/file.h"
-#include "sotto/optim/averaged.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/connect.h"
@@ -29,7 +28,8 @@ Run::Run(Choices choices, const World& world)
       idle_(idle_ranks(choices_.algorithm, world.size)),
       task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
       unused_weights_(start_from_weights()),
-      replica_(*task_, make_step(), plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
+      replica_(*task_, make_optimiser(choices_.optimiser, task_->layout()),
+               plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
       plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
       calendar_(options_, task_->positions_per_epoch(), plan_.steps),
       schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch)),
@@ -73,6 +73,7 @@ TrainResult Run::run() {
 // Prepares the folder, or resumes from its newest checkpoint.
 void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
+  if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (options_.resume) resume(folder);
   done_ = folder.start_step();
   first_steps_ = rank_steps();
@@ -88,6 +89,7 @@ void Run::begin(RunFolder& folder) {
                     shortened(unused_weights_)));
   }
   if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
+  if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
@@ -127,13 +129,6 @@ void Run::end(TrainResult& result) {
 std::vector<std::string> Run::start_from_weights() {
   if (options_.weights.empty()) return {};
   return read_weights(options_.weights, *task_);  // in vain if there is a checkpoint to resume from
-}
-
-std::unique_ptr<Optimiser> Run::make_step() {
-  const std::size_t parameters = task_->layout().size();
-  auto optimiser = make_optimiser(choices_.optimiser.spec, parameters);
-  if (options_.average_iterates == 0) return optimiser;
-  return std::make_unique<Averaged>(std::move(optimiser), options_.average_iterates, parameters);
 }
 
 // Runs before ranks with different algorithms could send each other anything.
@@ -217,10 +212,14 @@ bool Run::train_step(std::uint64_t step) {
   const Calendar::Due due = calendar_.due(before, done_);
   if (due.comparison) check_replicas();
   show(row, std::max(done_, together_ ? rate_step : 0));
-  if (due.evaluation && evaluate() && !ends) {
-    ends = true;
-    say(reached_text());
-    if (options_.final_average) average_models();
+  if (due.evaluation) {
+    const bool reached = evaluate();
+    follow_evaluation();
+    if (reached && !ends) {
+      ends = true;
+      say(reached_text());
+      if (options_.final_average) average_models();
+    }
   }
   if (due.checkpoint) save(Kept::always);
   if (due.evaluation && !ends) save_beside();

@@ -37,7 +37,6 @@ class Run {
  private:
   // In run.cc, the order of a run and of its steps:
   std::vector<std::string> start_from_weights();
-  std::unique_ptr<Optimiser> make_step();
   std::unique_ptr<Algorithm> make_same_algorithm();
   std::string method() const;
   void begin(RunFolder& folder);
@@ -57,6 +56,7 @@ class Run {
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();
+  void follow_evaluation();
   void record(const RunTotals& spent);
   void summarise(const TrainResult& result, std::uint64_t first_step);
   RunTotals totals() const;

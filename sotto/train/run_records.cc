@@ -66,6 +66,18 @@ bool Run::evaluate() {
   return evaluations_.reached().has_value();
 }
 
+// Evaluations that are not due, such as that at the end of an interrupted run, change no rate: a resumed run must have
+// the bits of an undisturbed one.
+void Run::follow_evaluation() {
+  Plateau* plateau = schedule_.plateau();
+  if (plateau == nullptr) return;
+  const Metric& metric =
+      plateau->metric() == "goal" ? task_->goal() : *metric_table(choices_.task->metrics).find(plateau->metric());
+  if (!plateau->evaluated(tested_.metrics.value(metric.name), metric.rises)) return;
+  say(fmt::format("step {}  {} has stopped to improve: learning rate times {:.6g}", done_, metric.name,
+                  plateau->factor()));
+}
+
 void Run::record(const RunTotals& spent) {
   Tally sums = task_->trained();
   sums.push_back(static_cast<double>(spent.bytes_sent));

@@ -44,7 +44,7 @@ class Noise final : public Worker {
   Noise() : layout_(resnet18()), buckets_(plan_buckets(layout_, 1 << 20)) {
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
-    optimiser_ = make_sgd({0.9, false, 0}, layout_.size());
+    optimiser_ = make_sgd({0.9, false, 0}, layout_);
   }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }

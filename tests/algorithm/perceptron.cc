@@ -32,7 +32,7 @@ Perceptron::Perceptron(int rank, const std::string& optimiser, std::size_t bucke
   fill(centres_, 1, 0);
   fill(of(parameters_, w1), 0.125, 1);
   fill(of(parameters_, w2), 0.18, 2);
-  optimiser_ = make_optimiser(test::optimiser(optimiser), layout_.size());
+  optimiser_ = make_optimiser(test::optimiser(optimiser), layout_);
 }
 
 double Perceptron::compute_gradient(std::uint64_t step, const BucketCalls& calls) {

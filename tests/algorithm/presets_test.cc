@@ -90,7 +90,7 @@ TEST_P(Presets, TrainsAndResumesToTheSameBits) {
 TEST_P(Presets, HasAnOptimiserThatThereIs) {
   const Preset& preset = GetParam();
   EXPECT_EQ(read_recipe(preset.name).optimiser, preset.optimiser);
-  EXPECT_NO_THROW(make_optimiser(test::optimiser(optimiser_of(preset)), 16)) << preset.optimiser;
+  EXPECT_NO_THROW(make_optimiser(test::optimiser(optimiser_of(preset)), test::flat(16))) << preset.optimiser;
   if (preset.name != "none") {
     EXPECT_FALSE(preset.summary.empty() || preset.pitfalls.empty()) << "says nothing of its pitfalls";
   }

@@ -23,7 +23,7 @@ class Quadratic final : public Worker {
     buckets_ = plan_buckets(layout_, 64);
     parameters_.resize(layout_.size());
     gradient_.resize(layout_.size());
-    optimiser_ = make_optimiser(test::optimiser(optimiser), layout_.size());
+    optimiser_ = make_optimiser(test::optimiser(optimiser), layout_);
   }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }

@@ -32,7 +32,7 @@ class Group {
         shard_(share_out(buckets_, 1).front()),
         codec_(make_codec(read_stages("f32"))),
         down_(read_stages(down), nullptr, buckets_),
-        optimiser_(make_optimiser(test::optimiser(optimiser), 256)),
+        optimiser_(make_optimiser(test::optimiser(optimiser), test::flat(256))),
         server_(plan, 0, shard_, make_codec(read_stages("f32")), Downlink(read_stages(down), nullptr, buckets_), 1, 0,
                 [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
     workers_.resize(static_cast<std::size_t>(plan.ranks));

@@ -54,7 +54,7 @@ std::string end_of_server(std::initializer_list<int> ranks) {
   const auto buckets = plan_buckets(layout, 64);
   ServerPlan plan{.ranks = 2};
   plan.quorum = 2;
-  const auto optimiser = make_sgd({0, false, 0}, layout.size());
+  const auto optimiser = make_sgd({0, false, 0}, layout);
   const std::vector<float> parameters(layout.size());
   Server server(plan, 0, share_out(buckets, 1).front(), make_codec(read_stages("f32")), Downlink({}, nullptr, buckets),
                 1, 0, [](int, std::span<const std::byte>) {});

@@ -62,7 +62,7 @@ TEST(SyncByNeed, HasThemWithEveryAggregator) {
 }
 
 TEST(SyncByNeed, HasThemWithOptimisersThatOfferSomethingElse) {
-  for (const char* optimiser : {"adam", "onebit-adam(warmup=3)", "signum"}) {
+  for (const char* optimiser : {"adam", "onebit-adam(warmup=3)", "signum", "lars(trust=1)", "lamb"}) {
     EXPECT_EQ(train("sync(priority=need)", 3, {}, optimiser), train("sync", 3, {}, optimiser)) << optimiser;
   }
 }

@@ -141,6 +141,8 @@ TEST(Flags, GoThereAndBack) {
   EXPECT_EQ(back.overlap, sample.overlap);
   EXPECT_EQ(back.lr, sample.lr);
   EXPECT_EQ(back.codec, sample.codec);
+  sample.codec = "";
+  EXPECT_EQ(read(to_flags(sample)).codec, "") << "said, though it is empty";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler as torchs
 
-from conftest import TINY
+from conftest import TINY, summary
 
 STEPS = 24  # of 8 in an epoch
 RATE = 0.125
@@ -44,3 +44,52 @@ def test_the_rates_are_torchs(good, tmp_path, schedule):
     good("train", *TINY, "--lr", RATE, "--epochs", 100, "--horizon", STEPS, "--max-steps", len(wanted), "--schedule", schedule, "--train-dir", "run")
     with open(tmp_path / "run" / "steps.csv") as file:
         assert [float(row["lr"]) for row in csv.DictReader(file)] == pytest.approx(wanted, rel=1e-5)
+
+
+def column(path, name, **where):
+    with open(path) as file:
+        return [float(row[name]) for row in csv.DictReader(file) if all(row[key] == value for key, value in where.items())]
+
+
+EVERY = 3  # steps between evaluations
+
+
+@pytest.mark.parametrize("options,metric,theirs", [
+    ("factor=0.5, patience=0, threshold=0.02", "accuracy", dict(mode="max", factor=0.5, patience=0, threshold=0.02)),
+    ("metric=loss, factor=0.3, patience=1, threshold=0.2", "loss", dict(mode="min", factor=0.3, patience=1, threshold=0.2)),
+    ("loss, factor=0.5, patience=0, threshold=0.1, threshold-mode=abs, cooldown=1, floor=0.25", "loss",
+     dict(mode="min", factor=0.5, patience=0, threshold=0.1, threshold_mode="abs", cooldown=1, min_lr=RATE / 4)),
+])  # fmt: skip
+def test_the_rates_of_a_plateau_are_torchs(good, tmp_path, options, metric, theirs):
+    job = good("train", *TINY, "--lr", RATE, "--epochs", 100, "--max-steps", 40, "--eval-freq", EVERY, "--schedule", f"plateau({options})", "--train-dir", "run")
+    values = column(tmp_path / "run" / "evaluations.csv", metric, split="test")
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], RATE)
+    scheduler = torchs.ReduceLROnPlateau(optimizer, **theirs)
+    wanted = []
+    for step in range(40):
+        wanted.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if (step + 1) % EVERY == 0:
+            scheduler.step(values[(step + 1) // EVERY - 1])
+    assert wanted[-1] < RATE, "it fell"
+    assert column(tmp_path / "run" / "steps.csv", "lr") == pytest.approx(wanted, rel=1e-5)
+    assert f"{metric} has stopped to improve: learning rate times {theirs['factor']}" in job.err
+
+
+def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
+    said = [*TINY, "--ranks", 2, "--epochs", 100, "--eval-freq", EVERY, "--schedule", "plateau(loss, factor=0.5, patience=1, threshold=0.2)"]
+    good("train", *said, "--max-steps", 30, "--train-dir", "whole")
+    good("train", *said, "--max-steps", 14, "--train-dir", "run")  # with an evaluation at its end, which changes no rate
+    good("train", "--train-dir", "run", "--resume", "--max-steps", 19)
+    good("train", "--train-dir", "run", "--resume", "--max-steps", 30)
+    for rank in ("0", "1"):
+        rates = [column(tmp_path / folder / "steps.csv", "lr", rank=rank) for folder in ("whole", "run")]
+        assert rates[0] == rates[1] and min(rates[0]) < max(rates[0])
+    assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"]
+    job = run("train", "--train-dir", "run", "--resume", "--max-steps", 40, "--schedule", "constant")
+    assert job.status == 2 and "it was written with optimiser sgd(momentum=0.9, nesterov=false); plateau" in job.err, job.err
+
+
+def test_a_plateau_is_of_a_metric_of_the_task(run):
+    job = run("train", *TINY, "--schedule", "plateau(metric=acuracy)")
+    assert job.status == 2 and "did you mean `accuracy`" in job.err, job.err

@@ -314,7 +314,7 @@ TEST(Exact, LinearRegression) {
 TEST(Training, LenetLearnsABatchByHeart) {
   const auto model = model_of("lenet");
   const Noise noise(entry_of("lenet").shape, 32);
-  const auto sgd = make_sgd({}, model->layout().size());
+  const auto sgd = make_sgd({}, model->layout());
   for (std::uint64_t step = 0; step < 40; ++step) {
     std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
     model->accumulate_gradient(noise.batch(), 1, step, {});

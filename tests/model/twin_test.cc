@@ -1,6 +1,8 @@
 // Models and SGD against torch itself: a twin of each network that is left as torch makes it.
 #include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -11,6 +13,7 @@
 #include <functional>
 
 #include "sotto/model/image_network.h"
+#include "sotto/optim/clip.h"
 #include "sotto/optim/sgd.h"
 #include "tests/model/batches.h"
 #include "tests/support/specs.h"
@@ -92,7 +95,7 @@ TEST(TwinTest, SgdIsTorchs) {
                                                              .nesterov(options.nesterov)
                                                              .weight_decay(options.weight_decay));
     const auto model = model_of("lenet");
-    const auto ours = make_sgd(options, model->layout().size());
+    const auto ours = make_sgd(options, model->layout());
     for (std::uint64_t step = 0; step < 4; ++step) {
       Noise noise(shape, 4, step);
       theirs.zero_grad();
@@ -148,7 +151,7 @@ TEST(TwinTest, OptimisersAreTorchs) {
     const torch::Tensor start = noise(1);
     torch::Tensor twin = start.clone().requires_grad_(true);
     const Theirs theirs = make({twin});
-    const auto ours = make_optimiser(test::optimiser(sentence), size);
+    const auto ours = make_optimiser(test::optimiser(sentence), test::flat(size));
     const std::span<float> parameters(start.data_ptr<float>(), size);
     for (std::uint64_t step = 0; step < 20; ++step) {
       const torch::Tensor gradient = noise(2 + step) * (step % 3 == 0 ? 3 : 1);
@@ -159,6 +162,32 @@ TEST(TwinTest, OptimisersAreTorchs) {
     }
     EXPECT_LT((twin.detach() - start).norm().item<double>(), 1e-6 * start.norm().item<double>()) << sentence;
     EXPECT_GT((noise(1) - start).norm().item<double>(), 0.1) << sentence;
+  }
+}
+
+// A gradient of two tensors in one vector.
+TEST(TwinTest, ClippingIsTorchs) {
+  constexpr std::int64_t size = 1000, first = 300;
+  for (const double most : {0.5, 20.0, 100.0}) {
+    const torch::Tensor ours = torch::randn({size}, at::make_generator<at::CPUGeneratorImpl>(std::uint64_t{5}));
+    const auto theirs = [&] {
+      std::vector<torch::Tensor> parts{torch::zeros({first}), torch::zeros({size - first})};
+      parts[0].mutable_grad() = ours.slice(0, 0, first).clone();
+      parts[1].mutable_grad() = ours.slice(0, first).clone();
+      return parts;
+    };
+    const auto expect_same = [&](const char* way, std::vector<torch::Tensor> parts) {
+      torch::Tensor mine = ours.clone();
+      clip(clip_table().read("clip", fmt::format("{}({})", way, most)), {mine.data_ptr<float>(), size});
+      const torch::Tensor wanted = torch::cat({parts[0].grad(), parts[1].grad()});
+      EXPECT_LT((mine - wanted).norm().item<double>(), 1e-6 * wanted.norm().item<double>()) << way << " " << most;
+    };
+    auto parts = theirs();
+    torch::nn::utils::clip_grad_norm_(parts, most);
+    expect_same("norm", parts);
+    parts = theirs();
+    torch::nn::utils::clip_grad_value_(parts, most);
+    expect_same("value", parts);
   }
 }
 

@@ -27,13 +27,23 @@ std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
   return values;
 }
 
+// A matrix of all elements but the last, which is a vector.
+Layout tensors(std::size_t size) {
+  const auto most = static_cast<std::int64_t>(size) - 1;
+  std::vector<Segment> segments{{"bias", size - 1, {1}}};
+  if (most > 0) segments.insert(segments.begin(), {"weight", 0, {1, most}});
+  return {segments, size};
+}
+
 // Sentences that together have every entry of the table, and every branch of them.
 std::vector<std::string> sentences() {
   std::vector<std::string> all{"sgd(momentum=0)",        "sgd(nesterov=true, weight-decay=0.01)",
                                "sgd(dampening=0.5)",     "adam(weight-decay=0.1)",
                                "adamw(amsgrad=true)",    "adagrad(lr-decay=0.1, start=0.5, weight-decay=0.1)",
                                "dgc(weight-decay=0.1)",  "signum(momentum=0, weight-decay=0.1)",
-                               "sign(weight-decay=0.1)", "onebit-adam(warmup=2, weight-decay=0.1)"};
+                               "sign(weight-decay=0.1)", "onebit-adam(warmup=2, weight-decay=0.1)",
+                               "lars(momentum=0)",       "lars(weight-decay=0.1, adapt-vectors=true)",
+                               "lamb(weight-decay=0.1)", "lamb(bias-correction=false, adapt-vectors=true)"};
   for (const OptimiserEntry& entry : optimiser_table()) all.emplace_back(entry.name);
   return all;
 }
@@ -69,15 +79,15 @@ TEST(Optimisers, HaveCanonicalSentencesThatNameEveryOption) {
     const std::string canonical = spec.text();
     EXPECT_EQ(test::optimiser(canonical).text(), canonical);
     const Sentence parsed = parse_sentence("optimiser", canonical);
-    const auto options = names_of_options(spec.entry->options());
-    ASSERT_EQ(parsed.calls.front().arguments.size(), options.size()) << canonical;
-    for (std::size_t i = 0; i < options.size(); ++i) EXPECT_EQ(parsed.calls.front().arguments[i].key, options[i]);
+    std::vector<std::string> named;
+    for (const Argument& argument : parsed.calls.front().arguments) named.push_back(argument.key);
+    EXPECT_EQ(named, names_of_options(spec.entry->options())) << canonical;
   }
 }
 
 TEST(Optimisers, RefuseWhatTheyAreNot) {
   const auto refusal = [](const char* sentence) {
-    return message_of([&] { make_optimiser(test::optimiser(sentence), 4); });
+    return message_of([&] { make_optimiser(test::optimiser(sentence), tensors(4)); });
   };
   EXPECT_NE(refusal("adamm").find("unknown optimiser `adamm`; did you mean `adam`"), std::string::npos);
   EXPECT_NE(refusal("adam(beta3=0.1)").find("unknown option `beta3`"), std::string::npos);
@@ -93,10 +103,10 @@ TEST(Optimisers, ContinueFromTheirState) {
   for (const std::string& sentence : sentences()) {
     for (const std::uint64_t saved : {1U, 2U, 4U}) {  // before and after a freeze
       std::vector<float> p = random_vector(size, 0);
-      const auto first = make_optimiser(test::optimiser(sentence), size);
+      const auto first = make_optimiser(test::optimiser(sentence), tensors(size));
       for (std::uint64_t t = 0; t < saved; ++t) step(*first, p, random_vector(size, 1 + t), t);
       std::vector<float> q = p;
-      const auto second = make_optimiser(test::optimiser(sentence), size);
+      const auto second = make_optimiser(test::optimiser(sentence), tensors(size));
       test::hand_over(*first, *second);
       for (std::uint64_t t = saved; t < 6; ++t) {
         step(*first, p, random_vector(size, 1 + t), t);
@@ -109,7 +119,7 @@ TEST(Optimisers, ContinueFromTheirState) {
 
 TEST(Optimisers, RefuseAStateOfAnotherLength) {
   for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), 8);
+    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(8));
     test::Store store;
     optimiser->visit_state(store);
     store.reading = true;
@@ -125,10 +135,11 @@ TEST(Optimisers, RefuseAStateOfAnotherLength) {
 TEST(Optimisers, StretchByStretchIsTheSameAsWhole) {
   constexpr std::size_t size = 101;
   const std::vector<Range> stretches{{70, size}, {16, 70}, {0, 16}};
+  const Layout layout({{"first", 0, {4, 4}}, {"second", 16, {54}}, {"third", 70, {31, 1}}}, size);
   for (const std::string& sentence : sentences()) {
     std::vector<float> whole = random_vector(size, 0), parts = whole;
-    const auto a = make_optimiser(test::optimiser(sentence), size);
-    const auto b = make_optimiser(test::optimiser(sentence), size);
+    const auto a = make_optimiser(test::optimiser(sentence), layout);
+    const auto b = make_optimiser(test::optimiser(sentence), layout);
     for (std::uint64_t t = 0; t < 5; ++t) {
       step(*a, whole, random_vector(size, 1 + t), t);
       step(*b, parts, random_vector(size, 1 + t), t, stretches);
@@ -139,7 +150,7 @@ TEST(Optimisers, StretchByStretchIsTheSameAsWhole) {
 
 TEST(Optimisers, LeaveZeroAtZero) {  // padding
   for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), 16);
+    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(16));
     std::vector<float> p(16, 0.0F);
     for (std::uint64_t t = 0; t < 5; ++t) step(*optimiser, p, std::vector<float>(16, 0.0F), t);
     EXPECT_EQ(p, std::vector<float>(16, 0.0F)) << sentence;
@@ -148,7 +159,7 @@ TEST(Optimisers, LeaveZeroAtZero) {  // padding
 
 TEST(Optimisers, RefuseAStretchOfNothing) {
   for (const std::string& sentence : sentences()) {
-    const auto optimiser = make_optimiser(test::optimiser(sentence), 8);
+    const auto optimiser = make_optimiser(test::optimiser(sentence), tensors(8));
     std::vector<float> p(8), g(8);
     EXPECT_THROW(optimiser->apply(p, g, 1, 0.1), std::logic_error) << sentence;
     EXPECT_THROW(optimiser->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error) << sentence;
@@ -161,7 +172,7 @@ TEST(Optimisers, RefuseAStretchOfNothing) {
 TEST(Adam, IsTorchs) {
   const auto after = [](const char* sentence) {
     std::vector<float> p{1.0F, -0.5F, 0.25F, 2.0F};
-    const auto adam = make_optimiser(test::optimiser(sentence), p.size());
+    const auto adam = make_optimiser(test::optimiser(sentence), tensors(p.size()));
     for (int t = 0; t < 4; ++t) {
       std::vector<float> g{0.5F, -1.0F, 0.125F, 3.0F};
       for (float& value : g) value = value * (t % 2 == 0 ? 1.0F : -0.5F) + 0.25F * static_cast<float>(t);
@@ -182,7 +193,7 @@ TEST(Adam, IsTorchs) {
 
 TEST(Dgc, DecayHasAMomentumOfItsOwn) {
   // d = .5*0 + .1*2 = .2; p = 2 - .5*(1 + .2) = 1.4;  d = .5*.2 + .1*1.4 = .24; p = 1.4 - .5*(3 + .24) = -.22
-  const auto dgc = make_optimiser(test::optimiser("dgc(weight-decay=0.1, decay-momentum=0.5)"), 1);
+  const auto dgc = make_optimiser(test::optimiser("dgc(weight-decay=0.1, decay-momentum=0.5)"), tensors(1));
   std::vector<float> p{2.0F};
   step(*dgc, p, {1.0F}, 0, 0.5);
   EXPECT_NEAR(p[0], 1.4, 1e-6);
@@ -191,13 +202,14 @@ TEST(Dgc, DecayHasAMomentumOfItsOwn) {
 }
 
 TEST(Signum, OffersTheSignsOfItsMomentum) {
-  const auto signum = make_optimiser(test::optimiser("signum(momentum=0.5)"), 4);
+  const auto signum = make_optimiser(test::optimiser("signum(momentum=0.5)"), tensors(4));
   std::vector<float> first{2.0F, -3.0F, 0.0F, 1.0F};  // momentum 1, -1.5, 0, .5
   EXPECT_TRUE(std::ranges::equal(signum->offer(first, 0), std::vector<float>{1, -1, 0, 1}));
   std::vector<float> second{-0.5F, 1.0F, -1.0F, -2.0F};  // .25, -.25, -.5, -.75
   EXPECT_TRUE(std::ranges::equal(signum->offer(second, 0), std::vector<float>{1, -1, -1, -1}));
   std::vector<float> p{1, 1, 1, 1};
-  signum->apply(p, std::vector<float>{1, -1, 0, 0.5}, 0, 0.25);
+  std::vector<float> mean{1, -1, 0, 0.5};
+  signum->apply(p, mean, 0, 0.25);
   EXPECT_EQ(p, (std::vector<float>{0.75, 1.25, 1, 0.875}));
   std::vector<float> bad{1, std::numeric_limits<float>::infinity(), std::nanf(""), 1};
   const auto offered = signum->offer(bad, 0);
@@ -205,9 +217,9 @@ TEST(Signum, OffersTheSignsOfItsMomentum) {
 }
 
 TEST(SignStep, TakesTheSign) {
-  const auto sign = make_optimiser(test::optimiser("sign(weight-decay=0.5)"), 3);
-  std::vector<float> p{1, 1, 2};
-  sign->apply(p, std::vector<float>{1e-30F, -7, 0}, 0, 0.5);  // p * .75 - .5 * sign
+  const auto sign = make_optimiser(test::optimiser("sign(weight-decay=0.5)"), tensors(3));
+  std::vector<float> p{1, 1, 2}, mean{1e-30F, -7, 0};
+  sign->apply(p, mean, 0, 0.5);  // p * .75 - .5 * sign
   EXPECT_EQ(p, (std::vector<float>{0.25, 1.25, 1.5}));
 }
 
@@ -216,9 +228,9 @@ TEST(OneBitAdam, IsAdamAtFirstAndThenKeepsItsVariance) {
   constexpr std::size_t size = 9;
   constexpr std::uint64_t warmup = 3;
   const double lr = 0.01, decay = 0.1;
-  const auto a = make_optimiser(test::optimiser("onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)"), size);
-  const auto b = make_optimiser(test::optimiser("onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)"), size);
-  const auto adam = make_optimiser(test::optimiser("adamw(weight-decay=0.1)"), size);
+  const auto a = make_optimiser(test::optimiser("onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)"), tensors(size));
+  const auto b = make_optimiser(test::optimiser("onebit-adam(warmup=3, eps=1e-8, weight-decay=0.1)"), tensors(size));
+  const auto adam = make_optimiser(test::optimiser("adamw(weight-decay=0.1)"), tensors(size));
   EXPECT_EQ(a->dense_steps(), warmup);
   std::vector<float> p = random_vector(size, 0), q = p, r = p;
   std::vector<double> x(p.begin(), p.end()), m(size), v(size);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "tests/support/store.h"
 
 namespace sotto {
 namespace {
@@ -104,6 +105,53 @@ TEST(Schedule, IsAPureFunctionOfTheStep) {
   EXPECT_EQ(one(70), late);
 }
 
+// What a schedule makes of the metrics of evaluations.
+Values after(std::string_view sentence, const Values& metrics, bool rises) {
+  Schedule made = schedule(sentence);
+  Values factors;
+  for (const double metric : metrics) {
+    const double before = made(50);
+    const bool fell = made.plateau()->evaluated(metric, rises);
+    EXPECT_EQ(fell, made(50) < before);
+    factors.push_back(made(50));
+  }
+  return factors;
+}
+
+TEST(Schedule, PlateauFallsWhereNothingImproves) {
+  const double half = 0.5, quarter = 0.25;
+  // The third bad evaluation in a row is more than two.
+  EXPECT_EQ(after("plateau(factor=0.5, patience=2)", {1, 2, 3, 4, 0.5, 1, 1, 1}, false),
+            (Values{1, 1, 1, half, half, half, half, quarter}));
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0)", {1, 2, 2, 3}, true), (Values{1, 1, half, half}));
+  // An improvement is one by more than a tenth, or by more than .1.
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0, threshold=0.1)", {10, 9.5, 8.9}, false), (Values{1, half, half}));
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0, threshold=0.1, threshold-mode=abs)", {10, 10.05, 10.2}, true),
+            (Values{1, half, half}));
+  // Two evaluations after a change do not count.
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0, cooldown=2)", {1, 1, 1, 1, 1}, true),
+            (Values{1, half, half, half, quarter}));
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0, floor=0.3)", {1, 1, 1, 1}, true), (Values{1, half, 0.3, 0.3}));
+  EXPECT_EQ(after("plateau(factor=0.5, patience=0)", {std::nan(""), 1, std::nan("")}, false),
+            (Values{half, half, quarter}));
+  EXPECT_EQ(after("warmup(steps=60, from=0) | plateau(factor=0.5, patience=0)", {1, 1}, true), (Values{0.85, 0.425}));
+  EXPECT_EQ(schedule("cosine").plateau(), nullptr);
+}
+
+TEST(Schedule, APlateauContinuesFromItsState) {
+  const char* const sentence = "plateau(factor=0.5, patience=1, cooldown=1)";
+  Schedule whole = schedule(sentence), first = schedule(sentence), second = schedule(sentence);
+  const Values metrics{3, 4, 5, 5, 5, 2, 3, 3, 3, 3, 1, 2, 2, 2};
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    Schedule& now = i < 4 ? first : second;
+    if (i == 4) test::hand_over(*first.plateau(), *second.plateau());
+    whole.plateau()->evaluated(metrics[i], false);
+    now.plateau()->evaluated(metrics[i], false);
+    EXPECT_EQ(now(0), whole(0)) << i;
+  }
+  EXPECT_LT(whole(0), 0.25);
+}
+
 std::string error_of(std::string_view sentence, std::uint64_t horizon = 100) {
   try {
     schedule(sentence, horizon);
@@ -140,6 +188,9 @@ TEST(Schedule, ErrorsPointAtTheirCause) {
   expect_error("milestones(0/20)", "ascending whole numbers", "milestones");
   expect_error("milestones(factor=0.1, at=3.5)", "ascending whole numbers", "milestones");
   expect_error("milestones(99999999999)", "ascending whole numbers", "milestones");
+  expect_error("plateau(factor=1)", "factor must be in (0, 1)", "1)");
+  expect_error("plateau(patience=-1)", "patience must be in", "-1");
+  expect_error("plateau | cosine", "a schedule is one part", "cosine");
   expect_error("warmup", "either in steps or in epochs", "warmup");
   expect_error("warmup(steps=5, epochs=1)", "either in steps or in epochs", "warmup");
   expect_error("warmup(steps=100) | cosine", "do not fit into a training of 100", "warmup");

@@ -9,6 +9,7 @@
 #include "sotto/core/layout.h"
 #include "sotto/core/random.h"
 #include "sotto/optim/sgd.h"
+#include "tests/support/specs.h"
 #include "tests/support/store.h"
 
 namespace sotto {
@@ -21,6 +22,10 @@ std::vector<float> random_vector(std::size_t size, std::uint64_t index) {
   std::vector<float> values(size);
   for (float& value : values) value = static_cast<float>(random.normal());
   return values;
+}
+
+void apply(Optimiser& optimiser, std::vector<float>& parameters, std::vector<float> gradient, double lr) {
+  optimiser.apply(parameters, gradient, 0, lr);
 }
 
 // What torch's documentation says, in doubles, with its special first step.
@@ -67,10 +72,10 @@ TEST(Sgd, FollowsTheDocumentedRecurrence) {
   for (const SgdOptions& options : all_combinations()) {
     std::vector<float> parameters = random_vector(size, 0);
     Reference reference(options, parameters);
-    const auto sgd = make_sgd(options, size);
+    const auto sgd = make_sgd(options, test::flat(size));
     for (std::uint64_t step = 1; step <= 8; ++step) {
       const double lr = 0.1 / static_cast<double>(step);
-      const std::vector<float> gradient = random_vector(size, step);
+      std::vector<float> gradient = random_vector(size, step);
       sgd->apply(parameters, gradient, 0, lr);
       reference.step(gradient, lr);
       for (std::size_t i = 0; i < size; ++i) EXPECT_NEAR(parameters[i], reference.at(i), 2e-6) << text_of(options);
@@ -81,30 +86,30 @@ TEST(Sgd, FollowsTheDocumentedRecurrence) {
 TEST(Sgd, ByHand) {
   // d = 2 + 0.5*4 = 4; v = 4; nesterov: 4 + 0.5*4 = 6; p = 4 - 0.25*6 = 2.5
   // d = 1 + 0.5*2.5 = 2.25; v = 2 + 2.25 = 4.25; 2.25 + 2.125 = 4.375; p = 2.5 - 1.09375
-  const auto sgd = make_sgd({0.5, true, 0.5}, 1);
+  const auto sgd = make_sgd({0.5, true, 0.5}, test::flat(1));
   std::vector<float> p{4.0F};
-  sgd->apply(p, std::vector<float>{2.0F}, 0, 0.25);
+  apply(*sgd, p, {2.0F}, 0.25);
   EXPECT_EQ(p[0], 2.5F);
-  sgd->apply(p, std::vector<float>{1.0F}, 0, 0.25);
+  apply(*sgd, p, {1.0F}, 0.25);
   EXPECT_EQ(p[0], 1.40625F);
 }
 
 TEST(Sgd, ConstantGradientHasAClosedForm) {
   const double momentum = 0.9, lr = 0.01;
-  const auto sgd = make_sgd({momentum, false, 0}, 1);
+  const auto sgd = make_sgd({momentum, false, 0}, test::flat(1));
   std::vector<float> p{1.0F};
   double moved = 0;
   for (int k = 1; k <= 50; ++k) {
-    sgd->apply(p, std::vector<float>{1.0F}, 0, lr);
+    apply(*sgd, p, {1.0F}, lr);
     moved += lr * (1 - std::pow(momentum, k)) / (1 - momentum);
     EXPECT_NEAR(p[0], 1 - moved, 1e-5 * (1 + moved));
   }
 }
 
 TEST(Sgd, WeightDecayAloneShrinksGeometrically) {
-  const auto sgd = make_sgd({0, false, 0.5}, 1);
+  const auto sgd = make_sgd({0, false, 0.5}, test::flat(1));
   std::vector<float> p{8.0F};
-  for (int k = 1; k <= 10; ++k) sgd->apply(p, std::vector<float>{0.0F}, 0, 0.5);
+  for (int k = 1; k <= 10; ++k) apply(*sgd, p, {0.0F}, 0.5);
   EXPECT_NEAR(p[0], 8 * std::pow(0.75, 10), 1e-6);
 }
 
@@ -112,10 +117,10 @@ TEST(Sgd, StretchByStretchIsTheSameAsWhole) {
   constexpr std::size_t size = 101;
   for (const SgdOptions& options : all_combinations()) {
     std::vector<float> whole = random_vector(size, 0), parts = whole;
-    const auto a = make_sgd(options, size);
-    const auto b = make_sgd(options, size);
+    const auto a = make_sgd(options, test::flat(size));
+    const auto b = make_sgd(options, test::flat(size));
     for (std::uint64_t step = 1; step <= 4; ++step) {
-      const std::vector<float> gradient = random_vector(size, step);
+      std::vector<float> gradient = random_vector(size, step);
       a->apply(whole, gradient, 0, 0.1);
       for (const auto [begin, end] : {Range{70, size}, Range{16, 70}, Range{0, 16}}) {
         b->apply(std::span(parts).subspan(begin, end - begin), std::span(gradient).subspan(begin, end - begin), begin,
@@ -127,15 +132,15 @@ TEST(Sgd, StretchByStretchIsTheSameAsWhole) {
 }
 
 TEST(Sgd, ZeroStaysZero) {  // padding
-  const auto sgd = make_sgd({0.9, true, 0.1}, 16);
+  const auto sgd = make_sgd({0.9, true, 0.1}, test::flat(16));
   std::vector<float> p(16, 0.0F);
-  for (int k = 0; k < 3; ++k) sgd->apply(p, std::vector<float>(16, 0.0F), 0, 0.1);
+  for (int k = 0; k < 3; ++k) apply(*sgd, p, std::vector<float>(16, 0.0F), 0.1);
   for (const float value : p) EXPECT_EQ(value, 0.0F);
 }
 
 TEST(Sgd, OffersTheGradientItself) {
   std::vector<float> gradient{1, 2, 3};
-  const auto sgd = make_sgd({}, 3);
+  const auto sgd = make_sgd({}, test::flat(3));
   EXPECT_EQ(sgd->offer(gradient, 0).data(), gradient.data());
   EXPECT_EQ(sgd->offer(gradient, 0).size(), gradient.size());
 }
@@ -144,16 +149,16 @@ TEST(Sgd, ContinuesFromItsState) {
   constexpr std::size_t size = 33;
   for (const SgdOptions& options : all_combinations()) {
     std::vector<float> p = random_vector(size, 0);
-    const auto first = make_sgd(options, size);
-    first->apply(p, random_vector(size, 1), 0, 0.1);
+    const auto first = make_sgd(options, test::flat(size));
+    apply(*first, p, random_vector(size, 1), 0.1);
     Store store;
     first->visit_state(store);
     std::vector<float> q = p;
-    const auto second = make_sgd(options, size);
+    const auto second = make_sgd(options, test::flat(size));
     store.reading = true;
     second->visit_state(store);
-    first->apply(p, random_vector(size, 2), 0, 0.1);
-    second->apply(q, random_vector(size, 2), 0, 0.1);
+    apply(*first, p, random_vector(size, 2), 0.1);
+    apply(*second, q, random_vector(size, 2), 0.1);
     EXPECT_EQ(std::memcmp(p.data(), q.data(), size * sizeof(float)), 0) << text_of(options);
     EXPECT_EQ(store.floats.at("velocity").size(), options.momentum == 0 ? 0 : size);
   }
@@ -161,7 +166,7 @@ TEST(Sgd, ContinuesFromItsState) {
 
 TEST(Sgd, RefusesWhatHasNoMeaning) {
   EXPECT_FALSE((SgdOptions{0, true, 0}.problem().empty()));
-  const auto sgd = make_sgd({}, 8);
+  const auto sgd = make_sgd({}, test::flat(8));
   std::vector<float> p(8), g(8);
   EXPECT_THROW(sgd->apply(p, g, 1, 0.1), std::logic_error);
   EXPECT_THROW(sgd->apply(std::span(p).first(4), g, 0, 0.1), std::logic_error);
@@ -174,7 +179,7 @@ TEST(Sgd, RefusesAVelocityOfAnotherLength) {
     Store store;
     store.reading = true;
     store.floats["velocity"] = std::vector<float>(read, 1.0F);
-    const auto sgd = make_sgd(options, 8);
+    const auto sgd = make_sgd(options, test::flat(8));
     try {
       sgd->visit_state(store);
     } catch (const FileError& error) {

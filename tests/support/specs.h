@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "sotto/algorithm/algorithm.h"
+#include "sotto/core/layout.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/topology/mixing.h"
 #include "sotto/topology/table.h"
@@ -13,6 +14,8 @@ namespace sotto::test {
 inline AlgorithmSpec algorithm(std::string_view text) { return algorithm_table().read("algorithm", text); }
 inline OptimiserSpec optimiser(std::string_view text) { return optimiser_table().read("optimiser", text); }
 inline TopologySpec topology(std::string_view text) { return read_topology(text); }
+// A vector that is a single tensor of one dimension.
+inline Layout flat(std::size_t size) { return Layout({{"x", 0, {static_cast<std::int64_t>(size)}}}, size); }
 // An empty text gives an empty spec: the topology's default mixing.
 inline MixingSpec mixing(std::string_view text) { return read_mixing(text); }
 

@@ -123,6 +123,67 @@ TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
             std::string::npos);
 }
 
+TEST(Choices, ClippingNeedsAMeanGradientOrIsOfEachRanks) {
+  const auto refusal = [](const char* clip, const char* algorithm, const char* optimiser = "auto",
+                          const char* codec = "none") {
+    TrainOptions options;
+    options.clip = clip;
+    options.algorithm = algorithm;
+    options.optimiser = optimiser;
+    options.codec = codec;
+    options.ranks = 2;
+    return message_of([&] { read_choices(options); });
+  };
+  const auto expect = [](const std::string& found, const char* part) {
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  };
+  for (const char* sentence : {"sync", "sync(priority=need)", "parameter_server", "push_sum", "d_psgd", "ad_psgd",
+                               "choco", "local", "diloco"}) {
+    EXPECT_EQ(refusal("norm(1, when=before)", sentence, "auto", "sign"), "") << sentence;
+    EXPECT_EQ(refusal("value(1, when=before)", sentence, "auto", "sign"), "") << sentence;
+  }
+  EXPECT_EQ(refusal("norm(1)", "sync"), "");
+  EXPECT_EQ(refusal("norm(1)", "sync", "adamw", "ef | topk(0.1)"), "");
+  EXPECT_EQ(refusal("value(1)", "sync(priority=need)"), "");
+  EXPECT_EQ(refusal("value(1)", "parameter_server(mode=async)"), "");
+  expect(refusal("norm(1)", "sync(priority=need)"), "`sync(priority=need)` makes steps of parts of the mean");
+  expect(refusal("norm(1)", "parameter_server"), "`parameter_server` makes steps of parts of the mean");
+  expect(refusal("norm(1)", "local"), "ranks of `local` step along their own gradients");
+  expect(refusal("value(1)", "push_sum"), "clip each rank's gradient: when=before");
+  expect(refusal("norm(1)", "sync", "signum"), "the optimiser `signum` exchanges no gradients");
+  expect(refusal("norm(1)", "sync", "auto", "onebit-adam"), "the optimiser `onebit-adam` exchanges no gradients");
+  expect(refusal("norm(1)", "sync", "auto", "dgc"), "makes momenta of gradients");
+  EXPECT_EQ(refusal("norm(1, when=before)", "sync", "auto", "dgc"), "");
+  expect(refusal("norm(x)", "sync"), "most must be a number");
+}
+
+TEST(Choices, GroupsHaveOptionsOfTheOptimiser) {
+  TrainOptions options;
+  options.weight_decay = 0.1;
+  options.group = "*.bias,*norm*: weight-decay=0; fc*: lr-scale=0.5";
+  const ChosenOptimiser chosen = read_choices(options).optimiser;
+  ASSERT_EQ(chosen.groups.size(), 2U);
+  EXPECT_EQ(chosen.groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(chosen.groups[1].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.1)");
+  const std::string lasting = run_identity(read_choices(options), "", Layout(), 1).at("optimiser");
+  EXPECT_EQ(lasting,
+            "sgd(momentum=0.9, nesterov=false); *.bias,*norm*: sgd(momentum=0.9, nesterov=false); fc*: "
+            "sgd(momentum=0.9, nesterov=false)")
+      << "decays and factors of the rate may change";
+  options.group = "fc*: momentum=0.5";
+  options.codec = "momentum | topk(0.1)";
+  EXPECT_NE(message_of([&] { read_choices(options); }).find("makes the momentum before gradients are sent"),
+            std::string::npos);
+}
+
+TEST(Choices, OneMeanOfIteratesIsKept) {
+  TrainOptions options;
+  options.ema = 0.99;
+  EXPECT_EQ(run_identity(read_choices(options), "", Layout(), 1).at("average-iterates"), "exponential, decay 0.99");
+  options.average_iterates = 5;
+  EXPECT_NE(message_of([&] { read_choices(options); }).find("only one mean is kept"), std::string::npos);
+}
+
 TEST(Choices, TheRateIsTheOptimisersOrTheModels) {
   TrainOptions options;
   options.optimiser = "adam";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -69,9 +70,9 @@ class Chain final : public Task {
 class ReplicaTest : public testing::Test {
  protected:
   // A bucket for each segment, d first: bucket 3 - s is that of segment s.
-  Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements) {
+  Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements, const char* optimiser = "sgd") {
     return {task,
-            make_optimiser(test::optimiser("sgd"), task.layout().size()),
+            make_optimiser(test::optimiser(optimiser), task.layout()),
             plan_buckets(task.layout(), 64, most),
             accumulate,
             1,
@@ -86,6 +87,45 @@ class ReplicaTest : public testing::Test {
                            old = std::vector<float>(16, 9);
   Chain task;
 };
+
+TEST_F(ReplicaTest, RefusesACutTensorForAnOptimiserOfWholeOnes) {
+  EXPECT_NO_THROW(replica(1, most_elements, "lars"));
+  EXPECT_NO_THROW(replica(1, 8));
+  const std::string why = message_of([&] { replica(1, 8, "lars"); });
+  EXPECT_NE(why.find("optimiser: its step depends on whole tensors, and `"), std::string::npos) << why;
+}
+
+// The gradient of a, c and d is 1 in each of 16 elements, and that of b is 0: its norm is the root of 48.
+TEST_F(ReplicaTest, ClipsByNormBeforeAnyBucketIsReady) {
+  Replica worker = replica(2);
+  worker.clip_gradients(clip_table().read("clip", "norm(2, when=before)"));
+  std::ranges::fill(task.gradient(), 9.0F);
+  std::vector<float> copy(task.gradient().size());
+  worker.copy_next_gradient(copy);
+  std::vector<std::size_t> ready;
+  const auto wanted = static_cast<float>(2 / (std::sqrt(48.0) + 1e-6));
+  worker.compute_gradient(0, {.needed = [&](std::size_t) { EXPECT_TRUE(ready.empty()); },
+                              .ready =
+                                  [&](std::size_t index) {
+                                    ready.push_back(index);
+                                    for (const float value : bucket(index)) {
+                                      EXPECT_FLOAT_EQ(value, index == 2 ? 0 : wanted) << index;
+                                    }
+                                  }});
+  EXPECT_EQ(ready, (std::vector<std::size_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(std::ranges::equal(copy, task.gradient())) << "what is captured is what is sent";
+}
+
+TEST_F(ReplicaTest, ClipsByValueBucketByBucket) {
+  Replica worker = replica();
+  worker.clip_gradients(clip_table().read("clip", "value(0.25, when=before)"));
+  bool early = false;
+  worker.compute_gradient(0, {.ready = [&](std::size_t index) {
+                            early |= index == 0 && task.part(0)[0] == 0;  // backward has not come to a
+                            EXPECT_EQ(bucket(index), std::vector<float>(16, index == 2 ? 0 : 0.25F)) << index;
+                          }});
+  EXPECT_TRUE(early) << "nothing need be held back";
+}
 
 // Until a bucket is said to be free its gradient may be on its way to the other ranks.
 TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {

@@ -8,7 +8,10 @@
 namespace sotto {
 
 OuterStep::OuterStep(const OuterOptions& options, std::size_t parameters)
-    : options_(options), start_(parameters), sgd_(make_sgd({options.momentum, options.nesterov, 0}, parameters)) {}
+    : options_(options),
+      start_(parameters),
+      sgd_(make_sgd({options.momentum, options.nesterov, 0},
+                    Layout({{"start", 0, {static_cast<std::int64_t>(parameters)}}}, parameters))) {}
 
 void OuterStep::begin(std::span<const float> parameters) {
   if (begun_ != 0) return;

@@ -1,0 +1,130 @@
+#include "sotto/optim/parameter_groups.h"
+
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view spaces = " \t\n\r";
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(spaces);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(spaces) - begin + 1));
+}
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// The options of a group: those of its optimiser, and a factor of the rate.
+struct GroupOptions {
+  double lr_scale = 1;
+  AnyOptions own;
+  void visit(OptionVisitor& v) {
+    v.option("lr-scale", lr_scale, "multiplies the learning rate", Bounds::at_least(0));
+    own.visit(v);
+  }
+  std::string problem() const { return own.problem(); }
+};
+
+ParameterGroup read_group(std::string_view option, const std::string& text, const OptimiserSpec& all) {
+  const std::string here = named(option, text);
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    throw ConfigError(here + ": no `:`; a group is PATTERNS: OPTION=VALUE, as `*.bias,*norm*: weight-decay=0`");
+  }
+  ParameterGroup group;
+  group.patterns = split(text.substr(0, colon), ',');
+  if (std::ranges::count(group.patterns, "") > 0) throw ConfigError(here + ": a pattern is empty");
+  const std::string said = trimmed(text.substr(colon + 1));
+  if (said.empty()) throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
+  // The settings are the arguments of the optimiser, so that they are read as everywhere.
+  const Sentence sentence = parse_sentence(option, fmt::format("{}({})", all.entry->name, said));
+  const Call& call = sentence.calls.front();
+  if (sentence.calls.size() > 1) throw ConfigError(here + ": options are separated by `,`, groups by `;`");
+  for (const Argument& argument : call.arguments) {
+    if (argument.key.empty()) fail_at(sentence, call, argument.position, "say which option it is, as weight-decay=0");
+  }
+  GroupOptions options{1, all.options};
+  read_options(sentence, call, options);
+  group.lr_scale = options.lr_scale;
+  group.optimiser = {all.entry, options.own, place_of(sentence, call)};
+  return group;
+}
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+// What a pattern that has no tensor may have meant.
+std::string hint(const std::string& pattern, const Layout& layout) {
+  std::vector<std::string> names;
+  std::set<std::string> parts;
+  for (const Segment& segment : layout.segments()) {
+    names.push_back(segment.name);
+    for (std::string& part : split(segment.name, '.')) parts.insert(std::move(part));
+  }
+  const std::vector<std::string_view> known(parts.begin(), parts.end());
+  std::vector<std::string> near;
+  for (std::string word : split(pattern, '.')) {
+    std::erase_if(word, [](char c) { return c == '*' || c == '?'; });
+    const std::string part = word.empty() ? "" : nearest_name(word, known);
+    for (const std::string& name : names) {
+      const auto own = split(name, '.');
+      if (!part.empty() && part != word && std::ranges::count(own, part) > 0) near.push_back(name);
+    }
+  }
+  const bool found = !near.empty();
+  std::vector<std::string>& shown = found ? near : names;
+  constexpr std::size_t most = 6;
+  const std::size_t all = shown.size();
+  if (all > most) shown.resize(most);
+  return fmt::format("{}{}{}", found ? "did you mean " : "there are ", fmt::join(shown, ", "),
+                     all > most ? fmt::format(" .. ({} in all)", all) : "");
+}
+
+}  // namespace
+
+std::string ParameterGroup::names() const { return fmt::format("{}", fmt::join(patterns, ",")); }
+
+std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all) {
+  std::vector<ParameterGroup> groups;
+  if (trimmed(text).empty()) return groups;
+  for (const std::string& group : split(text, ';')) groups.push_back(read_group(option, group, all));
+  return groups;
+}
+
+std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
+                                           const Layout& layout) {
+  std::vector<std::size_t> of(layout.segments().size(), groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::string& pattern : groups[g].patterns) {
+      bool any = false, took = false;
+      for (std::size_t s = 0; s < of.size(); ++s) {
+        if (!matches(pattern, layout.segments()[s].name)) continue;
+        any = true;
+        if (of[s] == groups.size()) of[s] = g;
+        took |= of[s] == g;
+      }
+      const std::string here = fmt::format("{}: `{}`", named(option), pattern);
+      if (!any) throw ConfigError(here + " is the name of no tensor; " + hint(pattern, layout));
+      if (!took) throw ConfigError(here + " has only tensors of earlier groups; the first group of a tensor counts");
+    }
+  }
+  return of;
+}
+
+}  // namespace sotto

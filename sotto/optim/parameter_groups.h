@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/core/layout.h"
+#include "sotto/optim/optimiser.h"
+
+namespace sotto {
+
+// Tensors whose steps have other options than those of all others.
+struct ParameterGroup {
+  std::vector<std::string> patterns;  // globs of tensor names: `*` is any text, `?` any character
+  OptimiserSpec optimiser;            // with the options of the group
+  double lr_scale = 1;                // multiplies the learning rate
+
+  std::string names() const;  // the patterns, as the user wrote them
+};
+
+// Parses "*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1", in which a group has `lr-scale` and the options of the
+// optimiser. An empty text has no group. ConfigError, about `option`.
+std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all);
+
+// The group of each tensor, the first that has a pattern for its name; groups.size(): none. ConfigError, about
+// `option`, if a pattern has no tensor.
+std::vector<std::size_t> groups_of_tensors(std::string_view option, std::span<const ParameterGroup> groups,
+                                           const Layout& layout);
+
+// An optimiser in which each group has an optimiser of its own, with the state of its tensors alone, and all other
+// tensors have one of `all`.
+std::unique_ptr<Optimiser> make_grouped(std::string_view option, std::span<const ParameterGroup> groups,
+                                        const OptimiserSpec& all, const Layout& layout);
+
+}  // namespace sotto
