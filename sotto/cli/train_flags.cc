@@ -7,6 +7,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/transport.h"
+#include "sotto/data/partition.h"
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
@@ -17,7 +18,7 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
   const std::array<FlagGroup, 5> groups{{
       {"What is trained",
        {"task", "model", "data", "data-dir", "train-size", "test-size", "data-seed", "augment", "languages", "test-set",
-        "weights", "seed"}},
+        "partition", "weights", "seed"}},
       {"What is sent",
        {"codec", "codec-start-after", "codec-warmup", "aggregator", "group-size", "average-batch-norm", "algorithm",
         "topology", "mixing", "peers-per-step", "node-size", "final-average", "overlap", "buckets", "codec-threads"}},
@@ -58,7 +59,12 @@ std::string train_lists() {
     text += "Metrics:\n";
     for (const Metric& metric : task.metrics) text += fmt::format("  {:<12} {}\n", metric.name, metric.summary);
   }
-  text += "\nOptimisers:\n";
+  text += "\nPartitions:\n";
+  for (const PartitionEntry& entry : partition_table()) {
+    text += fmt::format("  {:<12} {}{}\n", entry.name, entry.summary,
+                        entry.paper.empty() ? "" : fmt::format("; {}", entry.paper));
+  }
+  text += partition_table().options() + "\nOptimisers:\n";
   for (const OptimiserEntry& entry : optimiser_table()) {
     text += fmt::format("  {:<12} {}; {}{}\n", entry.name, entry.summary,
                         fmt::join(names_of_options(entry.options()), ", "),

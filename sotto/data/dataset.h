@@ -19,7 +19,8 @@ class Dataset {
   virtual std::int64_t classes() const = 0;
   // Writes the shape().size() normalised floats of example `index` to `image`, and its label to `label`.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
-  virtual std::vector<float> black() const = 0;  // the normalised value of a black pixel, for each channel
+  virtual std::int64_t label(std::size_t index) const = 0;  // that of read(), for less work
+  virtual std::vector<float> black() const = 0;             // the normalised value of a black pixel, for each channel
 };
 
 using DatasetEntry = SourceEntry<Dataset>;

@@ -68,6 +68,16 @@ void GeneratedDataset::read(std::size_t index, std::span<float> image, std::int6
   label = drawn_label;
 }
 
+// What is drawn is not kept: a rank that needs all labels reads only its share of the images.
+std::int64_t GeneratedDataset::label(std::size_t index) const {
+  if (index >= states_.size()) throw std::out_of_range("GeneratedDataset::label");
+  if (states_[index].load(std::memory_order_acquire) == State::kept) return labels_[index];
+  thread_local std::vector<std::uint8_t> drawn;
+  drawn.resize(shape_.size());
+  Philox random = example_random(seed_, split_, index);
+  return render_(random, drawn);
+}
+
 std::size_t generated_size(const DataOptions& options, Split split, std::size_t usual_train, std::size_t usual_test) {
   const std::int64_t wanted = split == Split::train ? options.train_size : options.test_size;
   if (wanted == 0) return split == Split::train ? usual_train : usual_test;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sotto/core/mutex.h"
@@ -17,15 +18,15 @@ class Loader::Impl {
  public:
   Impl(const Dataset& data, LoaderOptions options)
       : data_(data),
-        options_(options),
-        order_(data.size(), options.order),
+        order_(data.size(), options.order, std::move(options.own)),
+        options_(std::move(options)),
         positions_per_epoch_(order_.positions_per_epoch()),
-        slots_(options.prefetch + 1) {
+        slots_(options_.prefetch + 1) {
     for (Slot& slot : slots_) {
-      slot.images.resize(options.order.batch * data.shape().size());
-      slot.labels.resize(options.order.batch);
+      slot.images.resize(options_.order.batch * data.shape().size());
+      slot.labels.resize(options_.order.batch);
     }
-    if (options.augment) augment_.emplace(data.shape(), data.black());
+    if (options_.augment) augment_.emplace(data.shape(), data.black());
     thread_ = start_thread("loading data", [this] { run(); });
   }
 
@@ -92,14 +93,15 @@ class Loader::Impl {
     std::size_t i = 0;
     for (const std::uint32_t example : order_.at(position)) {
       const auto image = std::span(slot.images).subspan(i * pixels, pixels);
-      data_.read(example, image, slot.labels[i++]);
-      if (augment_) augment_->apply(image, options_.order.seed, position / positions_per_epoch_, example);
+      data_.read(example, image, slot.labels[i]);
+      if (augment_) augment_->apply(image, options_.order.seed, order_.round(position, i), example);
+      ++i;
     }
   }
 
   const Dataset& data_;
-  const LoaderOptions options_;
-  ExampleOrder order_;  // used by the thread alone, as is augment_
+  ExampleOrder order_;           // used by the thread alone, as is augment_
+  const LoaderOptions options_;  // without `own`, which order_ has
   const std::uint64_t positions_per_epoch_;
   std::optional<CropFlip> augment_;
 
@@ -114,7 +116,7 @@ class Loader::Impl {
   std::thread thread_;
 };
 
-Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_unique<Impl>(data, options)) {}
+Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_unique<Impl>(data, std::move(options))) {}
 Loader::~Loader() = default;
 Batch Loader::at(std::uint64_t position) { return impl_->at(position); }
 std::uint64_t Loader::positions_per_epoch() const { return impl_->positions_per_epoch(); }

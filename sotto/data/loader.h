@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sotto/core/batch.h"
 #include "sotto/data/dataset.h"
@@ -12,7 +13,8 @@ namespace sotto {
 struct LoaderOptions {
   OrderOptions order{};
   std::size_t prefetch = 2;
-  bool augment = false;  // by CropFlip
+  bool augment = false;              // by CropFlip
+  std::vector<std::uint32_t> own{};  // the examples of this rank alone; empty: all ranks share all
 };
 
 // The training images of one rank, in the order of ExampleOrder. A batch is a pure function of its position, so there

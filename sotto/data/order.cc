@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/random.h"
@@ -33,16 +34,35 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
 }  // namespace
 
 // The order is made when it is first wanted, by the thread that wants it.
-ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options)
-    : options_(options), positions_per_epoch_(whole_steps(examples, options)), examples_(examples) {}
+ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own)
+    : options_(options),
+      positions_per_epoch_(whole_steps(examples, options)),
+      examples_(examples),
+      own_(std::move(own)) {}
+
+std::uint64_t ExampleOrder::round(std::uint64_t position, std::size_t i) const {
+  return own_.empty() ? position / positions_per_epoch_ : (position * options_.batch + i) / own_.size();
+}
+
+void ExampleOrder::make_round(std::uint64_t round) {
+  if (!order_.empty() && round == round_) return;
+  order_.resize(own_.empty() ? examples_ : own_.size());
+  // Ranks with as many examples of their own would go through them in the same order.
+  const std::uint64_t of_rank = own_.empty() ? 0 : (static_cast<std::uint64_t>(options_.rank) + 1) << 44;
+  shuffle(order_, options_.seed, of_rank | round);
+  round_ = round;
+}
 
 std::span<const std::uint32_t> ExampleOrder::at(std::uint64_t position) {
-  const std::uint64_t epoch = position / positions_per_epoch_;
-  if (order_.empty() || epoch != epoch_) {
-    order_.resize(examples_);
-    shuffle(order_, options_.seed, epoch);
-    epoch_ = epoch;
+  if (!own_.empty()) {
+    batch_.clear();
+    for (std::size_t i = 0; i < options_.batch; ++i) {
+      make_round(round(position, i));
+      batch_.push_back(own_[order_[(position * options_.batch + i) % own_.size()]]);
+    }
+    return batch_;
   }
+  make_round(round(position, 0));
   const std::uint64_t batch = (position % positions_per_epoch_) * static_cast<std::uint64_t>(options_.ranks) +
                               static_cast<std::uint64_t>(options_.rank);
   return std::span(order_).subspan(batch * options_.batch, options_.batch);

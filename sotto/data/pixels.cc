@@ -67,4 +67,9 @@ void StoredDataset::read(std::size_t index, std::span<float> image, std::int64_t
   label = labels_[index];
 }
 
+std::int64_t StoredDataset::label(std::size_t index) const {
+  if (index >= count_) throw std::out_of_range("StoredDataset::label");
+  return labels_[index];
+}
+
 }  // namespace sotto

@@ -50,6 +50,7 @@ class StoredDataset final : public Dataset {
   ImageShape shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   void read(std::size_t index, std::span<float> image, std::int64_t& label) const override;
+  std::int64_t label(std::size_t index) const override;
   std::vector<float> black() const override { return normaliser_.black(); }
 
  private:

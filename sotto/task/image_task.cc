@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sotto/core/timer.h"
@@ -34,6 +35,13 @@ ImageModelSpec spec_of(const ModelChoice& choice) {
   return {image_model_table().find(choice.name), choice.options, choice.place};
 }
 
+Labels all_labels(const Dataset& data) {
+  Labels labels;
+  for (std::int64_t label = 0; label < data.classes(); ++label) labels.names.push_back(std::to_string(label));
+  for (std::size_t i = 0; i < data.size(); ++i) labels.classes.push_back(static_cast<std::uint32_t>(data.label(i)));
+  return labels;
+}
+
 class ImageTask final : public Task {
  public:
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
@@ -42,11 +50,12 @@ class ImageTask final : public Task {
         test_(open_dataset(setup.data, Split::test)),
         model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
         test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
-    if (train_) {
-      loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
-                                             setup.prefetch,
-                                             setup.data.augment != "none"});
-    }
+    if (!train_) return;
+    if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
+    loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
+                                           setup.prefetch,
+                                           setup.data.augment != "none",
+                                           partition_.hand(setup.share.rank)});
   }
 
   const Layout& layout() const override { return model_->layout(); }
@@ -67,6 +76,7 @@ class ImageTask final : public Task {
     trained_[0] += loss * static_cast<double>(batch.count());
     return loss;
   }
+  std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
   double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
@@ -97,6 +107,7 @@ class ImageTask final : public Task {
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<ImageModel> model_;
   std::size_t test_batch_;
+  Partition partition_;
   std::optional<Loader> loader_;
   double data_seconds_ = 0;
   Tally trained_ = zeros();

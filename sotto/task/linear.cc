@@ -50,6 +50,7 @@ class LinearTask final : public Task {
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
+  std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
   double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
@@ -75,6 +76,7 @@ class LinearTask final : public Task {
   LinearTraits traits_;
   std::unique_ptr<Rows> train_, test_;
   std::unique_ptr<LinearModel> model_;
+  Partition partition_;
   std::optional<ExampleOrder> order_;
   std::size_t test_batch_;
   std::vector<Row> batch_;
@@ -106,7 +108,12 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   const LinearModelSpec spec{traits_.models().find(setup.model.name), setup.model.options, setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->features);
   if (!train_) return;
-  order_.emplace(train_->size(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
+  if (deals(setup.partition)) {
+    const Labels labels = labels_of(train_->labels, !traits_.classes);
+    partition_ = {setup.partition, labels, {setup.share.ranks, setup.seed}};
+  }
+  order_.emplace(train_->size(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
+                 partition_.hand(setup.share.rank));
 }
 
 void LinearTask::add(Tally& tally, double losses) const {

@@ -27,19 +27,20 @@ std::vector<std::string_view> names_in() {
 
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
-              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model,
-              make_classify},
+              names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model, make_classify,
+              true},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
-              names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress},
+              names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress,
+              true},
     TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
               names_in<text_table>, language_models, read_language_model, make_language},
     TaskEntry{"translate", "translates sentences", translate_metrics, "bleu", names_in<translation_model_table>,
               names_in<pair_table>, translate_models, read_translate_model, make_translate},
     TaskEntry{"classify-rows", "tells to which of two classes a sparse row belongs", two_class_metrics, "accuracy",
               names_in<two_class_model_table>, names_in<row_table>, two_class_models, read_two_class_model,
-              make_two_class},
+              make_two_class, true},
     TaskEntry{"regress-rows", "predicts the label of a sparse row as a number", value_metrics, "r2",
-              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value},
+              names_in<value_model_table>, names_in<row_table>, value_models, read_value_model, make_value, true},
 };
 constexpr Table<TaskEntry> table("task", entries);
 

@@ -10,6 +10,7 @@
 
 #include "sotto/core/table.h"
 #include "sotto/data/options.h"
+#include "sotto/data/partition.h"
 #include "sotto/task/metric.h"
 #include "sotto/task/task.h"
 
@@ -35,6 +36,7 @@ struct TaskSetup {
   DataOptions data{};
   std::uint64_t seed = 1;         // of the initial parameters and of the order of the examples
   Share share{};                  // this rank's share of the examples of each step
+  PartitionSpec partition{};      // of the training examples; none: `iid`. REQUIRES TaskEntry::has_labels
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
   std::size_t prefetch = 2;       // batches that are read ahead
@@ -53,6 +55,7 @@ struct TaskEntry {
   ModelChoice (*read_model)(const Sentence& sentence);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
+  bool has_labels = false;  // its examples have labels, by which a partition can deal them
 };
 const Table<TaskEntry>& task_table();
 

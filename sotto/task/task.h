@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sotto/core/layout.h"
@@ -43,6 +44,9 @@ class Task {
   // on.
   virtual double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                                      const SegmentCalls& calls) = 0;
+  // What a partition gives to each rank, as a table; the ranks are numbered from `first_rank`. Empty where all ranks
+  // share all examples.
+  virtual std::string data_report(int /*first_rank*/) const { return ""; }
   virtual double data_seconds() const = 0;  // how long the last accumulate_gradient() waited for its examples
 
   // The tally of this share of the examples of a split, in evaluation mode: no gradients, no random draws.

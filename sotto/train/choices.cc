@@ -126,6 +126,11 @@ Choices read_choices(TrainOptions said) {
   options.task = choices.task->name;
   if (options.data.data == "auto") options.data.data = choices.task->data_names().front();
   choices.model = choices.task->read_model(model);
+  choices.partition = partition_table().read("partition", options.partition);
+  if (deals(choices.partition) && !choices.task->has_labels) {
+    throw ConfigError(fmt::format("{}: the examples of the task {} have no labels to deal them by; iid is for all",
+                                  named("partition", options.partition), choices.task->name));
+  }
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
@@ -146,6 +151,7 @@ std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
   const TrainOptions& options = choices.options;
   TaskSetup setup{.model = choices.model, .data = options.data, .seed = static_cast<std::uint64_t>(options.seed)};
   setup.share = share;
+  setup.partition = choices.partition;
   setup.batch = static_cast<std::size_t>(options.batch_size);
   setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
   return choices.task->make(setup);

@@ -25,6 +25,7 @@ struct Choices {
   TrainOptions options;  // as recorded: alternative spellings are unified
   const TaskEntry* task = nullptr;
   ModelChoice model;
+  PartitionSpec partition;
   const Transport* transport = nullptr;
   Recipe recipe;
   WarmupSpec codec_warmup;  // none: the codec uses its own ratio from the first step on

@@ -70,7 +70,8 @@ DryRun dry_run(const Choices& asked) {
                                   named("codec", "auto")));
   }
   const int ranks = static_cast<int>(options.ranks);
-  const auto task = make_task(choices, {0, ranks - idle_ranks(choices.algorithm, ranks)});
+  const int idle = idle_ranks(choices.algorithm, ranks);
+  const auto task = make_task(choices, {0, ranks - idle});
   const Layout& layout = task->layout();
   const auto buckets = plan_buckets(layout, choices.buckets);
   const ChosenOptimiser& optimiser = choices.optimiser;
@@ -86,6 +87,7 @@ DryRun dry_run(const Choices& asked) {
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
   result.doubt = plan.doubt(choices.algorithm, buckets);
+  result.data_report = task->data_report(idle);
   result.parameters = layout.numel();
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));

@@ -44,6 +44,8 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option(
       "weights", weights,
       "safetensors file of the first weights and statistics, by the names of the model; empty: drawn from the seed");
+  v.option("partition", partition,
+           "how labelled training examples are dealt to the ranks: iid, shards(n), dirichlet(alpha); see below");
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
   v.option(

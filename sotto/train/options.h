@@ -16,6 +16,7 @@ struct TrainOptions {
   std::string model = "lenet";
   DataOptions data;
   std::string weights;
+  std::string partition = "iid";
   std::string codec = "none";
   std::optional<std::int64_t> codec_start_after;
   std::string codec_warmup;

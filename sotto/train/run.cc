@@ -87,6 +87,7 @@ void Run::begin(RunFolder& folder) {
     say(fmt::format("warning: {} has {} tensors that the model has not: {}", options_.weights, unused_weights_.size(),
                     shortened(unused_weights_)));
   }
+  if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",

@@ -29,6 +29,7 @@ TrainResult train(const Choices& choices, const World& world);
 struct DryRun {
   std::size_t parameters = 0;
   std::size_t buckets = 0;
+  std::string data_report;  // Task::data_report()
   std::string aggregator;
   std::string remark;                     // why that aggregator
   std::string phases_remark;              // RunPlan::remark

@@ -23,6 +23,7 @@ class Numbered final : public Dataset {
   std::size_t size() const override { return size_; }
   ImageShape shape() const override { return {1, 1, 2}; }
   std::int64_t classes() const override { return 10; }
+  std::int64_t label(std::size_t index) const override { return static_cast<std::int64_t>(index % 10); }
   std::vector<float> black() const override { return {0}; }
   void read(std::size_t index, std::span<float> image, std::int64_t& label) const override {
     if (index == broken_) throw FileError("example.bin: damaged");

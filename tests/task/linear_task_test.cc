@@ -28,6 +28,35 @@ class LinearTask : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
+// With a shard for each of two ranks, each sees one class alone; numbers are cut in their order.
+TEST_F(LinearTask, DealsRowsByLabel) {
+  write_file_atomic(folder_ / "train.libsvm", "5 1:1\n9 1:1\n9 2:1\n5 2:1\n9 3:1\n5 3:1\n");
+  write_file_atomic(folder_ / "test.libsvm", "5 1:1\n9 1:1\n");
+  for (const auto& [name, model] : {std::pair{"classify-rows", "logreg"}, std::pair{"regress-rows", "linreg"}}) {
+    const TaskEntry& entry = task_table().require("task", name);
+    TaskSetup setup{.model = entry.read_model(parse_sentence("model", model)),
+                    .data = {.data = "libsvm", .data_dir = folder_.path().string()}};
+    setup.batch = 3;
+    setup.partition = partition_table().read("partition", "shards(1)");
+    std::vector<float> signs;
+    for (const int rank : {0, 1}) {
+      setup.share = {rank, 2};
+      const auto made = entry.make(setup);
+      EXPECT_EQ(made->positions_per_epoch(), 1U);
+      made->accumulate_gradient(0, 1, 0, {});
+      // Each feature is in one row of each label, and the three rows of a batch have one label.
+      EXPECT_EQ(made->gradient()[0], made->gradient()[1]);
+      EXPECT_EQ(made->gradient()[0], made->gradient()[2]);
+      signs.push_back(made->gradient()[0]);
+      EXPECT_NE(made->data_report(0).find("a rank has 3 examples, of 1 of the 2 labels"), std::string::npos);
+    }
+    EXPECT_NE(signs[0], signs[1]);
+    setup.partition = partition_table().read("partition", "dirichlet(1000)");
+    const std::string refusal = test::message_of([&] { entry.make(setup); });
+    EXPECT_EQ(refusal.find("the labels are numbers") != std::string::npos, entry.name == "regress-rows") << refusal;
+  }
+}
+
 // With weight 1 and bias 0 the only feature is the output.
 TEST_F(LinearTask, MeasuresTwoClasses) {
   const auto made =

@@ -138,6 +138,36 @@ TEST_P(EveryTask, KnowsItsModelsAndData) {
   EXPECT_GT(entry_.make(setup_)->examples(Split::train), 0U);
 }
 
+// A rank with examples of its own sees no others, and all of them; epochs are as long as without a partition.
+TEST(Partitioned, ImagesAreThoseOfTheHand) {
+  const TaskEntry& entry = task_table().require("task", "classify");
+  TaskSetup setup{.model = entry.read_model(parse_sentence("model", "logreg")),
+                  .data = {.train_size = 60, .test_size = 23}};
+  setup.batch = 10;
+  setup.share = {1, 3};
+  EXPECT_EQ(entry.make(setup)->data_report(0), "");
+  setup.partition = partition_table().read("partition", "iid");
+  EXPECT_EQ(entry.make(setup)->data_report(0), "");
+  setup.partition = partition_table().read("partition", "shards(1)");
+  const auto task = entry.make(setup);
+  EXPECT_EQ(task->positions_per_epoch(), 2U);
+  EXPECT_NE(task->data_report(1).find("\n    3        20 "), std::string::npos) << task->data_report(1);
+  const auto data = open_dataset(setup.data, Split::train);
+  Labels labels;
+  for (int label = 0; label < 10; ++label) labels.names.push_back(std::to_string(label));
+  for (std::size_t i = 0; i < 60; ++i) labels.classes.push_back(static_cast<std::uint32_t>(data->label(i)));
+  const Partition partition(setup.partition, labels, {3, setup.seed});
+  Loader loader(*data, {{setup.seed, 1, 3, 10}, 2, false, partition.hand(1)});
+  const auto model =
+      make_image_model(image_model_table().read("model", "logreg"), data->shape(), data->classes(), setup.seed);
+  for (const std::uint64_t position : {4, 0, 2}) {
+    const Batch batch = loader.at(position);
+    EXPECT_LE(std::ranges::max(batch.labels) - std::ranges::min(batch.labels), 5) << "neighbours by label";
+    EXPECT_EQ(task->accumulate_gradient(position, 1, 7, {}), model->accumulate_gradient(batch, 1, 7, {}));
+  }
+  EXPECT_TRUE(std::ranges::equal(task->gradient(), model->gradient()));
+}
+
 TEST(FindTask, ByModelAndData) {
   const auto found = [](std::string_view model, std::string_view data, std::string_view name = "auto") {
     return find_task(name, parse_sentence("model", model), data).name;
