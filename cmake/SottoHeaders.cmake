@@ -26,4 +26,5 @@ set(SOTTO_PUBLIC_HEADERS
 # Those of a build with LibTorch.
 set(SOTTO_PUBLIC_TORCH_HEADERS
   comm/process_group.h
-  comm/transport.h)
+  comm/transport.h
+  model/own_network.h)

@@ -1,5 +1,6 @@
 # Installs the libraries, the headers that users include, and a package for find_package(sotto): targets sotto::core,
-# sotto::codec, ... as they are called in this build, and sotto::sotto for all of them.
+# sotto::codec, ... as they are called in this build, and sotto::sotto for all of them; sotto::network for networks of a
+# user's own.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,6 +12,9 @@ set_target_properties(sotto_all PROPERTIES EXPORT_NAME sotto)
 target_link_libraries(sotto_all INTERFACE ${libraries})
 
 install(TARGETS sotto_all ${libraries} EXPORT sottoTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET sotto_network)
+  install(TARGETS sotto_network EXPORT sottoTargets)
+endif()
 if(TARGET sotto)
   install(TARGETS sotto DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -8,6 +8,7 @@
 #include "sotto/core/error.h"
 #include "sotto/model/flat_module.h"
 #include "sotto/model/image_network.h"
+#include "sotto/model/library.h"
 
 namespace sotto {
 namespace {
@@ -27,7 +28,7 @@ class NetworkModel final : public ModuleModel<ImageModel> {
  public:
   NetworkModel(std::string name, const ImageShape& shape, std::int64_t outputs, std::shared_ptr<ImageNetwork> network,
                Loss loss)
-      : ModuleModel(std::move(name), network),
+      : ModuleModel(std::move(name), network->trained()),
         shape_(shape),
         outputs_(outputs),
         network_(std::move(network)),
@@ -118,6 +119,7 @@ std::unique_ptr<ImageModel> make_image_model(const ImageModelSpec& spec, ImageSh
                       entry.least_side, entry.least_side, shape.channels, shape.height, shape.width));
     }
     if (outputs < 1) throw ConfigError(fmt::format("{} outputs; at least 1 is wanted", outputs));
+    if (&entry == &library_entry()) seed_torch(seed);  // the others have no weights before initialise()
     std::shared_ptr<ImageNetwork> network = entry.make(spec.options, shape, outputs);
     if (loss != Loss::cross_entropy && network->options().label_smoothing > 0) {
       throw ConfigError("label-smoothing is for classes, and this task has none");

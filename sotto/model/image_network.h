@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class ImageNetwork : public Network {
   // (count, channels, height, width) -> (count, outputs). `images` is borrowed and must not be written to. Random
   // numbers, if any, are a pure function of `random`.
   virtual at::Tensor forward(const at::Tensor& images, std::uint64_t random) = 0;
+
+  // The module whose parameters are trained: this one, unless it stands for another.
+  virtual std::shared_ptr<torch::nn::Module> trained() { return shared_from_this(); }
 
   const ImageOptions& options() const { return options_; }
   InitialWeight initial(std::string_view layer, const at::Tensor& weight) const final {

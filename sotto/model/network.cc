@@ -1,6 +1,9 @@
 #include "sotto/model/network.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <cmath>
+#include <mutex>
 #include <optional>
 
 #include "sotto/core/random.h"
@@ -50,6 +53,12 @@ void initialise(Network& network, std::uint64_t seed) {
       }
     }
   }
+}
+
+void seed_torch(std::uint64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::unique_lock lock(generator.mutex());
+  generator.set_current_seed(seed);
 }
 
 double fan_in(const at::Tensor& weight) { return static_cast<double>(weight.numel() / weight.size(0)); }

@@ -34,6 +34,9 @@ class Network : public torch::nn::Module {
 // machine. Other parameters keep their values: 1 and 0 in a norm.
 void initialise(Network& network, std::uint64_t seed);
 
+// Seeds torch's own generator, which all in the process share: for a network of a user's own, which draws from it.
+void seed_torch(std::uint64_t seed);
+
 // The number of inputs, or outputs, that an element of a weight has: of a linear layer or a convolution.
 double fan_in(const at::Tensor& weight);
 double fan_out(const at::Tensor& weight);

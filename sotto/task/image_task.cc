@@ -10,6 +10,7 @@
 
 #include "sotto/core/timer.h"
 #include "sotto/data/loader.h"
+#include "sotto/model/library.h"
 
 namespace sotto {
 namespace {
@@ -32,7 +33,8 @@ std::string image_model_options() {
 }
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
-  return {image_model_table().find(choice.name), choice.options, choice.place};
+  const bool own = choice.name == library_entry().name;
+  return {own ? &library_entry() : image_model_table().find(choice.name), choice.options, choice.place};
 }
 
 Labels all_labels(const Dataset& data) {
@@ -148,13 +150,17 @@ std::string image_models() {
     text += fmt::format("  {:<12} {}; lr {}, momentum {}\n", model.name, model.summary, model.default_lr,
                         model.default_momentum);
   }
+  text += fmt::format("  {:<12} {}, see docs/api.md; lr {}, momentum {}\n", "./mine.so", library_entry().summary,
+                      library_entry().default_lr, library_entry().default_momentum);
   return text + image_model_options();
 }
 
 ModelChoice read_image_model(const Sentence& sentence, double rate) {
-  ImageModelSpec spec = image_model_table().read(sentence);
+  const bool own = names_library(sentence.calls.front().name);
+  ImageModelSpec spec = own ? read_library(sentence) : image_model_table().read(sentence);
   const ModelDefaults defaults{rate * spec.entry->default_lr, spec.entry->default_momentum};
-  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults};
+  std::string fingerprint = own ? fingerprint_of(spec) : "";
+  return {spec.entry->name, std::move(spec.options), std::move(spec.place), defaults, std::move(fingerprint)};
 }
 
 }  // namespace sotto

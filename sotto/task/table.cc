@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "sotto/data/dataset.h"
 #include "sotto/data/pairs.h"
@@ -9,6 +10,7 @@
 #include "sotto/data/text.h"
 #include "sotto/model/image_model.h"
 #include "sotto/model/language_model.h"
+#include "sotto/model/library.h"
 #include "sotto/model/linear_model.h"
 #include "sotto/model/translation_model.h"
 #include "sotto/task/classify.h"
@@ -28,10 +30,10 @@ std::vector<std::string_view> names_in() {
 constexpr std::array entries{
     TaskEntry{"classify", "tells which of some classes an image belongs to", classify_metrics, "accuracy",
               names_in<image_model_table>, names_in<dataset_table>, classify_models, read_classify_model, make_classify,
-              true},
+              true, true},
     TaskEntry{"regress", "predicts the label of an image as a number", regress_metrics, "r2",
               names_in<image_model_table>, names_in<dataset_table>, regress_models, read_regress_model, make_regress,
-              true},
+              true, true},
     TaskEntry{"language", "predicts the next token of a text", language_metrics, "loss", names_in<language_model_table>,
               names_in<text_table>, language_models, read_language_model, make_language},
     TaskEntry{"translate", "translates sentences", translate_metrics, "bleu", names_in<translation_model_table>,
@@ -52,17 +54,26 @@ bool has(const std::vector<std::string_view>& names, std::string_view name) {
 
 const Table<TaskEntry>& task_table() { return table; }
 
+std::string recorded_model(std::string_view model) {
+  if (names_library(model)) return with_absolute_path(model);
+  std::string text(model);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data) {
   if (name != "auto") return table.require("task", name);
   const Call& call = model.calls.front();
+  const bool own = names_library(call.name);
   std::vector<std::string_view> models;
   const auto fits = [&](const TaskEntry& task) {
     const std::vector<std::string_view> known = task.model_names();
     models.insert(models.end(), known.begin(), known.end());
-    return 2 * int{has(known, call.name)} + int{data == "auto" || has(task.data_names(), data)};
+    return 2 * int{has(known, call.name) || (own && task.takes_libraries)} +
+           int{data == "auto" || has(task.data_names(), data)};
   };
   const TaskEntry& best = *std::ranges::max_element(entries, {}, fits);
-  if (data == "auto" && !has(models, call.name)) {
+  if (data == "auto" && !own && !has(models, call.name)) {
     std::ranges::sort(models);
     models.erase(std::ranges::unique(models).begin(), models.end());
     fail_at(model, call, call.position, unknown_name("model", call.name, models));

@@ -28,6 +28,7 @@ struct ModelChoice {
   AnyOptions options{};
   Place place{};  // in the user's text
   ModelDefaults defaults{};
+  std::string fingerprint{};  // of the file that makes the model; empty: sotto does
 };
 
 // What make() needs to make a task.
@@ -55,9 +56,15 @@ struct TaskEntry {
   ModelChoice (*read_model)(const Sentence& sentence);
   // ConfigError or FileError for a model, data or share that cannot be used. Needs no connection between the ranks.
   std::unique_ptr<Task> (*make)(const TaskSetup& setup);
-  bool has_labels = false;  // its examples have labels, by which a partition can deal them
+  bool has_labels = false;       // its examples have labels, by which a partition can deal them
+  bool takes_libraries = false;  // as models
 };
 const Table<TaskEntry>& task_table();
+
+// Parses a model: a sentence, or the path of a user's library, `./mine.so(width=64)`.
+Sentence parse_model(std::string_view option, std::string_view model);
+// The same text as it is recorded: names in lower case, paths absolute.
+std::string recorded_model(std::string_view model);
 
 // The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
 // the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has.

@@ -18,7 +18,7 @@ void lower(std::string& text) {
 
 // Unifies alternative spellings.
 void unite(TrainOptions& options) {
-  lower(options.model);
+  options.model = recorded_model(options.model);
   lower(options.data.data);
   if (options.group_size > 0) {
     const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
@@ -121,7 +121,7 @@ Choices read_choices(TrainOptions said) {
   Choices choices;
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
-  const Sentence model = parse_sentence("model", options.model);
+  const Sentence model = parse_model("model", options.model);
   choices.task = &find_task(options.task, model, options.data.data);
   options.task = choices.task->name;
   if (options.data.data == "auto") options.data.data = choices.task->data_names().front();

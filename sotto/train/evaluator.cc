@@ -40,18 +40,22 @@ class Checkpoints {
     ThreadPool pool(1);
     const std::filesystem::path file = whole_model_file(folder, manifest, pool);
     const SafetensorsReader reader(file);
-    const std::string& model = manifest.identity.at("model");
-    if (!task_ || model != model_) make_task(model, file);
+    if (!task_ || manifest.identity.at("model") != model_) make_task(manifest.identity, file);
     reader.read(task_->layout(), task_->parameters());
     reader.read(task_->buffer_layout(), task_->buffers());
     return {step, task_->metrics(task_->evaluate(Split::test, {}))};
   }
 
  private:
-  void make_task(const std::string& model, const std::filesystem::path& file) {
+  void make_task(const checkpoint::Metadata& identity, const std::filesystem::path& file) {
+    const std::string& model = identity.at("model");
     const TrainOptions run = run_of(options_);
     const TaskEntry& task = task_table().require(options_.model_dir + ": task", run.task);
-    TaskSetup setup{.model = task.read_model(parse_sentence(file.string() + ": model", model)), .data = run.data};
+    TaskSetup setup{.model = task.read_model(parse_model(file.string() + ": model", model)), .data = run.data};
+    const auto library = identity.find("model-library");
+    if (setup.model.fingerprint != (library == identity.end() ? "" : library->second)) {
+      throw ConfigError(fmt::format("{}: it is of another build of {}", file.string(), model));
+    }
     setup.batch = 0;
     setup.test_batch = static_cast<std::size_t>(options_.batch_size);
     task_ = task.make(setup);

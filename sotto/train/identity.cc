@@ -64,7 +64,7 @@ std::string lasting_text(const OptimiserSpec& optimiser) {
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
                                   int ranks) {
   const TrainOptions& options = choices.options;
-  return {
+  checkpoint::Metadata identity{
       {"accumulate", std::to_string(options.accumulate)},
       {"aggregator", options.aggregator},
       {"algorithm", options.algorithm +
@@ -86,6 +86,8 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"seed", std::to_string(options.seed)},
       {"task", options.task},
       {"train-size", std::to_string(options.data.train_size)}};
+  if (!choices.model.fingerprint.empty()) identity["model-library"] = choices.model.fingerprint;
+  return identity;
 }
 
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator) {

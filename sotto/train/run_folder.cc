@@ -36,6 +36,7 @@ TrainOptions replayable(TrainOptions options) {
 
 std::string new_run_folder(std::string_view name) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  name.remove_prefix(name.rfind('/') + 1);  // of a path
   return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(now), ::getpid());
 }
 

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sotto/core/batch.h"
+#include "sotto/core/version.h"
+
+#if __has_include(<torch/version.h>)
+#include <torch/version.h>
+#endif
+
+// A network of one's own, for `sotto train`: a shared library that says
+//   sotto::OwnNetwork make_network(sotto::NetworkRequest& wanted) { ... }
+//   SOTTO_NETWORK(make_network)
+// All here is inline, so such a library links LibTorch alone.
+
+namespace at {
+class Tensor;
+}
+namespace torch::nn {
+class Module;
+}
+
+namespace sotto {
+
+// What a network is to be made for.
+class NetworkRequest {
+ public:
+  // `options`: the arguments of `./mine.so(width=64)`.
+  NetworkRequest(ImageShape shape, std::int64_t outputs, std::map<std::string, std::string> options)
+      : shape_(shape), outputs_(outputs), options_(std::move(options)) {}
+
+  std::int64_t channels() const { return shape_.channels; }  // of the images
+  std::int64_t height() const { return shape_.height; }
+  std::int64_t width() const { return shape_.width; }
+  std::int64_t outputs() const { return outputs_; }  // of the network for an image: the number of classes
+
+  // The value of an option, or `usual` where the user does not say it. std::invalid_argument for what is no number. An
+  // option that nobody asks for is refused, since it would mean nothing.
+  std::string text(const std::string& name, const std::string& usual) {
+    asked_.insert(name);
+    const auto found = options_.find(name);
+    return found == options_.end() ? usual : found->second;
+  }
+  double number(const std::string& name, double usual) { return parsed(name, usual, "a number"); }
+  std::int64_t count(const std::string& name, std::int64_t usual) { return parsed(name, usual, "a whole number"); }
+
+  std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
+
+ private:
+  template <class Number>
+  Number parsed(const std::string& name, Number usual, const char* wanted) {
+    const std::string said = text(name, "");
+    if (said.empty() && !options_.contains(name)) return usual;
+    Number value{};
+    const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), value);
+    if (error == std::errc() && end == said.data() + said.size()) return value;
+    throw std::invalid_argument(name + " must be " + wanted + ", not `" + said + "`");
+  }
+
+  ImageShape shape_;
+  std::int64_t outputs_;
+  std::map<std::string, std::string> options_;
+  std::set<std::string> asked_;
+};
+
+// A torch module, and how it is called: (count, channels, height, width) -> (count, outputs), floats. Its parameters
+// and float buffers are moved into flat vectors, so it may keep no pointers into them. What it draws from torch's
+// generator, its first weights and its dropout, depends on the seed of the run alone: sotto seeds the generator before
+// each call.
+struct OwnNetwork {
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<at::Tensor(const at::Tensor& images)> forward;
+
+  OwnNetwork(std::shared_ptr<torch::nn::Module> its_module, std::function<at::Tensor(const at::Tensor&)> its_forward)
+      : module(std::move(its_module)), forward(std::move(its_forward)) {}
+  // Of a module with forward(images), as TORCH_MODULE or torch::nn::Sequential hold it.
+  template <class Holder>
+  requires requires(Holder holder) { holder.ptr(); }
+  OwnNetwork(Holder network)  // NOLINT(google-explicit-constructor): `return network;` is all that a maker says
+      : module(network.ptr()),
+        forward([network](const at::Tensor& images) mutable { return network->forward(images); }) {}
+};
+
+// What a library shows; sotto reads `make` only where all before it is its own. Plain C, which never changes.
+struct OwnNetworkLibrary {
+  std::uint32_t interface_version;
+  std::uint32_t has_new_strings;  // _GLIBCXX_USE_CXX11_ABI
+  const char* sotto_version;
+  const char* torch_version;
+  OwnNetwork (*make)(NetworkRequest& wanted);
+};
+inline constexpr std::uint32_t own_network_interface = 1;
+inline constexpr char own_network_symbol[] = "sotto_own_network";
+
+}  // namespace sotto
+
+#define SOTTO_NETWORK(maker)                                                                                \
+  extern "C" {                                                                                              \
+  __attribute__((visibility("default"))) extern const sotto::OwnNetworkLibrary sotto_own_network;           \
+  }                                                                                                         \
+  const sotto::OwnNetworkLibrary sotto_own_network = {sotto::own_network_interface, _GLIBCXX_USE_CXX11_ABI, \
+                                                      sotto::version.data(), TORCH_VERSION, maker};

@@ -1,0 +1,10 @@
+// A library that is for another sotto or torch. OTHER says in what: the interface (1), strings (2), sotto (3), torch
+// (4).
+#include "sotto/model/own_network.h"
+
+extern "C" {
+extern const sotto::OwnNetworkLibrary sotto_own_network;
+}
+const sotto::OwnNetworkLibrary sotto_own_network = {
+    OTHER == 1 ? 77 : sotto::own_network_interface, OTHER == 2 ? !_GLIBCXX_USE_CXX11_ABI : _GLIBCXX_USE_CXX11_ABI,
+    OTHER == 3 ? "0.0.9" : sotto::version.data(), OTHER == 4 ? "1.13.0" : TORCH_VERSION, nullptr};
