@@ -20,7 +20,11 @@ from documents import ROOT, blocks
 HERE = pathlib.Path(__file__).parent
 INSTALL = """cmake --install build/release --prefix build/prefix
 cmake -S examples -B build/examples -DCMAKE_PREFIX_PATH=$PWD/build/prefix"""
-ELSEWHERE = {"pip install -v .": "tests/python/test_package.py installs it, without a network",
+OWN_NETWORK = """cmake -S examples -B build/examples -DCMAKE_PREFIX_PATH=$PWD/build/prefix
+cmake --build build/examples --target own_network
+sotto train --model "build/examples/own_network.so(width=32)" --ranks 2 --max-steps 20 --train-dir runs/own"""
+ELSEWHERE = {OWN_NETWORK: "tests/install/test_own_network.py builds and trains it",
+             "pip install -v .": "tests/python/test_package.py installs it, without a network",
              INSTALL: "tests/install/test_install.py installs it, and builds the examples"}
 SENTENCES = next(block for block in blocks("") if block.page == "README.md")
 
