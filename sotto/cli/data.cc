@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "sotto/cli/commands.h"
+#include "sotto/cli/data_info.h"
 #include "sotto/cli/flags.h"
 #include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
@@ -15,6 +17,7 @@
 #include "sotto/data/download.h"
 #include "sotto/data/pairs.h"
 #include "sotto/data/rows.h"
+#include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
 #include "sotto/launch/console.h"
 #include "sotto/train/stop_signal.h"
@@ -22,15 +25,19 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view help = R"text(Lists, downloads, prepares and shows data sets.
+constexpr std::string_view help = R"text(Lists, describes, downloads, makes, prepares and shows data sets.
 
 Usage: sotto data list
+       sotto data info NAME [--data-dir DIR]
        sotto data get NAME --data-dir DIR [--url BASE]
+       sotto data make NAME --data-dir DIR [--train-size N] [--test-size N]
        sotto data prepare NAME --data-dir DIR [--languages de-en] [--vocabulary N]
        sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR]
 
 Examples:
   sotto data get mnist --data-dir data/mnist
+  sotto data make libsvm --data-dir data/rows --train-size 5000 --test-size 1000
+  sotto data info libsvm --data-dir data/rows
   sotto data show digits --count 100 --out digits.pgm
 )text";
 
@@ -92,6 +99,37 @@ int get(std::span<const std::string> arguments) {
   }
   fmt::print(stderr, "sotto: stopped; the same command goes on from here\n");
   return 128 + StopSignal::caught();
+}
+
+struct MakeOptions {
+  DataOptions data;
+  void visit(OptionVisitor& v) {
+    const Bounds sizes{0, static_cast<double>(DataOptions::most_examples)};
+    v.option("data-dir", data.data_dir, "folder for the files; made when it is not there");
+    v.option("train-size", data.train_size, "training examples, of a text bytes; 0: as many as the made sets have",
+             sizes);
+    v.option("test-size", data.test_size, "the same for tests", sizes);
+    v.option("data-seed", data.data_seed, "seed of what is made", Bounds::at_least(0));
+    v.option("languages", data.languages, "of parallel text: the endings of the files' names");
+    v.option("test-set", data.test_set, "of parallel text: how the names of the files for tests begin");
+  }
+};
+
+int make(std::span<const std::string> arguments) {
+  MakeOptions options;
+  Flags flags("data make",
+              "Writes files that look like those of a data set, with made examples in them, so that all that reads it "
+              "can be tried with nothing downloaded.",
+              "");
+  flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
+  flags.add(options);
+  if (!flags.parse(arguments)) return 0;
+  flags.assign(options);
+  if (options.data.data_dir.empty()) throw ConfigError("sotto data make: say where to with --data-dir");
+  for (const std::filesystem::path& file : make_stand_in(options.data)) {
+    fmt::print("{}  {}\n", file.string(), bytes_text(static_cast<double>(std::filesystem::file_size(file))));
+  }
+  return 0;
 }
 
 struct PrepareOptions {
@@ -173,8 +211,12 @@ int show(std::span<const std::string> arguments) {
   return 0;
 }
 
-constexpr std::array<Command, 4> actions{
-    {{"list", "", list}, {"get", "", get}, {"prepare", "", prepare}, {"show", "", show}}};
+constexpr std::array<Command, 6> actions{{{"list", "", list},
+                                          {"info", "", run_data_info},
+                                          {"get", "", get},
+                                          {"make", "", make},
+                                          {"prepare", "", prepare},
+                                          {"show", "", show}}};
 
 }  // namespace
 

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -196,7 +198,9 @@ struct NamedFile {
   std::uint64_t bytes;
 };
 
-constexpr std::string_view mnist_mirror = "https://ossci-datasets.s3.amazonaws.com/mnist";
+constexpr std::array download_sources{
+    DownloadSource{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
+};
 constexpr std::array mnist_files{
     NamedFile{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
     NamedFile{"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
@@ -234,13 +238,20 @@ Fetched download(const Download& source, const fs::path& path, const Progress& p
                               error.code().message()));
 }
 
+const DownloadSource* find_download(std::string_view name) {
+  const auto found = std::ranges::find(download_sources, name, &DownloadSource::name);
+  return found == download_sources.end() ? nullptr : &*found;
+}
+
 Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_view base_url,
                     const Progress& progress) {
-  if (name != "mnist") {
-    constexpr std::array<std::string_view, 1> known{"mnist"};
+  const DownloadSource* source_of_set = find_download(name);
+  if (source_of_set == nullptr) {
+    std::vector<std::string_view> known;
+    for (const DownloadSource& one : download_sources) known.push_back(one.name);
     throw ConfigError("cannot download: " + unknown_name("data set", name, known));
   }
-  std::string base(base_url.empty() ? mnist_mirror : base_url);
+  std::string base(base_url.empty() ? source_of_set->address : base_url);
   if (!base.starts_with("http://") && !base.starts_with("https://")) {
     throw ConfigError(named("url", base) + ": must begin with http:// or https://");
   }

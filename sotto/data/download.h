@@ -28,6 +28,13 @@ enum class Fetched : std::uint8_t { already_there, done, cancelled };
 // or md5 (the part is then removed).
 Fetched download(const Download& source, const std::filesystem::path& path, const Progress& progress);
 
+// Where get_dataset() loads a data set from.
+struct DownloadSource {
+  std::string_view name, address, licence;
+};
+// Nothing where it cannot be downloaded.
+const DownloadSource* find_download(std::string_view name);
+
 // Downloads all files of a data set into a folder, which is created if needed. A non-empty `base_url` replaces the
 // usual mirror. ConfigError when this data set cannot be downloaded.
 Fetched get_dataset(std::string_view name, const std::filesystem::path& folder, std::string_view base_url,

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/data/unpack.h"
 
 namespace sotto {
@@ -48,6 +49,16 @@ Idx read_idx(const std::filesystem::path& path, std::size_t dimensions) {
   std::transform(body.begin(), body.end(), idx.values.begin(),
                  [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
   return idx;
+}
+
+void write_idx(const std::filesystem::path& path, const Idx& idx) {
+  std::vector<std::byte> bytes{std::byte{0}, std::byte{0}, std::byte{8}, static_cast<std::byte>(idx.shape.size())};
+  for (const std::uint32_t size : idx.shape) {
+    for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<std::byte>(size >> shift));
+  }
+  const auto values = std::as_bytes(std::span(idx.values));
+  bytes.insert(bytes.end(), values.begin(), values.end());
+  write_file_atomic(path, bytes);
 }
 
 }  // namespace sotto

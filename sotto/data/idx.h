@@ -16,5 +16,7 @@ struct Idx {
 // Reads a file, unpacking it when it is gzipped. FileError, which names the file and the reason, unless it is exactly
 // one complete array of bytes with this number of dimensions.
 Idx read_idx(const std::filesystem::path& path, std::size_t dimensions);
+// REQUIRES as many values as the shape says.
+void write_idx(const std::filesystem::path& path, const Idx& idx);
 
 }  // namespace sotto

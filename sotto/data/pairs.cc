@@ -42,20 +42,6 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-struct Languages {
-  std::string_view source, target;
-};
-
-Languages languages_of(const DataOptions& options) {
-  const std::string_view said = options.languages;
-  const std::size_t dash = said.find('-');
-  if (dash == 0 || dash == std::string_view::npos || dash + 1 == said.size()) {
-    throw ConfigError(fmt::format("{}: say from which language to which, as de-en, the endings of the files",
-                                  named("languages", said)));
-  }
-  return {said.substr(0, dash), said.substr(dash + 1)};
-}
-
 struct Lines {
   std::string file;
   std::vector<std::string> all;
@@ -78,7 +64,7 @@ Lines read_lines(const DataOptions& options, std::string_view stem, std::string_
 }
 
 std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
-  const Languages languages = languages_of(options);
+  const PairLanguages languages = pair_languages(options);
   const std::string_view stem = split == Split::train ? "train" : std::string_view(options.test_set);
   Lines source = read_lines(options, stem, languages.source), target = read_lines(options, stem, languages.target);
   if (source.all.size() != target.all.size()) {
@@ -124,12 +110,22 @@ std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split) {
   return open_source(pair_sets, options, split);
 }
 
+PairLanguages pair_languages(const DataOptions& options) {
+  const std::string_view said = options.languages;
+  const std::size_t dash = said.find('-');
+  if (dash == 0 || dash == std::string_view::npos || dash + 1 == said.size()) {
+    throw ConfigError(fmt::format("{}: say from which language to which, as de-en, the endings of the files",
+                                  named("languages", said)));
+  }
+  return {said.substr(0, dash), said.substr(dash + 1)};
+}
+
 std::filesystem::path pair_vocabulary_file(const std::filesystem::path& folder) {
   return folder / "sentencepiece.model";
 }
 
 void make_pair_vocabulary(const DataOptions& options, std::int64_t size) {
-  const Languages languages = languages_of(options);
+  const PairLanguages languages = pair_languages(options);
   Lines both = read_lines(options, "train", languages.source);
   for (std::string& line : read_lines(options, "train", languages.target).all) both.all.push_back(std::move(line));
   train_sentencepiece(both.all, size, pair_vocabulary_file(options.data_dir));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sotto/data/source.h"
@@ -25,6 +26,12 @@ const Table<PairEntry>& pair_table();
 
 // As open_source(). At most train_size or test_size pairs.
 std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split);
+
+// The two languages of options.languages, valid as long as that is. ConfigError unless it names two.
+struct PairLanguages {
+  std::string_view source, target;
+};
+PairLanguages pair_languages(const DataOptions& options);
 
 // The vocabulary in the folder of parallel text, which make_pair_vocabulary() writes from the training text of both
 // languages. FileError for a bad or missing file, ConfigError for a size that the text is too short for.

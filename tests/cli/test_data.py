@@ -66,6 +66,65 @@ def test_show(good, tmp_path):
     assert len(pixels) == 112 * 84 and max(pixels) == 255 and min(pixels) == 0
 
 
+# Of each kind of files, and what is trained on them.
+MADE = [("mnist", ["--model", "logreg"], 4), ("emnist-letters", ["--model", "logreg"], 4),
+        ("text", ["--model", "gpt-mini(layers=1, heads=1, width=8, context=16)"], 2), ("libsvm", ["--model", "svm"], 2),
+        ("csv", ["--model", "linreg"], 2),
+        ("parallel", ["--model", "transformer-tiny(layers=1, heads=1, width=8, inner=8, beam=2)"], 5)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name,flags,files", MADE, ids=[name for name, _, _ in MADE])
+def test_made_files_are_trained_on(good, tmp_path, name, flags, files):
+    sizes = [9000, 900] if name == "text" else [200, 20]
+    made = good("data", "make", name, "--data-dir", "made", "--train-size", sizes[0], "--test-size", sizes[1]).out
+    assert len(made.splitlines()) == files == len(list((tmp_path / "made").iterdir()))
+    told = good("data", "info", name, "--data-dir", "made").out
+    assert all(path.name in told for path in (tmp_path / "made").iterdir())
+    assert re.search(rf"^train +{sizes[0]} ", told, re.M) and re.search(rf"^test +{sizes[1]} ", told, re.M), told
+    good("train", "--data", name, "--data-dir", "made", *flags, "--ranks", 2, "--batch-size", 4, "--max-steps", 2,
+         "--train-dir", "run")  # fmt: skip
+
+
+@pytest.mark.parametrize("name,classes", [("cifar10", 10), ("cifar100", 100)])
+def test_made_cifar(good, tmp_path, name, classes):
+    good("data", "make", name, "--data-dir", "made")
+    told = good("data", "info", name, "--data-dir", "made").out
+    assert f"50000 images of 3x32x32 (channels, height, width), {classes} of {classes} classes" in told
+    assert "10000 images of 3x32x32" in told
+
+
+def test_info_of_what_needs_no_files(good):
+    told = good("data", "info", "made-pairs").out
+    assert re.search(r"^train +20000 pairs", told, re.M) and "stand-in" not in told and "files" not in told
+
+
+def test_info_of_what_can_be_downloaded(good):
+    told = good("data", "info", "mnist").out
+    assert "https://" in told and "licence" in told and "--data-dir" in told
+
+
+@pytest.mark.parametrize("arguments, parts", [
+    (["info", "mnits"], ["unknown data set `mnits`", "did you mean `mnist`?"]),
+    (["info", "digits", "--data-dir", "."], ["--data-dir .: digits is made, and reads no files"]),
+    (["make", "mnist"], ["say where to with --data-dir"]),
+    (["make", "digits", "--data-dir", "made"], ["no files are made: unknown data set `digits`"]),
+    (["make", "cifar10", "--data-dir", "made", "--train-size", "100"], ["--train-size 100: files of cifar10 have a size of their own"]),
+    (["make", "parallel", "--data-dir", "made", "--languages", "de"], ["--languages de: say from which language to which"]),
+])  # fmt: skip
+def test_mistakes_with_made_files(run, arguments, parts):
+    job = run("data", *arguments)
+    assert job.status == 2 and all(part in job.err for part in parts), job.err
+
+
+def test_made_files_overwrite_nothing(good, run, tmp_path):
+    good("data", "make", "text", "--data-dir", "made", "--train-size", 500, "--test-size", 50)
+    before = (tmp_path / "made" / "train.txt").read_bytes()
+    job = run("data", "make", "text", "--data-dir", "made", "--data-seed", 2)
+    assert job.status == 1 and "train.txt: is there already" in job.err
+    assert (tmp_path / "made" / "train.txt").read_bytes() == before
+    assert run("data", "info", "text", "--data-dir", "empty").status == 1
+
+
 LINE = re.compile(r"step (\d+)  loss \d+\.\d{4}  Prec@1 (\d+\.\d\d)  Prec@5 (\d+\.\d\d)")
 
 

@@ -1,0 +1,249 @@
+#include "sotto/data/stand_in.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/sentence.h"
+#include "sotto/data/digits.h"
+#include "sotto/data/generated.h"
+#include "sotto/data/idx.h"
+#include "sotto/data/made_cifar.h"
+#include "sotto/data/made_pairs.h"
+#include "sotto/data/made_rows.h"
+#include "sotto/data/made_text.h"
+#include "sotto/data/mnist.h"
+#include "sotto/data/pairs.h"
+#include "sotto/data/pixels.h"
+
+namespace sotto {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+// Collects the files of a data set.
+class Folder {
+ public:
+  explicit Folder(const DataOptions& options) : path_(options.data_dir) { make_folder(path_); }
+
+  // The path of a file that is to be written.
+  const std::filesystem::path& add(const std::string& name) {
+    const std::filesystem::path file = path_ / name;
+    if (path_exists(file)) {
+      throw FileError(file.string() + ": is there already, and is not overwritten; choose another folder");
+    }
+    return written_.emplace_back(file);
+  }
+  const Paths& written() const { return written_; }
+
+ private:
+  std::filesystem::path path_;
+  Paths written_;
+};
+
+constexpr std::array splits{Split::train, Split::test};
+
+// --- images
+// --------------------------------------------------------------------------------------------------------------
+
+constexpr std::uint32_t drawn_classes = 10;  // that digits and shapes have
+
+struct Picture {
+  std::size_t channels, side;
+  Render draw;
+};
+constexpr Picture digit_picture{1, 28, draw_digit}, shape_picture{3, 32, draw_made_cifar};
+
+// Draws example `index` of `classes` classes. More than ten are told apart by a bright mark at the upper edge, whose
+// place is the class's tens.
+std::uint32_t draw_of(const Picture& picture, std::uint32_t classes, std::uint64_t seed, Split split,
+                      std::uint64_t index, std::span<std::uint8_t> pixels) {
+  Philox random = example_random(seed, split, index);
+  const std::uint32_t drawn = picture.draw(random, pixels);
+  const std::uint32_t tens = random.below((classes - drawn + drawn_classes - 1) / drawn_classes);
+  if (classes > drawn_classes) {
+    constexpr std::size_t rows = 2, columns = 2, places = 10;
+    const std::size_t left = tens * picture.side / places;
+    for (std::size_t channel = 0; channel < picture.channels; ++channel) {
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t begin = (channel * picture.side + row) * picture.side;
+        std::ranges::fill(pixels.subspan(begin, picture.side), std::uint8_t{0});
+        std::ranges::fill(pixels.subspan(begin + left, columns), std::uint8_t{255});
+      }
+    }
+  }
+  return drawn + drawn_classes * tens;
+}
+
+struct NamedForm {
+  std::string_view name;
+  MnistForm form;
+};
+constexpr std::array forms{
+    NamedForm{"mnist", mnist_form},
+    NamedForm{"fashion-mnist", fashion_mnist_form},
+    NamedForm{"kmnist", kmnist_form},
+    NamedForm{"emnist-balanced", emnist_balanced_form},
+    NamedForm{"emnist-byclass", emnist_byclass_form},
+    NamedForm{"emnist-bymerge", emnist_bymerge_form},
+    NamedForm{"emnist-digits", emnist_digits_form},
+    NamedForm{"emnist-letters", emnist_letters_form},
+    NamedForm{"emnist-mnist", emnist_mnist_form},
+};
+
+void make_idx(const DataOptions& options, Folder& folder) {
+  const MnistForm& form = std::ranges::find(forms, options.data, &NamedForm::name)->form;
+  for (const Split split : splits) {
+    const std::size_t count = generated_size(options, split, 60'000, 10'000);
+    const std::size_t side = digit_picture.side;
+    Idx images{{static_cast<std::uint32_t>(count), 28, 28}, std::vector<std::uint8_t>(count * side * side)};
+    Idx labels{{static_cast<std::uint32_t>(count)}, std::vector<std::uint8_t>(count)};
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t label = draw_of(digit_picture, std::uint32_t{form.classes} - form.first_label,
+                                          static_cast<std::uint64_t>(options.data_seed), split, i,
+                                          std::span(images.values).subspan(i * side * side, side * side));
+      labels.values[i] = static_cast<std::uint8_t>(form.first_label + label);
+    }
+    const std::string_view test = form.prefix.empty() ? "t10k" : "test";
+    const std::string stem = fmt::format("{}{}", form.prefix, split == Split::train ? "train" : test);
+    write_idx(folder.add(stem + "-images-idx3-ubyte"), images);
+    write_idx(folder.add(stem + "-labels-idx1-ubyte"), labels);
+  }
+}
+
+// Files of CIFAR have a size of their own, by which a truncated one is known.
+void make_cifar(const DataOptions& options, Folder& folder) {
+  for (const Split split : splits) {
+    const std::int64_t said = split == Split::train ? options.train_size : options.test_size;
+    if (said != 0) {
+      throw ConfigError(fmt::format("{}: files of {} have a size of their own; leave it out, and use it when training",
+                                    size_option(split, said), options.data));
+    }
+  }
+  constexpr std::size_t pixels = 3 * 32 * 32, coarse_classes = 20;
+  const bool fine = options.data == "cifar100";
+  const std::uint32_t classes = fine ? 100 : 10;
+  const auto write = [&](const std::string& name, Split split, std::size_t begin, std::size_t count) {
+    const std::size_t labels = fine ? 2 : 1, record = labels + pixels;
+    std::vector<std::uint8_t> bytes(count * record);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto one = std::span(bytes).subspan(i * record, record);
+      const std::uint32_t label = draw_of(shape_picture, classes, static_cast<std::uint64_t>(options.data_seed), split,
+                                          begin + i, one.subspan(labels));
+      one[labels - 1] = static_cast<std::uint8_t>(label);
+      if (fine) one[0] = static_cast<std::uint8_t>(label / (classes / coarse_classes));
+    }
+    write_file_atomic(folder.add(name), std::as_bytes(std::span(bytes)));
+  };
+  if (fine) {
+    write("train.bin", Split::train, 0, 50'000);
+    write("test.bin", Split::test, 0, 10'000);
+    return;
+  }
+  for (std::size_t i = 0; i < 5; ++i) write(fmt::format("data_batch_{}.bin", i + 1), Split::train, i * 10'000, 10'000);
+  write("test_batch.bin", Split::test, 0, 10'000);
+}
+
+// --- text and rows
+// -------------------------------------------------------------------------------------------------------
+
+void make_bytes(const DataOptions& options, Folder& folder) {
+  for (const Split split : splits) {
+    const std::unique_ptr<Text> made = open_made_text(options, split);
+    const std::size_t size = chosen_size(options, split, made->tokens.size(), "the made text, in bytes,");
+    std::string text;
+    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>(made->tokens[i]);
+    write_file_atomic(folder.add(split == Split::train ? "train.txt" : "test.txt"), text);
+  }
+}
+
+void make_rows(const DataOptions& options, Folder& folder) {
+  constexpr std::uint32_t csv_columns = 32;  // the first, which occur most often
+  const bool csv = options.data == "csv";
+  for (const Split split : splits) {
+    const std::unique_ptr<Rows> rows = open_made_rows(options, split);
+    std::string text;
+    const auto to = std::back_inserter(text);
+    if (csv) {
+      text += "label";
+      for (std::uint32_t i = 0; i < csv_columns; ++i) fmt::format_to(to, ",x{}", i);
+      text += '\n';
+    }
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      const Row row = rows->at(i);
+      text += row.label > 0 ? "1" : "-1";
+      std::size_t next = 0;
+      for (std::uint32_t column = 0; csv && column < csv_columns; ++column) {
+        const bool here = next < row.columns.size() && row.columns[next] == column;
+        fmt::format_to(to, ",{}", here ? row.values[next++] : 0.0F);
+      }
+      for (; !csv && next < row.columns.size(); ++next) {
+        fmt::format_to(to, " {}:{}", row.columns[next] + 1, row.values[next]);
+      }
+      text += '\n';
+    }
+    write_file_atomic(folder.add(fmt::format("{}.{}", split == Split::train ? "train" : "test", options.data)), text);
+  }
+}
+
+void make_parallel(const DataOptions& options, Folder& folder) {
+  constexpr std::int64_t vocabulary = 64;  // so few that short texts have them
+  const auto [source, target] = pair_languages(options);
+  for (const Split split : splits) {
+    const std::unique_ptr<Pairs> pairs = open_made_pairs(options, split);
+    std::string sources, targets;
+    for (std::size_t i = 0; i < pairs->size(); ++i) {
+      const std::vector<std::int64_t> tokens(pairs->sources[i].begin(), pairs->sources[i].end());
+      sources += pairs->vocabulary->decode(tokens) + "\n";
+      targets += pairs->references[i] + "\n";
+    }
+    const std::string_view stem = split == Split::train ? "train" : std::string_view(options.test_set);
+    write_file_atomic(folder.add(fmt::format("{}.{}", stem, source)), sources);
+    write_file_atomic(folder.add(fmt::format("{}.{}", stem, target)), targets);
+  }
+  folder.add(pair_vocabulary_file("").string());
+  make_pair_vocabulary(options, vocabulary);
+}
+
+struct StandIn {
+  std::string_view name;
+  void (*make)(const DataOptions& options, Folder& folder);
+};
+
+std::vector<StandIn> stand_ins() {
+  std::vector<StandIn> all;
+  for (const NamedForm& form : forms) all.push_back({form.name, make_idx});
+  for (const std::string_view name : {"cifar10", "cifar100"}) all.push_back({name, make_cifar});
+  all.push_back({"text", make_bytes});
+  for (const std::string_view name : {"libsvm", "csv"}) all.push_back({name, make_rows});
+  all.push_back({"parallel", make_parallel});
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string_view> stand_in_names() {
+  std::vector<std::string_view> names;
+  for (const StandIn& one : stand_ins()) names.push_back(one.name);
+  return names;
+}
+
+std::vector<std::filesystem::path> make_stand_in(const DataOptions& options) {
+  const std::vector<StandIn> all = stand_ins();
+  const auto found = std::ranges::find(all, options.data, &StandIn::name);
+  if (found == all.end()) {
+    throw ConfigError("no files are made: " + unknown_name("data set", options.data, stand_in_names()));
+  }
+  Folder folder(options);
+  found->make(options, folder);
+  return folder.written();
+}
+
+}  // namespace sotto
