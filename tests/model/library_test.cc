@@ -78,7 +78,8 @@ TEST(Library, AnnouncesAllParameters) {
 }
 
 TEST(Library, ReadsPathsAndOptions) {
-  for (const std::string_view path : {"./a.so", "a.so", "/x/y", "a.so(width=3)", "a.so(width=3", "nets/a.so", "./v(1)/a.so(w=1)"}) {
+  for (const std::string_view path :
+       {"./a.so", "a.so", "/x/y", "a.so(width=3)", "a.so(width=3", "nets/a.so", "./v(1)/a.so(w=1)"}) {
     EXPECT_TRUE(names_library(path)) << path;
   }
   for (const std::string_view name : {"lenet", "resnet(depth=18)", "so", "densenet-bc(depth=22, growth=4)", ""}) {
