@@ -144,7 +144,8 @@ struct PrepareOptions {
 
 int prepare(std::span<const std::string> arguments) {
   PrepareOptions options;
-  Flags flags("data prepare", "Makes what a data set needs beside its files: for `text` and `parallel` a vocabulary.", "");
+  Flags flags("data prepare", "Makes what a data set needs beside its files: for `text` and `parallel` a vocabulary.",
+              "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   flags.add(options);
   if (!flags.parse(arguments)) return 0;

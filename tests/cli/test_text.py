@@ -2,8 +2,14 @@
 
 import json
 import math
+import re
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
+
+from test_numerics import BATCH, losses_in_python, same, train
 
 MODEL = {"language": "gpt-mini(layers=1, heads=1, width=8, context=8)", "masked": "bert-mini(layers=1, heads=1, width=8, inner=8, context=8)"}
 FEW = ["--batch-size", 4, "--test-size", 20]
@@ -30,6 +36,78 @@ def test_trains_on_tokens(good, run, tmp_path, task, book):
     assert abs(last["test_loss"] - math.log(301)) < 0.5
     refused = run(*training, 6, "--resume", "--tokens", "bytes")
     assert refused.status == 2 and "data" in refused.err
+
+
+CONTEXT, AUGMENT, HIDE = 16, 11, 12
+
+
+class Draws:
+    """Philox of sotto/core/random.h."""
+
+    def __init__(self, philox, seed, purpose, index):
+        numbers = (n for block in range(1 << 20) for n in philox([block, 0, index & 0xFFFFFFFF, index >> 32 | purpose << 24], [seed, 0]))
+        self.numbers = numbers
+
+    def below(self, bound):
+        while True:
+            product = next(self.numbers) * bound
+            if product & 0xFFFFFFFF >= (1 << 32) % bound:
+                return product >> 32
+
+
+def hide(tokens, mask, draws):
+    """What is shown of a piece, and what is to be found; -100 where nothing is."""
+    shown, wanted, left = list(tokens), [-100] * len(tokens), max(1, (15 * len(tokens) + 50) // 100)
+    for i, token in enumerate(tokens):
+        if draws.below(len(tokens) - i) < left:
+            left -= 1
+            wanted[i] = token
+            way = draws.below(100)
+            shown[i] = mask if way < 80 else draws.below(mask) if way < 90 else token
+    return shown, wanted
+
+
+def test_masked_text_has_the_losses_of_hugging_face(good, root, tmp_path, monkeypatch):
+    transformers = pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(root / "tools")
+    from wire.draws import philox
+
+    folder = tmp_path / "text"
+    folder.mkdir()
+    text = np.random.default_rng(2).integers(97, 123, (BATCH + 1) * CONTEXT, dtype=np.uint8)
+    for name in ("train.txt", "test.txt"):
+        (folder / name).write_bytes(text.tobytes())
+    torch.manual_seed(1)
+    net = transformers.BertForMaskedLM(transformers.BertConfig(
+        vocab_size=257, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, max_position_embeddings=CONTEXT,
+        hidden_dropout_prob=0, attention_probs_dropout_prob=0, pad_token_id=None))  # fmt: skip
+    arguments = ["--model", f"bert-mini(layers=2, heads=2, width=32, inner=48, context={CONTEXT}, dropout=0)", "--data", "text",
+                 "--data-dir", "text", "--optimiser", "adamw(weight-decay=0.1)"]  # fmt: skip
+    ours = train(good, tmp_path, net, arguments, 0.003)
+
+    def batch(cut, seed, epoch):
+        pieces = [hide(text[cut + i * CONTEXT : cut + (i + 1) * CONTEXT].tolist(), 256, Draws(philox, seed, HIDE, epoch << 32 | i)) for i in range(BATCH)]
+        return [torch.tensor(part) for part in zip(*pieces)]
+
+    epochs = iter(range(len(ours)))
+
+    def loss(net):
+        epoch = next(epochs)
+        shown, wanted = batch(Draws(philox, 1, AUGMENT, epoch).below(CONTEXT), 1, epoch)
+        return net(shown, labels=wanted).loss
+
+    same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
+
+    # Our weights there; evaluations hide the same places always.
+    found = net.load_state_dict(load_file(tmp_path / "run" / f"model_step_{len(ours)}" / "model.safetensors"), strict=False)
+    assert set(found.missing_keys) == {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"} and not found.unexpected_keys
+    shown, wanted = batch(0, 0, 0)
+    with torch.no_grad():
+        theirs = net.eval()(shown, labels=wanted)
+    right = (theirs.logits.argmax(2) == wanted)[wanted >= 0].float().mean().item()
+    line = re.fullmatch(r"step 20  loss (\S+)  Prec@1 (\S+)  ppl \S+", good("eval", "--model-dir", "run").out.strip())
+    assert float(line[1]) == pytest.approx(theirs.loss.item(), abs=1e-4)
+    assert float(line[2]) == pytest.approx(100 * right, abs=0.01)
 
 
 def test_prepare_refuses_what_needs_nothing(run, tmp_path):
