@@ -18,7 +18,7 @@ class Followed final : public Optimiser {
   explicit Followed(std::size_t parameters, const std::vector<float>* shown = nullptr)
       : size_(parameters), shown_(shown) {}
 
-  void apply(std::span<float> parameters, std::span<const float> mean, std::size_t begin, double /*lr*/) override {
+  void apply(std::span<float> parameters, std::span<float> mean, std::size_t begin, double /*lr*/) override {
     require_stretch(parameters, mean, begin, size_);
     if (shown_ == nullptr) {
       std::ranges::copy(mean, parameters.begin());
