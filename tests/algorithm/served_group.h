@@ -15,12 +15,13 @@
 
 namespace sotto::test {
 
-inline std::vector<BucketPlan> some_buckets() {
+inline Layout some_layout() {
   Layout layout;
   layout.append("first", {20});
   layout.append("second", {3, 5});
-  return plan_buckets(layout, 64);
+  return layout;
 }
+inline std::vector<BucketPlan> some_buckets() { return plan_buckets(some_layout(), 64); }
 
 // A server, and workers that have the model that it sent them last.
 class Group {
@@ -32,7 +33,7 @@ class Group {
         shard_(share_out(buckets_, 1).front()),
         codec_(make_codec(read_stages("f32"))),
         down_(read_stages(down), nullptr, buckets_),
-        optimiser_(make_optimiser(test::optimiser(optimiser), test::flat(256))),
+        optimiser_(make_optimiser(test::optimiser(optimiser), some_layout())),
         server_(plan, 0, shard_, make_codec(read_stages("f32")), Downlink(read_stages(down), nullptr, buckets_), 1, 0,
                 [this](int to, std::span<const std::byte> bytes) { answer(to, bytes); }) {
     workers_.resize(static_cast<std::size_t>(plan.ranks));

@@ -143,9 +143,10 @@ double movement(const ServerPlan& plan, const std::string& optimiser, float grad
 // Of any optimiser: what the gradients move, and what a pull towards zero does, are as much in a round of all workers
 // as in a step of `sync` with the same rate.
 TEST(Server, ARateMeansTheSameWhereNobodyWaits) {
-  for (const OptimiserEntry& entry : optimiser_table()) {
-    const std::string name(entry.name);
-    for (const std::string& optimiser : {name + "(weight-decay=0)", name + "(weight-decay=0.05)"}) {
+  std::vector<std::string> names{"lars(trust=0.05, adapt-vectors=true, ", "lamb(adapt-vectors=true, "};
+  for (const OptimiserEntry& entry : optimiser_table()) names.push_back(std::string(entry.name) + "(");
+  for (const std::string& name : names) {
+    for (const std::string& optimiser : {name + "weight-decay=0)", name + "weight-decay=0.05)"}) {
       for (const float gradient : {0.0F, 0.25F}) {
         const double wanted = movement(plan(Mode::sync, 4), optimiser, gradient, 20);
         for (const Mode mode : {Mode::async, Mode::stale}) {

@@ -1,13 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
+#include "sotto/optim/clipped.h"
 #include "sotto/optim/sgd.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/phases.h"
@@ -123,6 +126,41 @@ TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
     EXPECT_THROW(make_algorithm(test::algorithm("sync(3)"), {}, worker.buckets(), communicator), ConfigError);
     EXPECT_THROW(make_algorithm(test::algorithm("sync | sync"), {}, worker.buckets(), communicator), ConfigError);
   });
+}
+
+// Its optimiser steps along the mean gradient, once that was clipped.
+class Clipping final : public Worker {
+ public:
+  Clipping(int rank, const char* clip)
+      : inner_(rank, "sgd(momentum=0)"),
+        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(inner_.parameters().size())),
+                   clip_table().read("clip", clip), inner_.parameters().size()) {}
+  std::span<float> parameters() override { return inner_.parameters(); }
+  std::span<float> gradient() override { return inner_.gradient(); }
+  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+  Optimiser& optimiser() override { return optimiser_; }
+  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
+    return inner_.compute_gradient(step, calls);
+  }
+
+ private:
+  Quadratic inner_;
+  Clipped optimiser_;
+};
+
+// The gradient of rank r is -(r + 1) in each of 42 elements; their mean is -2.
+TEST(Sync, ClipsTheMeanOfAllRanks) {
+  for (const auto& [clip, moved] :
+       {std::pair{"norm(1)", 1 / std::sqrt(42.0)}, {"value(0.25)", 0.25}, {"norm(99)", 2.0}}) {
+    run_threads(3, 20s, [&, clip = clip, moved = moved](Communicator& communicator) {
+      Clipping worker(communicator.rank(), clip);
+      const auto sync = make_algorithm(test::algorithm("sync"), {}, worker.buckets(), communicator);
+      sync->step(worker, {0, 0.5, false});
+      sync->rest();
+      for (const std::size_t i : {0, 19, 32, 48}) EXPECT_NEAR(worker.parameters()[i], 0.5 * moved, 1e-6) << clip;
+      EXPECT_EQ(worker.parameters()[20], 0) << "padding";
+    });
+  }
 }
 
 }  // namespace
