@@ -27,7 +27,7 @@ constexpr std::string_view help = R"text(Lists, downloads, prepares and shows da
 Usage: sotto data list
        sotto data get NAME --data-dir DIR [--url BASE]
        sotto data prepare NAME --data-dir DIR [--languages de-en] [--vocabulary N]
-       sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR]
+       sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR] [--image-size N]
 
 Examples:
   sotto data get mnist --data-dir data/mnist
@@ -131,6 +131,7 @@ struct ShowOptions {
     v.option("split", split, "which half of the data", {"train", "test"});
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
+    v.option("image-size", data.image_size, "side of the images that pictures in files become; auto: 224", {8, 4096});
   }
 };
 

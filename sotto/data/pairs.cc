@@ -120,9 +120,7 @@ constexpr Table<PairEntry> pair_sets("data set", pair_entries);
 const Table<PairEntry>& pair_table() { return pair_sets; }
 
 std::unique_ptr<Pairs> open_pairs(const DataOptions& options, Split split) {
-  if (options.augment != "none") {
-    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are sentences");
-  }
+  refuse_image_options(options, "sentences");
   return open_source(pair_sets, options, split);
 }
 

@@ -84,9 +84,7 @@ void Rows::end_row(float label) {
 const Table<RowEntry>& row_table() { return row_sets; }
 
 std::unique_ptr<Rows> open_rows(const DataOptions& options, Split split) {
-  if (options.augment != "none") {
-    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are rows of numbers");
-  }
+  refuse_image_options(options, "rows of numbers");
   return open_source(row_sets, options, split);
 }
 

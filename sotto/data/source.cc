@@ -21,4 +21,12 @@ void check_source(const DataOptions& options, std::string_view name, std::string
   }
 }
 
+void refuse_image_options(const DataOptions& options, std::string_view what) {
+  const auto refuse = [&](const std::string& option) {
+    throw ConfigError(fmt::format("{}: is for images, and these data are {}", option, what));
+  };
+  if (options.augment != "none" && options.augment != "auto") refuse(named("augment", options.augment));
+  if (options.image_size) refuse(named("image-size", std::to_string(*options.image_size)));
+}
+
 }  // namespace sotto

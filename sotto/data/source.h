@@ -20,6 +20,9 @@ struct SourceEntry {
 // ConfigError when `options` do not fit a data set with this `name` and `files`, as in SourceEntry.
 void check_source(const DataOptions& options, std::string_view name, std::string_view files);
 
+// ConfigError for options that are for images alone, when the data are not: `what` they are instead, as in "sentences".
+void refuse_image_options(const DataOptions& options, std::string_view what);
+
 // Opens options.data; `auto` is the first entry. ConfigError for an unknown name or options that do not fit; FileError,
 // which names the file, for a bad file.
 template <class Data>

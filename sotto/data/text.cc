@@ -53,9 +53,7 @@ constexpr Table<TextEntry> texts("data set", entries);
 const Table<TextEntry>& text_table() { return texts; }
 
 std::unique_ptr<Text> open_text(const DataOptions& options, Split split) {
-  if (options.augment != "none") {
-    throw ConfigError(named("augment", options.augment) + ": is for images, and these data are text");
-  }
+  refuse_image_options(options, "text");
   return open_source(texts, options, split);
 }
 

@@ -36,11 +36,13 @@ class Checkpoints {
     const std::filesystem::path file = checkpoint::folder(options_.model_dir, step) / "model";
     StateReader reader(file);
     checkpoint::Metadata metadata = checkpoint::from_text(reader.text());
-    if (!task_ || metadata["model"] != model_) make_task(metadata["model"], file);
+    const bool is_new = !task_ || metadata["model"] != model_;
+    if (is_new) make_task(metadata["model"], file);
     const bool others = reader.has(checkpoint::evaluated_parameters);
     reader.get(others ? checkpoint::evaluated_parameters : "parameters", task_->parameters());
     reader.get("buffers", task_->buffers());
-    return {step, task_->metrics(task_->evaluate(Split::test, {}))};
+    return {step, task_->metrics(task_->evaluate(Split::test, {})),
+            is_new ? task_->remarks() : std::vector<std::string>()};
   }
 
  private:

@@ -76,7 +76,8 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"batch-size", std::to_string(options.batch_size)},
       {"buckets", choices.buckets.text()},
       {"codec", method},
-      {"data", options.data.data + (options.data.data == "parallel" ? " " + options.data.languages : "")},
+      {"data", options.data.data + (options.data.data == "parallel" ? " " + options.data.languages : "") +
+                   (options.data.image_size ? fmt::format(" at {}", *options.data.image_size) : "")},
       {"data-seed", std::to_string(options.data.data_seed)},
       {"model", options.model},
       {"optimiser", lasting_text(choices.optimiser.spec)},
