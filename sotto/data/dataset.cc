@@ -11,6 +11,7 @@
 #include "sotto/data/image_folder.h"
 #include "sotto/data/made_cifar.h"
 #include "sotto/data/mnist.h"
+#include "sotto/data/svhn.h"
 
 namespace sotto {
 namespace {
@@ -56,6 +57,8 @@ constexpr std::array entries{
         "the binary version: train.bin and test.bin, here or in cifar-100-binary; or the Python version, train and "
         "test, here or in cifar-100-python",
         open_cifar100},
+    DatasetEntry{"svhn", "digits of house numbers, 3x32x32, 10 classes, 73,257 + 26,032",
+                 "train_32x32.mat and test_32x32.mat", open_svhn},
     DatasetEntry{"folder", "pictures of any size, JPEG or PNG, as ImageNet: a folder for each class",
                  "train/CLASS/NAME.jpg and val/CLASS/NAME.jpg (or test/), .jpeg or .png", open_image_folder},
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -196,12 +199,25 @@ struct NamedFile {
   std::uint64_t bytes;
 };
 
-constexpr std::string_view mnist_mirror = "https://ossci-datasets.s3.amazonaws.com/mnist";
 constexpr std::array mnist_files{
     NamedFile{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
     NamedFile{"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
     NamedFile{"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
     NamedFile{"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542},
+};
+constexpr std::array svhn_files{
+    NamedFile{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
+    NamedFile{"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384},
+};
+
+struct Source {
+  std::string_view name;
+  std::string_view folder;  // in the net
+  std::span<const NamedFile> files;
+};
+constexpr std::array sources{
+    Source{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", mnist_files},
+    Source{"svhn", "http://ufldl.stanford.edu/housenumbers", svhn_files},
 };
 
 }  // namespace
@@ -236,20 +252,22 @@ Fetched download(const Download& source, const fs::path& path, const Progress& p
 
 Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_view base_url,
                     const Progress& progress) {
-  if (name != "mnist") {
-    constexpr std::array<std::string_view, 1> known{"mnist"};
+  const auto source = std::ranges::find(sources, name, &Source::name);
+  if (source == sources.end()) {
+    std::vector<std::string_view> known;
+    for (const Source& one : sources) known.push_back(one.name);
     throw ConfigError("cannot download: " + unknown_name("data set", name, known));
   }
-  std::string base(base_url.empty() ? mnist_mirror : base_url);
+  std::string base(base_url.empty() ? source->folder : base_url);
   if (!base.starts_with("http://") && !base.starts_with("https://")) {
     throw ConfigError(named("url", base) + ": must begin with http:// or https://");
   }
   while (base.ends_with('/')) base.pop_back();
   make_folder(folder);
   Fetched all = Fetched::already_there;
-  for (const NamedFile& file : mnist_files) {
-    const Download source{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
-    const Fetched fetched = download(source, folder / file.name, progress);
+  for (const NamedFile& file : source->files) {
+    const Download wanted{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
+    const Fetched fetched = download(wanted, folder / file.name, progress);
     if (fetched == Fetched::cancelled) return fetched;
     if (fetched == Fetched::done) all = fetched;
   }

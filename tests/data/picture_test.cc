@@ -183,7 +183,7 @@ TEST(Picture, FlippedBitsAreAnErrorOrOtherPixels) {
         test::png_file(test::made_picture(40, 30, 1), {.depth = 8, .type = 3, .interlaced = true})}) {
     std::size_t found = 0;
     for (std::size_t n = 0; n < file.size(); ++n) {
-      for (const unsigned bit : {n % 8, (n + 3) % 8}) {
+      for (const std::size_t bit : {n % 8}) {
         std::vector<std::byte> damaged = file;
         damaged[n] ^= std::byte{1} << bit;
         try {
