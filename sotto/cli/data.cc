@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "sotto/cli/commands.h"
@@ -11,9 +12,11 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
 #include "sotto/data/pairs.h"
+#include "sotto/data/picture_pack.h"
 #include "sotto/data/rows.h"
 #include "sotto/data/text.h"
 #include "sotto/launch/console.h"
@@ -26,7 +29,8 @@ constexpr std::string_view help = R"text(Lists, downloads, prepares and shows da
 
 Usage: sotto data list
        sotto data get NAME --data-dir DIR [--url BASE]
-       sotto data prepare NAME --data-dir DIR [--languages de-en] [--vocabulary N]
+       sotto data prepare parallel --data-dir DIR [--languages de-en] [--vocabulary N]
+       sotto data prepare folder --data-dir DIR --out FILE [--strict]
        sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR] [--image-size N]
 
 Examples:
@@ -97,24 +101,59 @@ int get(std::span<const std::string> arguments) {
 struct PrepareOptions {
   DataOptions data;
   std::int64_t vocabulary = 8000;
+  std::string out;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("languages", data.languages, "from which to which, the endings of the files' names");
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
+    v.option("out", out, "of pictures: the file to pack them into");
+    v.option("strict", data.strict, "of pictures: one that cannot be decoded is an error; otherwise it is left out");
+    v.option("data-threads", data.data_threads, "of pictures: threads that check them; 0: as many as cores", {0, 256});
   }
 };
 
+int prepare_pictures(const PrepareOptions& options) {
+  if (options.out.empty()) throw ConfigError("sotto data prepare: say where to with --out FILE");
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  ThreadPool pool(
+      static_cast<int>(options.data.data_threads > 0 ? options.data.data_threads : std::max<std::int64_t>(1, cores)));
+  const StopSignal signals;
+  Console console;
+  const auto report = write_picture_pack(options.data.data_dir, options.out, options.data.strict, pool,
+                                         [&](std::size_t done, std::size_t all) {
+                                           console.progress(fmt::format("{} of {} pictures", done, all));
+                                           return StopSignal::caught() == 0;
+                                         });
+  console.clear();
+  if (!report) {
+    fmt::print(stderr, "sotto: stopped; nothing was written\n");
+    return 128 + StopSignal::caught();
+  }
+  for (const std::string& broken : report->broken) fmt::print(stderr, "warning: {}\n", broken);
+  if (!report->broken.empty()) {
+    fmt::print(stderr, "warning: these {} pictures cannot be decoded and are left out\n", report->broken.size());
+  }
+  fmt::print("{} pictures to train with and {} for tests, {}, in {}\n", report->pictures[0], report->pictures[1],
+             bytes_text(static_cast<double>(report->bytes)), options.out);
+  return 0;
+}
+
 int prepare(std::span<const std::string> arguments) {
   PrepareOptions options;
-  Flags flags("data prepare", "Makes what a data set needs beside its files: for parallel text the vocabulary.", "");
+  Flags flags("data prepare",
+              "Makes what a data set needs beside its files: of parallel text the vocabulary, of pictures one "
+              "file that holds them all, and that opens at once.",
+              "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
-  if (options.data.data != "parallel") {
-    throw ConfigError("sotto data prepare: only `parallel` needs it");
+  if (options.data.data != "parallel" && options.data.data != "folder") {
+    throw ConfigError("sotto data prepare: only `parallel` and `folder` need it");
   }
   if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
+  if (options.data.data == "folder") return prepare_pictures(options);
+  if (!options.out.empty()) throw ConfigError("sotto data prepare: --out is for pictures");
   make_pair_vocabulary(options.data, options.vocabulary);
   fmt::print("{} tokens in {}\n", options.vocabulary, pair_vocabulary_file(options.data.data_dir).string());
   return 0;

@@ -60,7 +60,9 @@ constexpr std::array entries{
     DatasetEntry{"svhn", "digits of house numbers, 3x32x32, 10 classes, 73,257 + 26,032",
                  "train_32x32.mat and test_32x32.mat", open_svhn},
     DatasetEntry{"folder", "pictures of any size, JPEG or PNG, as ImageNet: a folder for each class",
-                 "train/CLASS/NAME.jpg and val/CLASS/NAME.jpg (or test/), .jpeg or .png", open_image_folder},
+                 "train/CLASS/NAME.jpg and val/CLASS/NAME.jpg (or test/), .jpeg or .png; or the file that `sotto data "
+                 "prepare folder` packs them into",
+                 open_image_folder},
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
                  "", open_made_cifar},
 };

@@ -11,6 +11,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/file_reader.h"
 #include "sotto/core/sentence.h"
+#include "sotto/data/picture_pack.h"
 
 namespace sotto {
 namespace {
@@ -96,29 +97,6 @@ class FolderStore final : public PictureStore {
   FolderListing listing_;
 };
 
-std::vector<std::string> remarks_about(const std::vector<std::string>& broken, std::size_t checked,
-                                       const std::string& folder) {
-  constexpr std::size_t most_named = 20;
-  std::vector<std::string> remarks;
-  if (broken.empty()) return remarks;
-  remarks.push_back(fmt::format("{} of {} pictures of {} cannot be decoded and are left out; with {} they are an error",
-                                broken.size(), checked, folder, named("strict")));
-  remarks.insert(remarks.end(), broken.begin(),
-                 broken.begin() + static_cast<std::ptrdiff_t>(std::min(broken.size(), most_named)));
-  if (broken.size() > most_named) remarks.push_back(fmt::format("and {} more", broken.size() - most_named));
-  return remarks;
-}
-
-void require_all_classes(const PictureStore& store, const CheckedPictures& checked, const FolderListing& listing) {
-  std::vector<bool> found(listing.classes.size());
-  for (const std::uint32_t index : checked.readable) found[static_cast<std::size_t>(store.label(index))] = true;
-  const auto lacking = std::ranges::find(found, false);
-  if (lacking == found.end()) return;
-  const std::string& name = listing.classes[static_cast<std::size_t>(lacking - found.begin())];
-  throw FileError(
-      fmt::format("{}: none of the pictures of this class can be decoded", (listing.folder / name).string()));
-}
-
 }  // namespace
 
 FolderListing list_folder(const fs::path& folder, Split split) {
@@ -147,27 +125,33 @@ FolderListing list_folder(const fs::path& folder, Split split) {
   return listing;
 }
 
+void require_all_classes(const FolderListing& listing, std::span<const std::size_t> readable) {
+  const auto lacking = std::ranges::find(readable, 0U);
+  if (lacking == readable.end()) return;
+  const std::string& name = listing.classes[static_cast<std::size_t>(lacking - readable.begin())];
+  throw FileError(
+      fmt::format("{}: none of the pictures of this class can be decoded", (listing.folder / name).string()));
+}
+
 std::unique_ptr<PictureStore> folder_store(FolderListing listing) {
   return std::make_unique<FolderStore>(std::move(listing));
 }
 
 std::unique_ptr<Dataset> open_image_folder(const DataOptions& options, Split split) {
-  FolderListing listing = list_folder(options.data_dir, split);
+  std::error_code unknown;
+  if (fs::is_regular_file(options.data_dir, unknown)) return open_picture_pack(options, split);
+  const FolderListing listing = list_folder(options.data_dir, split);
   const std::string folder = listing.folder.string();
   std::unique_ptr<PictureStore> store = folder_store(listing);
   const std::size_t wanted = chosen_size(options, split, store->size(), folder);
   ThreadPool pool(static_cast<int>(std::max<std::int64_t>(1, options.data_threads)));
   CheckedPictures checked = check_pictures(*store, wanted, pool);
-  const std::size_t tried = checked.readable.size() + checked.broken.size();
-  if (options.strict && !checked.broken.empty()) {
-    throw FileError(fmt::format("{} (one of {} pictures of {} that cannot be decoded)", checked.broken.front(),
-                                checked.broken.size(), folder));
+  if (split == Split::train && checked.tried == store->size()) {
+    std::vector<std::size_t> of_class(listing.classes.size());
+    for (const std::uint32_t index : checked.readable) ++of_class[listing.files[index].label];
+    require_all_classes(listing, of_class);
   }
-  if (split == Split::train && tried == store->size()) require_all_classes(*store, checked, listing);
-  chosen_size(options, split, checked.readable.size(), folder);
-  return std::make_unique<PictureSet>(std::move(store), std::move(checked.readable),
-                                      static_cast<std::int64_t>(listing.classes.size()),
-                                      options.image_size.value_or(224), remarks_about(checked.broken, tried, folder));
+  return make_picture_set(options, split, std::move(store), std::move(checked), listing.classes.size(), folder);
 }
 
 }  // namespace sotto

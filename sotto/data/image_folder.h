@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,15 @@ struct FolderListing {
 // class without pictures, and a class that train lacks.
 FolderListing list_folder(const std::filesystem::path& folder, Split split);
 
+// FileError, which names the folder, for a class that has none of the readable pictures, which are counted by class.
+void require_all_classes(const FolderListing& listing, std::span<const std::size_t> readable);
+
 // The files of a listing.
 std::unique_ptr<PictureStore> folder_store(FolderListing listing);
 
-// ImageNet's layout of files in options.data_dir. All pictures are decoded once when the set is opened. Those that
-// cannot be are left out and named in remarks(), or a FileError with options.strict.
+// ImageNet's layout of files in the folder options.data_dir, or a pack (picture_pack.h). All pictures of a folder are
+// decoded once when the set is opened. Those that cannot be are left out and named in remarks(), or a FileError with
+// options.strict.
 std::unique_ptr<Dataset> open_image_folder(const DataOptions& options, Split split);
 
 }  // namespace sotto

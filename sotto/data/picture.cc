@@ -24,4 +24,13 @@ std::unique_ptr<Picture> open_picture(std::span<const std::byte> bytes) {
   throw FileError("it is neither JPEG nor PNG");
 }
 
+std::string why_broken(std::span<const std::byte> bytes) {
+  try {
+    open_picture(bytes)->check();
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace sotto

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace sotto {
@@ -57,5 +58,8 @@ class Picture {
 // A JPEG or PNG file, told apart by its first bytes, which must outlive the result. FileError when it is neither, or
 // its header is damaged.
 std::unique_ptr<Picture> open_picture(std::span<const std::byte> bytes);
+
+// Why a picture cannot be decoded, by Picture::check(); empty: it can.
+std::string why_broken(std::span<const std::byte> bytes);
 
 }  // namespace sotto

@@ -1,5 +1,7 @@
 #include "sotto/data/picture_set.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -11,14 +13,17 @@
 namespace sotto {
 namespace {
 
-// Why a picture cannot be decoded; empty: it can.
-std::string why_broken(std::span<const std::byte> bytes) {
-  try {
-    open_picture(bytes)->check();
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "";
+std::vector<std::string> remarks_about(const std::vector<std::string>& broken, std::size_t checked,
+                                       const std::string& folder) {
+  constexpr std::size_t most_named = 20;
+  std::vector<std::string> remarks;
+  if (broken.empty()) return remarks;
+  remarks.push_back(fmt::format("{} of {} pictures of {} cannot be decoded and are left out; with {} they are an error",
+                                broken.size(), checked, folder, named("strict")));
+  remarks.insert(remarks.end(), broken.begin(),
+                 broken.begin() + static_cast<std::ptrdiff_t>(std::min(broken.size(), most_named)));
+  if (broken.size() > most_named) remarks.push_back(fmt::format("and {} more", broken.size() - most_named));
+  return remarks;
 }
 
 }  // namespace
@@ -41,6 +46,7 @@ CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, Th
       }
     }
   }
+  checked.tried = checked.readable.size() + checked.broken.size();
   return checked;
 }
 
@@ -78,6 +84,18 @@ void PictureSet::read_view(std::size_t index, Philox* random, std::span<float> i
     throw FileError(store_->name(stored) + ": " + error.what() + "; it could be decoded before");
   }
   label = store_->label(stored);
+}
+
+std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
+                                          CheckedPictures checked, std::size_t classes, const std::string& place) {
+  if (options.strict && !checked.broken.empty()) {
+    throw FileError(fmt::format("{} (one of {} pictures of {} that cannot be decoded)", checked.broken.front(),
+                                checked.broken.size(), place));
+  }
+  chosen_size(options, split, checked.readable.size(), place);
+  return std::make_unique<PictureSet>(std::move(store), std::move(checked.readable), static_cast<std::int64_t>(classes),
+                                      options.image_size.value_or(224),
+                                      remarks_about(checked.broken, checked.tried, place));
 }
 
 }  // namespace sotto

@@ -25,7 +25,8 @@ class PictureStore {
 // Which pictures can be decoded. That depends on their bytes alone, so all ranks and epochs have the same examples.
 struct CheckedPictures {
   std::vector<std::uint32_t> readable;  // in ascending order
-  std::vector<std::string> broken;      // of each of the others, where it is and what is wrong
+  std::vector<std::string> broken;      // of others, where they are and what is wrong
+  std::size_t tried = 0;                // both together, unless only some are used
 };
 // Decodes all pictures once, or the first ones until `wanted` could be decoded. FileError when a file cannot be read.
 CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, ThreadPool& pool);
@@ -56,5 +57,10 @@ class PictureSet final : public Dataset {
   Normaliser normaliser_;
   std::vector<std::string> remarks_;
 };
+
+// The set of the pictures that are readable. `place` is where they are, for remarks() about broken ones. FileError for
+// a broken one with options.strict, ConfigError when there are fewer than the options want.
+std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
+                                          CheckedPictures checked, std::size_t classes, const std::string& place);
 
 }  // namespace sotto

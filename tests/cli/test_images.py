@@ -78,3 +78,31 @@ def test_another_size_is_another_run(run, good, flowers):
 def test_show(good, flowers, tmp_path):
     good("data", "show", "folder", "--data-dir", "flowers", "--image-size", 32, "--count", 4, "--out", "sheet.pgm")
     assert (tmp_path / "sheet.pgm").read_bytes().startswith(b"P5\n64 64\n255\n")
+
+
+def test_a_pack_gives_the_same(run, good, flowers, tmp_path):
+    (flowers / "train" / "asters" / "3.png").write_bytes(b"")
+    job = good("data", "prepare", "folder", "--data-dir", "flowers", "--out", "flowers.pack")
+    assert "23 pictures to train with and 9 for tests" in job.out
+    assert "warning: flowers/train/asters/3.png: it is empty" in job.err and "these 1 pictures" in job.err
+    good("train", *FLAGS, "--max-steps", 6, "--train-dir", "folder")
+    packed = [*FLAGS[:3], "flowers.pack", *FLAGS[4:]]
+    said = good("train", *packed, "--max-steps", 6, "--train-dir", "pack").err
+    assert losses(tmp_path / "folder") == losses(tmp_path / "pack")
+    assert "warning: flowers/train/asters/3.png: it is empty" in said
+
+    content = bytearray((tmp_path / "flowers.pack").read_bytes())
+    content[200] ^= 1
+    (tmp_path / "flowers.pack").write_bytes(content)
+    job = run("train", *packed, "--max-steps", 6, "--train-dir", "damaged")
+    assert job.status == 1 and "flowers.pack: train/" in job.err and "checksum is wrong" in job.err
+
+
+def test_prepare_says_what_it_needs(run, flowers, tmp_path):
+    for arguments, words in [(["digits"], "only `parallel` and `folder`"), (["folder"], "--data-dir"),
+                             (["folder", "--data-dir", "flowers"], "--out FILE")]:  # fmt: skip
+        job = run("data", "prepare", *arguments)
+        assert job.status == 2 and words in job.err, job.err
+    (flowers / "val" / "asters" / "0.png").write_bytes(b"x")
+    job = run("data", "prepare", "folder", "--data-dir", "flowers", "--out", "pack", "--strict")
+    assert job.status == 1 and "flowers/val/asters/0.png" in job.err and not (tmp_path / "pack").exists()
