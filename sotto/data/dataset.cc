@@ -65,6 +65,8 @@ constexpr std::array entries{
                  open_image_folder},
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
                  "", open_made_cifar},
+    DatasetEntry{"made-images", "the same with ImageNet's shape, 3x224x224, 2,000 + 400 or any other size", "",
+                 open_made_images},
 };
 constexpr Table<DatasetEntry> table("data set", entries);
 

@@ -36,7 +36,8 @@ struct DataOptions {
              "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors; resized-crop takes a "
              "part of any size, and mirrors; auto: resized-crop for pictures in files, else none",
              {"auto", "none", "crop-flip", "resized-crop"});
-    v.option("image-size", image_size, "side of the images that pictures in files become; auto: 224", {8, 4096});
+    v.option("image-size", image_size,
+             "side of the images that pictures in files become, and of made-images; auto: 224", {8, 4096});
     v.option("strict", strict, "a picture that cannot be decoded is an error; otherwise it is left out");
     v.option("data-threads", data_threads,
              "threads a rank that read and decode images; 0: a quarter of the cores, shared by the ranks; no bit "
