@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "sotto/cli/commands.h"
@@ -13,9 +14,11 @@
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
 #include "sotto/data/pairs.h"
+#include "sotto/data/picture_pack.h"
 #include "sotto/data/rows.h"
 #include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
@@ -31,8 +34,9 @@ Usage: sotto data list
        sotto data info NAME [--data-dir DIR]
        sotto data get NAME --data-dir DIR [--url BASE]
        sotto data make NAME --data-dir DIR [--train-size N] [--test-size N]
-       sotto data prepare NAME --data-dir DIR [--languages de-en] [--vocabulary N]
-       sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR]
+       sotto data prepare text|parallel --data-dir DIR [--languages de-en] [--vocabulary N]
+       sotto data prepare folder --data-dir DIR --out FILE [--strict]
+       sotto data show NAME --out FILE.pgm [--count N] [--data-dir DIR] [--image-size N]
 
 Examples:
   sotto data get mnist --data-dir data/mnist
@@ -135,26 +139,61 @@ int make(std::span<const std::string> arguments) {
 struct PrepareOptions {
   DataOptions data;
   std::int64_t vocabulary = 8000;
+  std::string out;
   void visit(OptionVisitor& v) {
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("languages", data.languages, "of parallel text: from which to which, the endings of the files' names");
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
+    v.option("out", out, "of pictures: the file to pack them into");
+    v.option("strict", data.strict, "of pictures: one that cannot be decoded is an error; otherwise it is left out");
+    v.option("data-threads", data.data_threads, "of pictures: threads that check them; 0: as many as cores", {0, 256});
   }
 };
 
+int prepare_pictures(const PrepareOptions& options) {
+  if (options.out.empty()) throw ConfigError("sotto data prepare: say where to with --out FILE");
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  ThreadPool pool(
+      static_cast<int>(options.data.data_threads > 0 ? options.data.data_threads : std::max<std::int64_t>(1, cores)));
+  const StopSignal signals;
+  Console console;
+  const auto report = write_picture_pack(options.data.data_dir, options.out, options.data.strict, pool,
+                                         [&](std::size_t done, std::size_t all) {
+                                           console.progress(fmt::format("{} of {} pictures", done, all));
+                                           return StopSignal::caught() == 0;
+                                         });
+  console.clear();
+  if (!report) {
+    fmt::print(stderr, "sotto: stopped; nothing was written\n");
+    return 128 + StopSignal::caught();
+  }
+  for (const std::string& broken : report->broken) fmt::print(stderr, "warning: {}\n", broken);
+  if (!report->broken.empty()) {
+    fmt::print(stderr, "warning: these {} pictures cannot be decoded and are left out\n", report->broken.size());
+  }
+  fmt::print("{} pictures to train with and {} for tests, {}, in {}\n", report->pictures[0], report->pictures[1],
+             bytes_text(static_cast<double>(report->bytes)), options.out);
+  return 0;
+}
+
 int prepare(std::span<const std::string> arguments) {
   PrepareOptions options;
-  Flags flags("data prepare", "Makes what a data set needs beside its files: for `text` and `parallel` a vocabulary.",
+  Flags flags("data prepare",
+              "Makes what a data set needs beside its files: of `text` and `parallel` a vocabulary, of pictures one "
+              "file that holds them all, and that opens at once.",
               "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
-  const bool text = options.data.data == "text";
-  if (!text && options.data.data != "parallel") {
-    throw ConfigError("sotto data prepare: only `text` and `parallel` need it");
+  const std::string& name = options.data.data;
+  if (name != "text" && name != "parallel" && name != "folder") {
+    throw ConfigError("sotto data prepare: only `text`, `parallel` and `folder` need it");
   }
   if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
+  if (name == "folder") return prepare_pictures(options);
+  if (!options.out.empty()) throw ConfigError("sotto data prepare: --out is for pictures");
+  const bool text = name == "text";
   (text ? make_text_vocabulary : make_pair_vocabulary)(options.data, options.vocabulary);
   const auto file = (text ? text_vocabulary_file : pair_vocabulary_file)(options.data.data_dir);
   fmt::print("{} tokens in {}\n", options.vocabulary, file.string());
@@ -172,6 +211,7 @@ struct ShowOptions {
     v.option("split", split, "which half of the data", {"train", "test"});
     v.option("data-dir", data.data_dir, "folder of the data set's files");
     v.option("data-seed", data.data_seed, "seed of generated data", Bounds::at_least(0));
+    v.option("image-size", data.image_size, "side of the images that pictures in files become; auto: 224", {8, 4096});
   }
 };
 

@@ -33,6 +33,9 @@ int run_eval(std::span<const std::string> arguments) {
   evaluate_folder(
       options,
       [](const EvalLine& line) {
+        for (const std::string& remark : line.remarks) {
+          fmt::print(stderr, "warning: {}\n", spelled(remark, flag_spelling));
+        }
         fmt::print("step {}  {}\n", line.step, line.metrics.text());
         std::fflush(stdout);
       },

@@ -134,7 +134,13 @@ void make_folder(const std::filesystem::path& path) {
 std::string md5_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_md5()); }
 std::string sha256_hex(std::span<const std::byte> bytes) { return digest_hex(bytes, EVP_sha256()); }
 
-std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+namespace {
+
+// Reads packed streams that lie one after the other, with `unpack`, a function of libdeflate for one of them. There may
+// be several if `several` says so.
+template <class Unpack>
+std::vector<std::byte> unpacked(const std::filesystem::path& path, std::span<const std::byte> bytes, Unpack unpack,
+                                std::string_view kind, bool several) {
   constexpr std::size_t most = std::size_t{256} << 20;  // a limit, since a small file can unpack to any size
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
@@ -143,18 +149,18 @@ std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const
   std::vector<std::byte> content;
   std::size_t used = 0;
   std::span<const std::byte> rest = bytes;
-  do {  // once for each member
+  do {
     std::size_t read = 0;
     std::size_t written = 0;
     std::size_t room = std::min(most - used, 4 * rest.size() + 4096);
     for (;;) {
       content.resize(used + room);
-      const auto result = libdeflate_gzip_decompress_ex(decompressor.get(), rest.data(), rest.size(),
-                                                        content.data() + used, room, &read, &written);
+      const auto result =
+          unpack(decompressor.get(), rest.data(), rest.size(), content.data() + used, room, &read, &written);
       if (result == LIBDEFLATE_SUCCESS) break;
       if (result != LIBDEFLATE_INSUFFICIENT_SPACE) {
         fail("unpack", path,
-             fmt::format("damaged or truncated gzip data in the {} bytes from byte {} on", rest.size(),
+             fmt::format("damaged or truncated {} data in the {} bytes from byte {} on", kind, rest.size(),
                          bytes.size() - rest.size()));
       }
       if (room >= most - used) fail("unpack", path, "its content is larger than 256 MiB");
@@ -162,9 +168,20 @@ std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const
     }
     used += written;
     rest = rest.subspan(read);
-  } while (!rest.empty());
+  } while (!rest.empty() && several);
+  if (!rest.empty()) fail("unpack", path, fmt::format("{} bytes too many after {} data", rest.size(), kind));
   content.resize(used);
   return content;
+}
+
+}  // namespace
+
+std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  return unpacked(path, bytes, libdeflate_gzip_decompress_ex, "gzip", true);
+}
+
+std::vector<std::byte> inflate(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  return unpacked(path, bytes, libdeflate_zlib_decompress_ex, "zlib", false);
 }
 
 }  // namespace sotto

@@ -37,4 +37,7 @@ std::string sha256_hex(std::span<const std::byte> bytes);
 // names `path`, when they are damaged or truncated, or followed by anything else.
 std::vector<std::byte> gunzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
+// Unpacks one zlib stream likewise.
+std::vector<std::byte> inflate(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
 }  // namespace sotto

@@ -1,11 +1,17 @@
 #include "sotto/data/dataset.h"
 
-#include <array>
+#include <fmt/format.h>
 
+#include <array>
+#include <stdexcept>
+
+#include "sotto/core/error.h"
 #include "sotto/data/cifar.h"
 #include "sotto/data/digits.h"
+#include "sotto/data/image_folder.h"
 #include "sotto/data/made_cifar.h"
 #include "sotto/data/mnist.h"
+#include "sotto/data/svhn.h"
 
 namespace sotto {
 namespace {
@@ -51,18 +57,37 @@ constexpr std::array entries{
         "the binary version: train.bin and test.bin, here or in cifar-100-binary; or the Python version, train and "
         "test, here or in cifar-100-python",
         open_cifar100},
+    DatasetEntry{"svhn", "digits of house numbers, 3x32x32, 10 classes, 73,257 + 26,032",
+                 "train_32x32.mat and test_32x32.mat", open_svhn},
+    DatasetEntry{"folder", "pictures of any size, JPEG or PNG, as ImageNet: a folder for each class",
+                 "train/CLASS/NAME.jpg and val/CLASS/NAME.jpg (or test/), .jpeg or .png; or the file that `sotto data "
+                 "prepare folder` packs them into",
+                 open_image_folder},
     DatasetEntry{"made-cifar", "made shapes with coloured gratings in CIFAR's form, 50,000 + 10,000 or any other size",
                  "", open_made_cifar},
+    DatasetEntry{"made-images", "the same with ImageNet's shape, 3x224x224, 2,000 + 400 or any other size", "",
+                 open_made_images},
 };
 constexpr Table<DatasetEntry> table("data set", entries);
 
 }  // namespace
 
+void Dataset::read_crop(std::size_t /*index*/, Philox& /*random*/, std::span<float> /*image*/,
+                        std::int64_t& /*label*/) const {
+  throw std::logic_error("Dataset::read_crop: these images are not decoded when they are read");
+}
+
 const Table<DatasetEntry>& dataset_table() { return table; }
 
 std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split) {
   check_kind(options, "images");
-  return open_source(table, options, split);
+  std::unique_ptr<Dataset> data = open_source(table, options, split);
+  const ImageShape shape = data->shape();
+  if (options.image_size && *options.image_size != shape.height) {
+    throw ConfigError(fmt::format("{}: the images of these data have {}x{} pixels; leave it out",
+                                  named("image-size", std::to_string(*options.image_size)), shape.height, shape.width));
+  }
+  return data;
 }
 
 }  // namespace sotto

@@ -3,14 +3,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sotto/core/batch.h"
+#include "sotto/core/random.h"
 #include "sotto/data/source.h"
 
 namespace sotto {
 
-// Labelled images in memory. Several threads may read at once.
+// Labelled images. Several threads may read at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -21,6 +23,14 @@ class Dataset {
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
   virtual std::int64_t label(std::size_t index) const = 0;  // that of read(), for less work
   virtual std::vector<float> black() const = 0;             // the normalised value of a black pixel, for each channel
+
+  // Whether examples are pictures of any size, which are decoded when they are read.
+  virtual bool decodes() const { return false; }
+  // As read(), with a random part of the picture, perhaps mirrored, for training: a pure function of the numbers that
+  // are drawn. REQUIRES decodes().
+  virtual void read_crop(std::size_t index, Philox& random, std::span<float> image, std::int64_t& label) const;
+  // Lines about what the user ought to know, such as examples that are left out.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 using DatasetEntry = SourceEntry<Dataset>;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -198,15 +199,32 @@ struct NamedFile {
   std::uint64_t bytes;
 };
 
-constexpr std::array download_sources{
-    DownloadSource{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
-};
 constexpr std::array mnist_files{
     NamedFile{"train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9'912'422},
     NamedFile{"train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28'881},
     NamedFile{"t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1'648'877},
     NamedFile{"t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4'542},
 };
+constexpr std::array svhn_files{
+    NamedFile{"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182'040'794},
+    NamedFile{"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64'275'384},
+};
+
+struct Source {
+  DownloadSource set;
+  std::span<const NamedFile> files;
+};
+constexpr std::array sources{
+    Source{{"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist", "CC BY-SA 3.0 (LeCun, Cortes, Burges)"},
+           mnist_files},
+    Source{{"svhn", "http://ufldl.stanford.edu/housenumbers", "for non-commercial use (Netzer et al., 2011)"},
+           svhn_files},
+};
+
+const Source* find_source(std::string_view name) {
+  const auto found = std::ranges::find(sources, name, [](const Source& source) { return source.set.name; });
+  return found == sources.end() ? nullptr : &*found;
+}
 
 }  // namespace
 
@@ -239,28 +257,28 @@ Fetched download(const Download& source, const fs::path& path, const Progress& p
 }
 
 const DownloadSource* find_download(std::string_view name) {
-  const auto found = std::ranges::find(download_sources, name, &DownloadSource::name);
-  return found == download_sources.end() ? nullptr : &*found;
+  const Source* found = find_source(name);
+  return found == nullptr ? nullptr : &found->set;
 }
 
 Fetched get_dataset(std::string_view name, const fs::path& folder, std::string_view base_url,
                     const Progress& progress) {
-  const DownloadSource* source_of_set = find_download(name);
-  if (source_of_set == nullptr) {
+  const Source* source = find_source(name);
+  if (source == nullptr) {
     std::vector<std::string_view> known;
-    for (const DownloadSource& one : download_sources) known.push_back(one.name);
+    for (const Source& one : sources) known.push_back(one.set.name);
     throw ConfigError("cannot download: " + unknown_name("data set", name, known));
   }
-  std::string base(base_url.empty() ? source_of_set->address : base_url);
+  std::string base(base_url.empty() ? source->set.address : base_url);
   if (!base.starts_with("http://") && !base.starts_with("https://")) {
     throw ConfigError(named("url", base) + ": must begin with http:// or https://");
   }
   while (base.ends_with('/')) base.pop_back();
   make_folder(folder);
   Fetched all = Fetched::already_there;
-  for (const NamedFile& file : mnist_files) {
-    const Download source{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
-    const Fetched fetched = download(source, folder / file.name, progress);
+  for (const NamedFile& file : source->files) {
+    const Download wanted{fmt::format("{}/{}", base, file.name), std::string(file.md5), file.bytes};
+    const Fetched fetched = download(wanted, folder / file.name, progress);
     if (fetched == Fetched::cancelled) return fetched;
     if (fetched == Fetched::done) all = fetched;
   }

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "sotto/core/mutex.h"
 #include "sotto/core/thread.h"
-#include "sotto/data/augment.h"
+#include "sotto/core/thread_pool.h"
 
 namespace sotto {
 // A ring of prefetch + 1 slots; the batch of position s is in slot s % slots. The caller reads the slot of position
@@ -21,12 +21,13 @@ class Loader::Impl {
         order_(data.size(), options.order, std::move(options.own)),
         options_(std::move(options)),
         positions_per_epoch_(order_.positions_per_epoch()),
+        crop_flip_(data.shape(), data.black()),
+        pool_(options_.threads),
         slots_(options_.prefetch + 1) {
     for (Slot& slot : slots_) {
       slot.images.resize(options_.order.batch * data.shape().size());
       slot.labels.resize(options_.order.batch);
     }
-    if (options_.augment) augment_.emplace(data.shape(), data.black());
     thread_ = start_thread("loading data", [this] { run(); });
   }
 
@@ -90,20 +91,27 @@ class Loader::Impl {
   void fill(std::uint64_t position) {
     Slot& slot = slots_[position % slots_.size()];
     const std::size_t pixels = data_.shape().size();
-    std::size_t i = 0;
-    for (const std::uint32_t example : order_.at(position)) {
-      const auto image = std::span(slot.images).subspan(i * pixels, pixels);
-      data_.read(example, image, slot.labels[i]);
-      if (augment_) augment_->apply(image, options_.order.seed, order_.round(position, i), example);
-      ++i;
+    const std::span<const std::uint32_t> examples = order_.at(position);
+    pool_.run(examples.size(), [&](std::size_t i) {
+      read(examples[i], order_.round(position, i), std::span(slot.images).subspan(i * pixels, pixels), slot.labels[i]);
+    });
+  }
+
+  void read(std::uint32_t example, std::uint64_t round, std::span<float> image, std::int64_t& label) const {
+    if (options_.augment == Augment::resized_crop) {
+      Philox random = augment_random(options_.order.seed, round, example);
+      return data_.read_crop(example, random, image, label);
     }
+    data_.read(example, image, label);
+    if (options_.augment == Augment::crop_flip) crop_flip_.apply(image, options_.order.seed, round, example);
   }
 
   const Dataset& data_;
-  ExampleOrder order_;           // used by the thread alone, as is augment_
+  ExampleOrder order_;           // used by the thread alone, as is pool_
   const LoaderOptions options_;  // without `own`, which order_ has
   const std::uint64_t positions_per_epoch_;
-  std::optional<CropFlip> augment_;
+  const CropFlip crop_flip_;
+  ThreadPool pool_;
 
   Mutex mutex_;
   Condition changed_;

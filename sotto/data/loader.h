@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sotto/core/batch.h"
+#include "sotto/data/augment.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/order.h"
 
@@ -13,12 +14,13 @@ namespace sotto {
 struct LoaderOptions {
   OrderOptions order{};
   std::size_t prefetch = 2;
-  bool augment = false;              // by CropFlip
+  Augment augment = Augment::none;
+  int threads = 1;                   // that read and change the images of a batch; no bit depends on them
   std::vector<std::uint32_t> own{};  // the examples of this rank alone; empty: all ranks share all
 };
 
 // The training images of one rank, in the order of ExampleOrder. A batch is a pure function of its position, so there
-// is no state to save. A thread reads ahead.
+// is no state to save. A thread reads ahead, and may have others help.
 class Loader {
  public:
   // ConfigError when the data cannot fill one global batch.

@@ -9,7 +9,6 @@
 namespace sotto {
 namespace {
 
-constexpr int side = 32;
 enum Shape : std::uint8_t { disc, square, triangle, ring, cross };
 
 // Signed distance from (x, y) to the edge of a shape of radius 1: about 1 in the middle, negative outside.
@@ -46,22 +45,25 @@ struct Grating {
 }  // namespace
 
 std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels) {
+  const auto side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(pixels.size() / 3))));
+  const float unit = static_cast<float>(side) / 32;  // lengths below are those of CIFAR's form
   const auto label = static_cast<std::uint8_t>(random.below(10));
   const auto shape = static_cast<Shape>(label / 2);
-  const Grating fill(random, label % 2 == 0 ? between(random, 2.6F, 3.6F) : between(random, 5.5F, 8.0F));
-  const Grating ground(random, between(random, 14, 40));
+  const Grating fill(random, unit * (label % 2 == 0 ? between(random, 2.6F, 3.6F) : between(random, 5.5F, 8.0F)));
+  const Grating ground(random, unit * between(random, 14, 40));
   const Colour bright = any_colour(random, 0.35F, 1.0F);
   const Colour dark = any_colour(random, 0.0F, 0.5F);
   const Colour near_ground = any_colour(random, 0.1F, 0.9F);
   const Colour far_ground = any_colour(random, 0.1F, 0.9F);
-  const float radius = between(random, 8.0F, 13.0F);
-  const float middle_x = 0.5F * side + 2.0F * bell(random);
-  const float middle_y = 0.5F * side + 2.0F * bell(random);
+  const float radius = unit * between(random, 8.0F, 13.0F);
+  const float middle_x = unit * (16 + 2.0F * bell(random));
+  const float middle_y = unit * (16 + 2.0F * bell(random));
   const float turn = 0.06F * bell(random);
   const float c = sine(turn + 0.25F) / radius;
   const float s = sine(turn) / radius;
   const float noise = between(random, 0.02F, 0.14F);
   const ElementStream grain{random.next(), random.next()};
+  const std::size_t plane = pixels.size() / 3;
 
   for (int i = 0; i < side; ++i) {
     for (int j = 0; j < side; ++j) {
@@ -75,7 +77,7 @@ std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels) {
       for (std::size_t channel = 0; channel < 3; ++channel) {
         const float shown = dark[channel] + wave * (bright[channel] - dark[channel]);
         const float behind = near_ground[channel] + slope * (far_ground[channel] - near_ground[channel]);
-        const auto place = channel * side * side + static_cast<std::size_t>(i * side + j);
+        const auto place = channel * plane + static_cast<std::size_t>(i * side + j);
         const float value =
             behind + cover * (shown - behind) + noise * (2 * grain.uniform(static_cast<std::uint32_t>(place)) - 1);
         pixels[place] = to_byte(value);
@@ -86,9 +88,16 @@ std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels) {
 }
 
 std::unique_ptr<Dataset> open_made_cifar(const DataOptions& options, Split split) {
-  return std::make_unique<GeneratedDataset>(ImageShape{3, side, side}, 10, cifar_normalisation, draw_made_cifar,
+  return std::make_unique<GeneratedDataset>(ImageShape{3, 32, 32}, 10, cifar_normalisation, draw_made_cifar,
                                             static_cast<std::uint64_t>(options.data_seed), split,
                                             generated_size(options, split, 50'000, 10'000));
+}
+
+std::unique_ptr<Dataset> open_made_images(const DataOptions& options, Split split) {
+  const std::int64_t side = options.image_size.value_or(224);
+  return std::make_unique<GeneratedDataset>(ImageShape{3, side, side}, 10, imagenet_normalisation, draw_made_cifar,
+                                            static_cast<std::uint64_t>(options.data_seed), split,
+                                            generated_size(options, split, 2'000, 400));
 }
 
 }  // namespace sotto

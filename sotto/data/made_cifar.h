@@ -15,7 +15,11 @@ namespace sotto {
 // (data_seed, split, i), the same bytes on every machine.
 std::unique_ptr<Dataset> open_made_cifar(const DataOptions& options, Split split);
 
-// Draws one example: fills 3x32x32 pixels and returns the class.
+// The same with ImageNet's shape and normalisation, or a side of options.image_size.
+std::unique_ptr<Dataset> open_made_images(const DataOptions& options, Split split);
+
+// Draws one example: fills the pixels of three channels of a square, and returns the class. The same random numbers
+// give the same picture at any size, but for the noise.
 std::uint8_t draw_made_cifar(Philox& random, std::span<std::uint8_t> pixels);
 
 }  // namespace sotto

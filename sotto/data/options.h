@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sotto/core/options.h"
@@ -16,8 +17,11 @@ struct DataOptions {
   std::int64_t train_size = 0;  // 0: all
   std::int64_t test_size = 0;
   std::int64_t data_seed = 1;
-  std::string augment = "none";
+  std::string augment = "auto";
   std::string tokens = "bytes";
+  std::optional<std::int64_t> image_size{};
+  bool strict = false;
+  std::int64_t data_threads = 0;
   std::string languages = "de-en";
   std::string test_set = "test";
 
@@ -29,8 +33,17 @@ struct DataOptions {
     v.option("test-size", test_size, "use only the first N test examples; 0: all",
              {0, static_cast<double>(most_examples)});
     v.option("data-seed", data_seed, "seed of generated data", Bounds::at_least(0));
-    v.option("augment", augment, "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors",
-             {"none", "crop-flip"});
+    v.option("augment", augment,
+             "random changes of training images: crop-flip pads by 4 pixels, crops and mirrors; resized-crop takes a "
+             "part of any size, and mirrors; auto: resized-crop for pictures in files, else none",
+             {"auto", "none", "crop-flip", "resized-crop"});
+    v.option("image-size", image_size,
+             "side of the images that pictures in files become, and of made-images; auto: 224", {8, 4096});
+    v.option("strict", strict, "a picture that cannot be decoded is an error; otherwise it is left out");
+    v.option("data-threads", data_threads,
+             "threads a rank that read and decode images; 0: a quarter of the cores, shared by the ranks; no bit "
+             "depends on them",
+             {0, 256});
     v.option("tokens", tokens, "of text; those of sentencepiece are in the model that `sotto data prepare text` makes",
              {"bytes", "sentencepiece"});
     v.option("languages", languages, "of parallel text: from which to which, the endings of the files' names");

@@ -28,6 +28,14 @@ void Normaliser::apply(std::span<const std::uint8_t> pixels, std::span<float> im
   }
 }
 
+void Normaliser::apply_to_pixels(std::span<const std::uint8_t> pixels, std::span<float> image) const {
+  for (std::size_t channel = 0; channel < tables_.size(); ++channel) {
+    const auto& table = tables_[channel];
+    const auto to = image.subspan(channel * plane_, plane_);
+    for (std::size_t i = 0; i < plane_; ++i) to[i] = table[pixels[4 * i + channel]];
+  }
+}
+
 std::vector<float> Normaliser::black() const {
   std::vector<float> values;
   for (const auto& table : tables_) values.push_back(table[0]);

@@ -18,6 +18,8 @@ struct Normalisation {
 inline constexpr Normalisation mnist_normalisation{{0.1307F}, {0.3081F}};
 inline constexpr Normalisation cifar_normalisation{{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}};
 inline constexpr Normalisation cifar100_normalisation{{0.5071F, 0.4865F, 0.4409F}, {0.2673F, 0.2564F, 0.2762F}};
+inline constexpr Normalisation svhn_normalisation{{0.4377F, 0.4438F, 0.4728F}, {0.1980F, 0.2010F, 0.1970F}};
+inline constexpr Normalisation imagenet_normalisation{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
 // The same as a lookup table of 256 floats per channel.
 class Normaliser {
@@ -25,6 +27,8 @@ class Normaliser {
   Normaliser(ImageShape shape, const Normalisation& normalisation);
   // REQUIRES that both hold shape.size() values, channel after channel.
   void apply(std::span<const std::uint8_t> pixels, std::span<float> image) const;
+  // From pixels of four bytes each, of which the first are the channels.
+  void apply_to_pixels(std::span<const std::uint8_t> pixels, std::span<float> image) const;
   std::vector<float> black() const;
 
  private:

@@ -22,11 +22,14 @@ void check_source(const DataOptions& options, std::string_view name, std::string
 }
 
 void check_kind(const DataOptions& options, std::string_view kind) {
-  const auto refuse = [&](std::string_view option, std::string_view value, std::string_view other) {
-    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", named(option, value), other, kind));
+  const auto refuse = [&](const std::string& option, std::string_view other) {
+    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", option, other, kind));
   };
-  if (kind != "images" && options.augment != DataOptions{}.augment) refuse("augment", options.augment, "images");
-  if (kind != "text" && options.tokens != DataOptions{}.tokens) refuse("tokens", options.tokens, "text");
+  if (kind != "images") {
+    if (options.augment != "none" && options.augment != "auto") refuse(named("augment", options.augment), "images");
+    if (options.image_size) refuse(named("image-size", std::to_string(*options.image_size)), "images");
+  }
+  if (kind != "text" && options.tokens != DataOptions{}.tokens) refuse(named("tokens", options.tokens), "text");
 }
 
 }  // namespace sotto

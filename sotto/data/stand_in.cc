@@ -55,26 +55,26 @@ constexpr std::array splits{Split::train, Split::test};
 
 constexpr std::uint32_t drawn_classes = 10;  // that digits and shapes have
 
-struct Picture {
+struct Drawing {
   std::size_t channels, side;
   Render draw;
 };
-constexpr Picture digit_picture{1, 28, draw_digit}, shape_picture{3, 32, draw_made_cifar};
+constexpr Drawing digit_drawing{1, 28, draw_digit}, shape_drawing{3, 32, draw_made_cifar};
 
 // Draws example `index` of `classes` classes. More than ten are told apart by a bright mark at the upper edge, whose
 // place is the class's tens.
-std::uint32_t draw_of(const Picture& picture, std::uint32_t classes, std::uint64_t seed, Split split,
+std::uint32_t draw_of(const Drawing& drawing, std::uint32_t classes, std::uint64_t seed, Split split,
                       std::uint64_t index, std::span<std::uint8_t> pixels) {
   Philox random = example_random(seed, split, index);
-  const std::uint32_t drawn = picture.draw(random, pixels);
+  const std::uint32_t drawn = drawing.draw(random, pixels);
   const std::uint32_t tens = random.below((classes - drawn + drawn_classes - 1) / drawn_classes);
   if (classes > drawn_classes) {
     constexpr std::size_t rows = 2, columns = 2, places = 10;
-    const std::size_t left = tens * picture.side / places;
-    for (std::size_t channel = 0; channel < picture.channels; ++channel) {
+    const std::size_t left = tens * drawing.side / places;
+    for (std::size_t channel = 0; channel < drawing.channels; ++channel) {
       for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t begin = (channel * picture.side + row) * picture.side;
-        std::ranges::fill(pixels.subspan(begin, picture.side), std::uint8_t{0});
+        const std::size_t begin = (channel * drawing.side + row) * drawing.side;
+        std::ranges::fill(pixels.subspan(begin, drawing.side), std::uint8_t{0});
         std::ranges::fill(pixels.subspan(begin + left, columns), std::uint8_t{255});
       }
     }
@@ -102,11 +102,11 @@ void make_idx(const DataOptions& options, Folder& folder) {
   const MnistForm& form = std::ranges::find(forms, options.data, &NamedForm::name)->form;
   for (const Split split : splits) {
     const std::size_t count = generated_size(options, split, 60'000, 10'000);
-    const std::size_t side = digit_picture.side;
+    const std::size_t side = digit_drawing.side;
     Idx images{{static_cast<std::uint32_t>(count), 28, 28}, std::vector<std::uint8_t>(count * side * side)};
     Idx labels{{static_cast<std::uint32_t>(count)}, std::vector<std::uint8_t>(count)};
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t label = draw_of(digit_picture, std::uint32_t{form.classes} - form.first_label,
+      const std::uint32_t label = draw_of(digit_drawing, std::uint32_t{form.classes} - form.first_label,
                                           static_cast<std::uint64_t>(options.data_seed), split, i,
                                           std::span(images.values).subspan(i * side * side, side * side));
       labels.values[i] = static_cast<std::uint8_t>(form.first_label + label);
@@ -135,7 +135,7 @@ void make_cifar(const DataOptions& options, Folder& folder) {
     std::vector<std::uint8_t> bytes(count * record);
     for (std::size_t i = 0; i < count; ++i) {
       const auto one = std::span(bytes).subspan(i * record, record);
-      const std::uint32_t label = draw_of(shape_picture, classes, static_cast<std::uint64_t>(options.data_seed), split,
+      const std::uint32_t label = draw_of(shape_drawing, classes, static_cast<std::uint64_t>(options.data_seed), split,
                                           begin + i, one.subspan(labels));
       one[labels - 1] = static_cast<std::uint8_t>(label);
       if (fine) one[0] = static_cast<std::uint8_t>(label / (classes / coarse_classes));

@@ -6,8 +6,10 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
 #include "sotto/data/loader.h"
 #include "sotto/model/library.h"
@@ -32,6 +34,16 @@ std::string image_model_options() {
   return text;
 }
 
+// The options with the number of threads that 0 stands for.
+DataOptions with_threads(DataOptions options, int ranks) {
+  if (options.data_threads == 0) {
+    options.data_threads = std::max<std::int64_t>(1, std::thread::hardware_concurrency() / (4 * ranks));
+  }
+  return options;
+}
+
+constexpr std::size_t most_floats = std::size_t{1} << 23;  // of the images that are evaluated at once
+
 ImageModelSpec spec_of(const ModelChoice& choice) {
   const bool own = choice.name == library_entry().name;
   return {own ? &library_entry() : image_model_table().find(choice.name), choice.options, choice.place};
@@ -48,15 +60,19 @@ class ImageTask final : public Task {
  public:
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
       : traits_(traits),
-        train_(setup.batch > 0 ? open_dataset(setup.data, Split::train) : nullptr),
-        test_(open_dataset(setup.data, Split::test)),
+        options_(with_threads(setup.data, setup.share.ranks)),
+        train_(setup.batch > 0 ? open_dataset(options_, Split::train) : nullptr),
+        test_(open_dataset(options_, Split::test)),
         model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
-        test_batch_(std::min(setup.test_batch, std::max<std::size_t>(1, test_->size()))) {
+        test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
+                              std::max<std::size_t>(1, most_floats / test_->shape().size())})),
+        readers_(any().decodes() ? static_cast<int>(options_.data_threads) : 1) {
     if (!train_) return;
     if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
     loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
                                            setup.prefetch,
-                                           setup.data.augment != "none",
+                                           read_augment(options_.augment, *train_),
+                                           readers_.threads(),
                                            partition_.hand(setup.share.rank)});
   }
 
@@ -89,6 +105,12 @@ class ImageTask final : public Task {
   }
   const Metric& goal() const override { return *metric_table(traits_.metrics).find(traits_.goal); }
   double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
+  std::vector<std::string> remarks() const override {
+    std::vector<std::string> all = train_ ? train_->remarks() : std::vector<std::string>();
+    const std::vector<std::string> tests = test_->remarks();
+    all.insert(all.end(), tests.begin(), tests.end());
+    return all;
+  }
 
  private:
   const Dataset& data(Split split) const {
@@ -106,10 +128,12 @@ class ImageTask final : public Task {
   }
 
   ImageTraits traits_;
+  DataOptions options_;
   std::unique_ptr<Dataset> train_, test_;
   std::unique_ptr<ImageModel> model_;
   std::size_t test_batch_;
   Partition partition_;
+  ThreadPool readers_;  // of evaluations
   std::optional<Loader> loader_;
   double data_seconds_ = 0;
   Tally trained_ = zeros();
@@ -122,19 +146,16 @@ Tally ImageTask::evaluate(Split split, Share share) {
   std::vector<float> images(test_batch_ * image);
   std::vector<std::int64_t> labels(test_batch_);
   Tally total = zeros();
-  std::size_t filled = 0;
-  const auto flush = [&] {
-    const Batch batch{std::span<const float>(images).first(filled * image),
-                      std::span<const std::int64_t>(labels).first(filled), examples.shape()};
-    total[0] += model_->evaluate(batch, adds_to(total, batch));
-    filled = 0;
-  };
   const auto stride = static_cast<std::size_t>(share.ranks);
-  for (auto i = static_cast<std::size_t>(share.rank); i < examples.size(); i += stride) {
-    examples.read(i, std::span(images).subspan(filled * image, image), labels[filled]);
-    if (++filled == test_batch_) flush();
+  for (auto next = static_cast<std::size_t>(share.rank); next < examples.size(); next += test_batch_ * stride) {
+    const std::size_t count = std::min(test_batch_, (examples.size() - next + stride - 1) / stride);
+    readers_.run(count, [&](std::size_t i) {
+      examples.read(next + i * stride, std::span(images).subspan(i * image, image), labels[i]);
+    });
+    const Batch batch{std::span<const float>(images).first(count * image),
+                      std::span<const std::int64_t>(labels).first(count), examples.shape()};
+    total[0] += model_->evaluate(batch, adds_to(total, batch));
   }
-  flush();
   return total;
 }
 

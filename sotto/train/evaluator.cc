@@ -40,10 +40,12 @@ class Checkpoints {
     ThreadPool pool(1);
     const std::filesystem::path file = whole_model_file(folder, manifest, pool);
     const SafetensorsReader reader(file);
-    if (!task_ || manifest.identity.at("model") != model_) make_task(manifest.identity, file);
+    const bool is_new = !task_ || manifest.identity.at("model") != model_;
+    if (is_new) make_task(manifest.identity, file);
     reader.read(task_->layout(), task_->parameters());
     reader.read(task_->buffer_layout(), task_->buffers());
-    return {step, task_->metrics(task_->evaluate(Split::test, {}))};
+    return {step, task_->metrics(task_->evaluate(Split::test, {})),
+            is_new ? task_->remarks() : std::vector<std::string>()};
   }
 
  private:

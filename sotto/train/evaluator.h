@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sotto/core/options.h"
 #include "sotto/task/metric.h"
@@ -24,6 +25,7 @@ struct EvalOptions {
 struct EvalLine {
   std::uint64_t step = 0;
   Metrics metrics;
+  std::vector<std::string> remarks{};  // Task::remarks(), once for each task that is made
 };
 
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow`, it keeps looking for new

@@ -89,6 +89,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"codec", method},
       {"data", options.data.data + (options.data.data == "parallel" ? " " + options.data.languages : "") +
                    (options.data.tokens == "bytes" ? "" : " as tokens of " + options.data.tokens) +
+                   (options.data.image_size ? fmt::format(" at {}", *options.data.image_size) : "") +
                    (deals(choices.partition) ? " dealt by " + choices.partition.text() : "")},
       {"data-seed", std::to_string(options.data.data_seed)},
       {"model", options.model},

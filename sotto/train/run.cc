@@ -75,6 +75,7 @@ void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
   if (options_.resume) resume(folder);
+  for (const std::string& remark : task_->remarks()) say("warning: " + spelled(remark, choices_.spelling));
   done_ = folder.start_step();
   first_steps_ = rank_steps();
   evaluations_.take_up(folder.begin(first_steps_, evaluations_));

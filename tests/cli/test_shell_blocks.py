@@ -96,7 +96,8 @@ def clone_of(tmp_path_factory, build_dir):
 
 
 PREPARE = """
-PYTHONPATH={here} {python} -c 'import pathlib, stand_in
+PYTHONPATH={here} {python} -c 'import pathlib, pictures, stand_in
+pictures.write_pictures(pathlib.Path("data/flowers"), 40, 10)
 for folder in map(pathlib.Path, ("DIR", "../shared/cifar")):
     stand_in.write_mnist(folder)
     stand_in.write_cifar(folder)'

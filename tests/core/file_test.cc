@@ -169,6 +169,22 @@ std::string gzip(std::string_view text) {
   return out;
 }
 
+TEST(Inflate, OneStream) {
+  const std::string text(100'000, 'x');
+  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
+      libdeflate_alloc_compressor(6), libdeflate_free_compressor);
+  std::string packed(libdeflate_zlib_compress_bound(compressor.get(), text.size()), '\0');
+  packed.resize(libdeflate_zlib_compress(compressor.get(), text.data(), text.size(), packed.data(), packed.size()));
+  EXPECT_EQ(text_of(inflate("f", bytes_of(packed))), text);
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    const std::string message = error_of<FileError>([&] { inflate("train.mat", bytes_of(packed.substr(0, size))); });
+    EXPECT_NE(message.find("train.mat"), std::string::npos);
+    EXPECT_NE(message.find("zlib"), std::string::npos);
+  }
+  EXPECT_NE(error_of<FileError>([&] { inflate("f", bytes_of(packed + "x")); }).find("1 bytes too many"),
+            std::string::npos);
+}
+
 TEST(Gunzip, OneMemberAndSeveral) {
   const std::string text = "some text, some text, some text";
   EXPECT_EQ(text_of(gunzip("f", bytes_of(gzip(text)))), text);

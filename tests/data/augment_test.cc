@@ -83,8 +83,8 @@ TEST(CropFlip, IsWhatTheLoaderDoesOnAnyRank) {
   const DataOptions options{.data = "made-cifar", .train_size = 24, .test_size = 1};
   const auto data = open_dataset(options, Split::train);
   CropFlip augment(data->shape(), data->black());
-  Loader whole(*data, {.order = {.seed = 3, .batch = 12}, .augment = true});
-  Loader half(*data, {.order = {.seed = 3, .rank = 1, .ranks = 2, .batch = 6}, .augment = true});
+  Loader whole(*data, {.order = {.seed = 3, .batch = 12}, .augment = Augment::crop_flip});
+  Loader half(*data, {.order = {.seed = 3, .rank = 1, .ranks = 2, .batch = 6}, .augment = Augment::crop_flip});
   std::vector<std::uint32_t> order(24);
   for (const std::uint64_t step : {0, 1, 2, 3, 1}) {
     const Batch batch = whole.at(step), second = half.at(step);

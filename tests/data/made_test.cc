@@ -113,6 +113,34 @@ TEST(Digits, EveryDigitHasSeveralWays) {
   }
 }
 
+TEST(MadeImages, AreThoseOfCifarsFormAtAnotherSize) {
+  const auto small = open_dataset({.data = "made-cifar", .train_size = 40, .test_size = 1}, Split::train);
+  const auto large = open_dataset({.data = "made-images", .train_size = 40, .test_size = 1}, Split::train);
+  const auto same =
+      open_dataset({.data = "made-images", .train_size = 40, .test_size = 1, .image_size = 32}, Split::train);
+  EXPECT_EQ(large->shape(), (ImageShape{3, 224, 224}));
+  EXPECT_EQ(same->shape(), (ImageShape{3, 32, 32}));
+  std::vector<float> image(3072), big(std::size_t{3} * 224 * 224), other(3072);
+  for (std::size_t i = 0; i < 40; ++i) {
+    std::int64_t label = -1, big_label = -2, other_label = -3;
+    small->read(i, image, label);
+    large->read(i, big, big_label);
+    same->read(i, other, other_label);
+    EXPECT_EQ(label, big_label);
+    EXPECT_EQ(label, other_label);
+    double difference = 0;
+    for (std::size_t p = 0; p < 1024; ++p) {
+      // Red, as bytes; of the large picture the mean of 7x7 pixels, which have less noise.
+      double mean = 0;
+      for (std::size_t q = 0; q < 49; ++q) mean += big[(p / 32 * 7 + q / 7) * 224 + p % 32 * 7 + q % 7] / 49.0;
+      const double byte = (image[p] * 0.2470 + 0.4914) * 255;
+      EXPECT_NEAR(byte, (other[p] * 0.229 + 0.485) * 255, 0.01);
+      difference += std::abs(byte - (mean * 0.229 + 0.485) * 255) / 1024;
+    }
+    EXPECT_LT(difference, 30) << i;
+  }
+}
+
 TEST(MadeCifar, ClassesAreBalancedAndPixelsUseTheirRange) {
   constexpr std::size_t n = 1000;
   const Drawn drawn = draw(draw_made_cifar, 3072, 1, Split::train, n);

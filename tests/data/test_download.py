@@ -253,7 +253,9 @@ def test_dataset_names_the_file_and_the_server(run, server, tmp_path):
     result = run("get", "mnist", tmp_path / "new", server.url + "/")
     assert result.returncode == 1
     assert server.url + "/train-images-idx3-ubyte.gz" in result.stderr and "404" in result.stderr
+    result = run("get", "svhn", tmp_path / "svhn", server.url)
+    assert result.returncode == 1 and server.url + "/train_32x32.mat" in result.stderr and "404" in result.stderr
     result = run("get", "mnis", tmp_path, server.url)
-    assert result.returncode == 1 and "mnist" in result.stderr
+    assert result.returncode == 1 and "did you mean `mnist`" in result.stderr
     result = run("get", "mnist", tmp_path, "ftp://x")
     assert result.returncode == 1 and "http://" in result.stderr
