@@ -1,7 +1,6 @@
 // JPEG and PNG files made here, of every form, whole and damaged.
 #include "sotto/data/picture.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -202,8 +201,8 @@ TEST(Picture, FlippedBitsAreAnErrorOrOtherPixels) {
 
 TEST(Picture, WhatIsNoPictureIsSaidSo) {
   const auto problem = [](const std::string& text) {
-    std::vector<std::byte> bytes(text.size());
-    std::memcpy(bytes.data(), text.data(), text.size());
+    std::vector<std::byte> bytes;
+    for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
     return error_of<FileError>([&] { open_picture(bytes); });
   };
   EXPECT_EQ(problem(""), "it is empty");
