@@ -95,11 +95,12 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("nesterov", nesterov, "Nesterov's momentum");
   v.option("weight-decay", weight_decay,
            "pull of the parameters towards zero; auto: the optimiser's own (adamw's), else none", Bounds::at_least(0));
+  v.option("group", group,
+           "other options for the tensors with such names, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: "
+           "options of the optimiser, and lr-scale; empty: none");
   v.option(
-      "group", group,
-      "other options for some tensors, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: PATTERNS: those of "
-      "the optimiser, or lr-scale; empty: none");
-  v.option("clip", clip, "clip gradients: norm(most) or value(most), of the mean, or when=before; empty: none");
+      "clip", clip,
+      "clip gradients after averaging: norm(1) or value(1); each rank's own before: norm(1, when=before); empty: none");
   v.option(
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
