@@ -69,7 +69,7 @@ TEST_F(Bert, LossesOfTwentyStepsAreTheirs) {
   const TokenBatch batch{tokens_, context, wanted_, places_};
   const auto count = static_cast<double>(wanted_.size());
   EXPECT_NEAR(model->evaluate(batch).loss / count, losses[0], 1e-5 * losses[0]);
-  const auto sgd = make_sgd({.momentum = 0.9}, model->layout().size());
+  const auto sgd = make_sgd({.momentum = 0.9}, model->layout());
   for (std::size_t step = 0; step < losses.size(); ++step) {
     std::fill(model->gradient().begin(), model->gradient().end(), 0.0F);
     const double loss = model->accumulate_gradient(batch, 1, step, {}).loss / count;
