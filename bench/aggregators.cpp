@@ -164,8 +164,8 @@ Result train(const std::string& codec, const std::string& aggregator_name, int r
         const Range range = buckets[b].range;
         Bucket bucket{std::span(gradient).subspan(range.begin, range.size()), &buckets[b].layout,
                       static_cast<std::uint16_t>(b)};
-        aggregator->average(bucket, {7, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(step)}, {static_cast<std::uint64_t>(step), rate},
-                            communicator, timings);
+        aggregator->average(bucket, {7, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(step)},
+                            {static_cast<std::uint64_t>(step), rate}, communicator, timings);
       }
       bytes += static_cast<double>(communicator.traffic().bytes_sent - before);
       double off = 0, whole = 0;

@@ -131,7 +131,8 @@ def test_locks_are_checked(root):
 # one, are read. All else takes specs.
 READERS = {
     "sotto/aggregate/memory/table.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
-    "sotto/codec/stages.cc", "sotto/optim/schedule.cc", "sotto/task/image_task.cc", "sotto/task/language.cc", "sotto/task/linear.cc", "sotto/task/metric.cc", "sotto/topology/mixing.cc",
+    "sotto/codec/stages.cc", "sotto/optim/schedule.cc", "sotto/task/image_task.cc", "sotto/task/language.cc", "sotto/task/linear.cc", "sotto/task/metric.cc",
+    "sotto/task/translate.cc", "sotto/topology/mixing.cc",
     "sotto/topology/peer_schedule.cc", "sotto/optim/parameter_groups.cc",
     "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
     "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/identity.cc", "sotto/train/optimiser.cc",

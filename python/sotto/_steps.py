@@ -160,7 +160,7 @@ class Steps:
     def _require_alone(self, optimizer: torch.optim.Optimizer) -> None:
         for other in self._others():
             if other._optimizer is not None and other._optimizer() is optimizer and not other._is_over():
-                raise ConfigError(f"models are mixed behind the steps of this {type(optimizer).__name__} already; make a new "
+                raise ConfigError(f"models are mixed after the steps of this {type(optimizer).__name__} already; make a new "
                                   "optimizer, or drop what wraps the module now")
 
     # torch runs the hooks in every class of the optimizer that has a step() of its own, so once more where one calls
@@ -195,7 +195,7 @@ class Steps:
         if followed is not None:
             raise ConfigError(
                 f"two optimizers, {type(followed).__name__} and {type(optimizer).__name__}, take steps of the module's "
-                "parameters; say behind which one models are to be mixed: optimizer=")
+                "parameters; say after which one models are to be mixed: optimizer=")
         self._require_alone(optimizer)
         self._optimizer = weakref.ref(optimizer)
         return True

@@ -34,7 +34,7 @@ constexpr std::array entries{
            "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
            "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
            "of its step",
-           "each element waits a hundred steps for its turn: with momentum behind it that diverges, so there is none, "
+           "each element waits a hundred steps for its turn: with momentum after it that diverges, so there is none, "
            "and a larger rate and many steps are wanted; its theorem is about a mean of iterates, `average-iterates` "
            "of 100"},
     Preset{"masking", "ef", "threshold(drop=99%, dense=all)", "auto", "auto", "Strom, Interspeech 2015",

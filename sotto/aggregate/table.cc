@@ -60,8 +60,8 @@ constexpr MethodTraits power_traits{
         "biased, |C(x)-x|^2 <= |x|^2: a projection of the mean, on columns that get better from step to step; "
         "the memory keeps the rest; linear",
     .bytes =
-        "4 rank (rows + columns) a matrix and 4 a value of what stays as it is, in two all-reduces; half behind "
-        "f16",
+        "4 rank (rows + columns) a matrix and 4 a value of what stays as it is, in two all-reduces; half of "
+        "that after f16",
     .bytes_of = power_bytes};
 constexpr MethodTraits fetch_traits{
     .memory = "",

@@ -114,7 +114,7 @@ class SyncByNeed final : public Algorithm {
     Part& part = buckets_[index];
     if (!part.open) return;
     wait([&part] { return part.exchanged.load(std::memory_order_acquire); });
-    if (!part.exchanged) throw std::logic_error("a step goes on behind one that failed");
+    if (!part.exchanged) throw std::logic_error("a step goes on after one that failed");
     const Range range = part.plan.range;
     worker_->optimiser().apply(worker_->parameters().subspan(range.begin, range.size()),
                                worker_->gradient().subspan(range.begin, range.size()), range.begin, lr_);

@@ -58,7 +58,7 @@ std::string optimiser_text(const OptimiserEntry& entry) {
 std::string contract_lines(const Recipe& recipe) {
   const auto codec = make_codec(recipe.stages);
   const std::size_t bytes = codec->max_bytes(example(), {0, example().size()});
-  const std::string whose = recipe.memory ? fmt::format("behind `{}`: ", recipe.memory.entry->name) : "";
+  const std::string whose = recipe.memory ? fmt::format("after `{}`: ", recipe.memory.entry->name) : "";
   return fmt::format("  sentence   {}\n  contract   {}{}\n  bytes      at most {}\n", recipe.text(), whose,
                      describe(codec->contract(example())), example_bytes(bytes));
 }

@@ -16,6 +16,8 @@ std::span<const Command> command_table();
 
 int run_train(std::span<const std::string> arguments);
 int run_eval(std::span<const std::string> arguments);
+int run_export(std::span<const std::string> arguments);
+int run_import(std::span<const std::string> arguments);
 int run_compare(std::span<const std::string> arguments);
 int run_demo(std::span<const std::string> arguments);
 int run_codec(std::span<const std::string> arguments);

@@ -65,7 +65,7 @@ int print_dry_run(const Choices& choices) {
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",
              least == most ? "" : fmt::format(" at most, {} at least", least / run.exchanges));
   if (!often) {
-    fmt::print("exchanges     behind {} of {} steps: {} bytes a step\n", run.exchanges, run.period, most / run.period);
+    fmt::print("exchanges     after {} of {} steps: {} bytes a step\n", run.exchanges, run.period, most / run.period);
   }
   fmt::print("dense         {} bytes a step\n", run.dense_bytes);
   const double dense = static_cast<double>(run.dense_bytes) * static_cast<double>(run.period);

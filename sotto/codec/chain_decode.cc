@@ -125,7 +125,7 @@ void OpenedChain::open(const MessageView& message, const Layout& layout, Range p
   visit_all_unit_parts([&](const UnitPart& some) {
     const auto packed = part_of(sections_.packed, some.packed);
     if (!kernels::tail_is_zero(packed, some.values.size() * parts_->packing.width)) {
-      throw WireError("bits behind the last symbol of a segment that are not zero");
+      throw WireError("bits after the last symbol of a segment that are not zero");
     }
     stages_.quantise->check(part_of(sections_.side, some.side), packed, some.values.size());
   });

@@ -48,9 +48,9 @@ std::size_t read_bitmap(ThreadPool& pool, std::span<const std::byte> in, std::si
   if (in.size() != bitmap_bytes(atoms)) {
     throw WireError(fmt::format("index bitmap of {} bytes for {} atoms", in.size(), atoms));
   }
-  const unsigned behind = atoms % 8 == 0 ? 0 : std::to_integer<unsigned>(in.back()) >> (atoms % 8);
-  if (behind != 0) {
-    throw_beyond(atoms + static_cast<unsigned>(std::countr_zero(behind)), atoms);
+  const unsigned after = atoms % 8 == 0 ? 0 : std::to_integer<unsigned>(in.back()) >> (atoms % 8);
+  if (after != 0) {
+    throw_beyond(atoms + static_cast<unsigned>(std::countr_zero(after)), atoms);
   }
   std::atomic<std::size_t> total = 0;
   fill_in_order(

@@ -136,7 +136,7 @@ std::size_t read_rice(ThreadPool& pool, std::span<const std::byte> in, std::size
   const auto remainders = in.subspan(rice_head, remainder_bytes);
   const auto quotients = in.subspan(rice_head + remainder_bytes);
   if (!kernels::tail_is_zero(remainders, remainder_bits)) {
-    throw WireError("malformed index list: bits behind the last remainder that are not zero");
+    throw WireError("malformed index list: bits after the last remainder that are not zero");
   }
   const auto last = std::to_integer<std::uint8_t>(quotients.back());
   if (last == 0) throw WireError("malformed index list: a last byte without an index");

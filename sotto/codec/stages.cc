@@ -171,7 +171,7 @@ class Assembly {
     const bool after_bins = sketch != nullptr && dynamic_cast<Bins*>(made_.quantise.get()) != nullptr;
     check_order(spec, within || after_bins);
     if (sketch != nullptr && !after_bins) {
-      fail_at(spec.place, fmt::format("{0} sketches bins: it stands behind a quantiser that makes some, as in "
+      fail_at(spec.place, fmt::format("{0} sketches bins: it stands after a quantiser that makes some, as in "
                                       "quantile | {0}",
                                       spec.entry->name));
     }
@@ -194,10 +194,12 @@ class Assembly {
     if (last_ == nullptr) return;
     const StageKind kind = spec.entry->kind, last = last_->entry->kind;
     if (kind == last && !may_follow_its_kind) {
-      fail_at(spec.place,
-              fmt::format("a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
-                          "within the rows that a first one selects of svd, and a sketch behind the bins that it is of",
-                          name_of(kind), last_->entry->name));
+      fail_at(
+          spec.place,
+          fmt::format(
+              "a second {} stage, after `{}`; there can be one of each kind, and a second selection only "
+              "within the rows that a first one selects of svd, and a sketch after the quantiser whose bins it holds",
+              name_of(kind), last_->entry->name));
     }
     if (kind < last) {
       fail_at(spec.place, fmt::format("{} `{}` stands after {} `{}`; the order is transform | select | quantise | code",

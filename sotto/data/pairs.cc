@@ -87,10 +87,8 @@ std::unique_ptr<Pairs> open_parallel(const DataOptions& options, Split split) {
   }
   const std::filesystem::path model = pair_vocabulary_file(options.data_dir);
   if (!path_exists(model)) {
-    throw FileError(
-        fmt::format("{}: there is no such file; `sotto data prepare {} --data-dir {} --languages {}` makes "
-                    "it",
-                    model.string(), options.data, options.data_dir, options.languages));
+    throw FileError(fmt::format("{}: there is no such file; `sotto data prepare {}` makes it from the training text",
+                                model.string(), options.data));
   }
   auto pairs = std::make_unique<Pairs>();
   pairs->vocabulary = open_sentencepiece(model);
@@ -107,11 +105,11 @@ constexpr std::array pair_entries{
     PairEntry{"made-pairs",
               "made sentences and their translations by a small dictionary, 20,000 + 500 or any other size", "",
               open_made_pairs},
-    PairEntry{
-        "parallel", "sentences and their translations, a line each",
-        "train.de and train.en, test.de and test.en (or as --languages and --test-set say), packed by gzip or xz, "
-        "or not; and sentencepiece.model, which `sotto data prepare` makes",
-        open_parallel},
+    PairEntry{"parallel", "sentences and their translations, a line each",
+              "train.de and train.en, test.de and test.en (or as the options languages and test-set say), packed by "
+              "gzip or xz, "
+              "or not; and sentencepiece.model, which `sotto data prepare` makes",
+              open_parallel},
 };
 constexpr Table<PairEntry> pair_sets("data set", pair_entries);
 

@@ -114,12 +114,12 @@ std::unique_ptr<Rows> open_row_files(const DataOptions& options, Split split, st
       rows->features = std::max<std::size_t>(rows->features, std::size_t{1} + std::ranges::max(part->columns));
     }
   }
+  if (rows->size() == 0) throw FileError(path.string() + ": too few rows for tests");
   const auto [least, most] = std::ranges::minmax(rows->labels);
   const auto [other_least, other_most] =
       other.labels.empty() ? std::ranges::minmax(rows->labels) : std::ranges::minmax(other.labels);
   rows->least_label = std::min(least, other_least);
   rows->most_label = std::max(most, other_most);
-  if (rows->size() == 0) throw FileError(path.string() + ": too few rows for tests");
   keep_first(*rows, chosen_size(options, split, rows->size(), (folder ? path : train_file).string()));
   return rows;
 }

@@ -113,7 +113,7 @@ AnyOptions transformer_options(std::int64_t layers, std::int64_t heads, std::int
 }
 
 constexpr std::array translation_entries{
-    TranslationModelEntry{"transformer-tiny", "3 + 3 layers of width 256; 6,008,320 parameters with 8,000 tokens", 5e-4,
+    TranslationModelEntry{"transformer-tiny", "3 + 3 layers of width 256; 6,001,664 parameters with 8,000 tokens", 5e-4,
                           [] { return transformer_options(3, 4, 256, 512, 0.1); }, make_transformer},
     TranslationModelEntry{"transformer-base", "6 + 6 layers of width 512; 63,082,496 parameters with 37,000 tokens",
                           5e-4, [] { return transformer_options(6, 8, 512, 2048, 0.1); }, make_transformer},

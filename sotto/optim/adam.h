@@ -19,7 +19,7 @@ struct AdamOptions {
     v.option("beta2", beta2, "decay of the running mean of their squares", {0, 1, false, true});
     v.option("eps", eps, "added to the root of the mean of squares", Bounds{1e-30, 1});
     v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
-    if (!v.records() || amsgrad) v.option("amsgrad", amsgrad, "divide by the largest mean of squares so far");
+    v.option("amsgrad", amsgrad, "divide by the largest mean of squares so far");
   }
 };
 

@@ -18,7 +18,7 @@ constexpr ScheduleEntry entry(std::string_view name, std::string_view summary, b
 
 constexpr std::array entries{
     entry<make_constant>("constant", "the base rate"),
-    entry<make_step>("step", "multiplies the rate by a factor every so many steps or epochs"),
+    entry<make_step>("step", "multiplies the rate by a factor every `every` steps or epochs"),
     entry<make_milestones>("milestones", "multiplies the rate by a factor at given steps or epochs"),
     entry<make_cosine>("cosine", "falls to the end along half a cosine"),
     entry<make_polynomial>("polynomial", "falls to the end in a straight line, or with a power"),

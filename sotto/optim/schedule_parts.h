@@ -66,7 +66,7 @@ struct PolynomialOptions {
 Factor make_polynomial(const PolynomialOptions& options, const Training& training);
 
 // sqrt(w / n) in step or epoch n = 1, 2 ..., and 1 until n = w, the length of the warm-up (1 without one): Vaswani et
-// al., NeurIPS 2017, behind their linear warm-up; and 1/sqrt(epoch).
+// al., NeurIPS 2017, after their linear warm-up; and 1/sqrt(epoch).
 struct InverseSqrtOptions {
   std::string unit = "step";
   void visit(OptionVisitor& v) { v.option("unit", unit, "what is counted", {"step", "epoch"}); }

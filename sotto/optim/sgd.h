@@ -17,10 +17,8 @@ struct SgdOptions {
     v.option("momentum", momentum, "share of the previous step's direction that is kept", {0, 1, false, true});
     v.option("nesterov", nesterov, "use Nesterov's momentum, which looks one step ahead");
     v.option("weight-decay", weight_decay, "how strongly parameters are pulled towards zero", Bounds::at_least(0));
-    if (!v.records() || dampening != 0) {
-      v.option("dampening", dampening, "share of each direction that the momentum leaves out, after the first step",
-               {0, 1, false, true});
-    }
+    v.option("dampening", dampening, "share of each direction that the momentum leaves out, after the first step",
+             {0, 1, false, true});
   }
   std::string problem() const;  // an error that the ranges of single options cannot express; empty: none
 };

@@ -9,13 +9,14 @@
 
 namespace sotto {
 
-// A checkpoint is a folder `model_step_N`: `model` (parameters and batch-norm statistics, for evaluation) and `rank_R`
-// for each rank (what only that rank knows). It is written as `model_step_N.tmp` and renamed once every rank's part is
-// on disk, so a folder with the final name is complete.
+// A checkpoint is a folder `model_step_N`: `model.safetensors` (parameters and batch-norm statistics by their names,
+// for evaluation and for other programs) and `rank_R` for each rank (what only that rank knows). It is written as
+// `model_step_N.tmp` and renamed once every rank's part is on disk, so a folder with the final name is complete.
 namespace checkpoint {
 
-// The part of `model` that is evaluated instead of "parameters", if the optimiser says so (Optimiser::to_evaluate).
-inline constexpr std::string_view evaluated_parameters = "parameters-to-evaluate";
+inline constexpr std::string_view model_file = "model.safetensors";
+// The key in the metadata of the model file whose value is part_text().
+inline constexpr std::string_view text_key = "sotto";
 
 using Metadata = std::map<std::string, std::string>;
 

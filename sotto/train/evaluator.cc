@@ -7,11 +7,13 @@
 #include <thread>
 
 #include "sotto/core/error.h"
-#include "sotto/core/state_file.h"
+#include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
 #include "sotto/task/table.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/manifest.h"
 #include "sotto/train/options.h"
+#include "sotto/train/safetensors.h"
 
 namespace sotto {
 namespace {
@@ -33,13 +35,15 @@ class Checkpoints {
   explicit Checkpoints(const EvalOptions& options) : options_(options) {}
 
   EvalLine evaluate(std::uint64_t step) {
-    const std::filesystem::path file = checkpoint::folder(options_.model_dir, step) / "model";
-    StateReader reader(file);
-    checkpoint::Metadata metadata = checkpoint::from_text(reader.text());
-    if (!task_ || metadata["model"] != model_) make_task(metadata["model"], file);
-    const bool others = reader.has(checkpoint::evaluated_parameters);
-    reader.get(others ? checkpoint::evaluated_parameters : "parameters", task_->parameters());
-    reader.get("buffers", task_->buffers());
+    const std::filesystem::path folder = checkpoint::folder(options_.model_dir, step);
+    const Manifest manifest = Manifest::of_text(read_manifest_text(folder));
+    ThreadPool pool(1);
+    const std::filesystem::path file = whole_model_file(folder, manifest, pool);
+    const SafetensorsReader reader(file);
+    const std::string& model = manifest.identity.at("model");
+    if (!task_ || model != model_) make_task(model, file);
+    reader.read(task_->layout(), task_->parameters());
+    reader.read(task_->buffer_layout(), task_->buffers());
     return {step, task_->metrics(task_->evaluate(Split::test, {}))};
   }
 

@@ -114,6 +114,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.address.clear();
   shared.master.clear();
   shared.data.data_dir.clear();
+  shared.weights.clear();    // their content counts
   shared.train_dir.clear();  // only rank 0's counts
   shared.capture.clear();
   if (!links.file.empty()) shared.link.clear();  // only the file's content counts

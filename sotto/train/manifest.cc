@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "sotto/core/block_hash.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
@@ -18,6 +20,14 @@ std::string take(checkpoint::Metadata& metadata, const std::string& key) {
 }
 
 std::filesystem::path file_of(const std::filesystem::path& checkpoint) { return checkpoint / "manifest"; }
+
+std::string text_of_part(const std::filesystem::path& path) {
+  if (path.filename() != checkpoint::model_file) return StateReader(path).text();
+  const auto& metadata = SafetensorsReader(path).metadata();
+  const auto found = metadata.find(std::string(checkpoint::text_key));
+  if (found == metadata.end()) throw FileError("it is of no run");
+  return found->second;
+}
 
 }  // namespace
 
@@ -77,13 +87,30 @@ std::string problem_of_part(const std::filesystem::path& checkpoint, const std::
   try {
     if (!path_exists(path)) return problem("missing");
     if (block_hash_of_file(path, pool) == wanted->second) return "";
-    checkpoint::Metadata found = checkpoint::from_text(StateReader(path).text());  // its error names the damage
+    checkpoint::Metadata found = checkpoint::from_text(text_of_part(path));  // its error names the damage
     return problem(fmt::format("is not what belongs there, but {} of step {} of {} run", found["part"], found["step"],
                                found["run"] == manifest.run ? "the same" : "another"));
   } catch (const FileError& error) {
     const std::string_view what = error.what();
     return what.find(path.string()) == what.npos ? problem(what) : std::string(what);
   }
+}
+
+std::filesystem::path whole_model_file(const std::filesystem::path& checkpoint, const Manifest& manifest,
+                                       ThreadPool& pool) {
+  const std::string name(checkpoint::model_file);
+  const std::string problem = problem_of_part(checkpoint, name, manifest, pool);
+  if (!problem.empty()) throw FileError(problem);
+  return checkpoint / name;
+}
+
+void write_model_file(const std::filesystem::path& checkpoint, Manifest& manifest, TensorPart parameters,
+                      TensorPart buffers, ThreadPool& pool) {
+  const std::string name(checkpoint::model_file);
+  const std::array<TensorPart, 2> parts{{parameters, buffers}};
+  const std::map<std::string, std::string> metadata{{"format", "pt"},  // what transformers looks for
+                                                    {std::string(checkpoint::text_key), part_text(manifest, name)}};
+  manifest.parts[name] = write_safetensors(checkpoint / name, parts, metadata, pool);
 }
 
 }  // namespace sotto

@@ -7,6 +7,7 @@
 
 #include "sotto/core/thread_pool.h"
 #include "sotto/train/checkpoint.h"
+#include "sotto/train/safetensors.h"
 
 namespace sotto {
 
@@ -20,7 +21,7 @@ struct Manifest {
   std::uint64_t step = 0;
   Kept kept = Kept::always;
   checkpoint::Metadata identity;             // what a run that continues from here must have in common with this one
-  std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "model", "rank_0" ...
+  std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "rank_0" ...
 
   std::string text() const;
   static Manifest of_text(const std::string& text);
@@ -35,5 +36,12 @@ std::string part_text(const Manifest& manifest, const std::string& name);
 // Why the file of this name is not the part that was written, as far as can be told; empty if it is.
 std::string problem_of_part(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
                             ThreadPool& pool);
+
+// The path of a checkpoint's model file. FileError if problem_of_part() finds one.
+std::filesystem::path whole_model_file(const std::filesystem::path& checkpoint, const Manifest& manifest,
+                                       ThreadPool& pool);
+// Writes the model file of a checkpoint, and its hash to the manifest.
+void write_model_file(const std::filesystem::path& checkpoint, Manifest& manifest, TensorPart parameters,
+                      TensorPart buffers, ThreadPool& pool);
 
 }  // namespace sotto

@@ -41,6 +41,9 @@ void TrainOptions::visit(OptionVisitor& v) {
                fmt::join(task_table().names(), ", ")));
   v.option("model", model, "network: see the models below");
   data.visit(v);
+  v.option(
+      "weights", weights,
+      "safetensors file of the first weights and statistics, by the names of the model; empty: drawn from the seed");
   v.option("codec", codec,
            "what is sent of a gradient: a preset, auto, or `memory | transform | select | quantise | code`");
   v.option(
@@ -66,7 +69,8 @@ void TrainOptions::visit(OptionVisitor& v) {
       "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "
       "that");
   v.option("mixing", mixing,
-           "and with what shares: see `sotto topology list`; empty: the topology's own, else uniform");
+           "the share that each neighbour has in a rank's model: see `sotto topology list`; empty: the topology's own, "
+           "else uniform");
   v.option(
       "node-size", node_size,
       "ranks that share a model: their gradients are averaged, and the first of them exchanges models with those of "

@@ -15,6 +15,7 @@ struct TrainOptions {
   std::string task = "auto";
   std::string model = "lenet";
   DataOptions data;
+  std::string weights;
   std::string codec = "none";
   std::optional<std::int64_t> codec_start_after;
   std::string codec_warmup;

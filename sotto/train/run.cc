@@ -12,6 +12,7 @@
 #include "sotto/train/buckets.h"
 #include "sotto/train/connect.h"
 #include "sotto/train/identity.h"
+#include "sotto/train/weights.h"
 
 namespace sotto {
 namespace {
@@ -26,6 +27,7 @@ Run::Run(Choices choices, const World& world)
     : choices_(std::move(choices)),
       idle_(idle_ranks(choices_.algorithm, world.size)),
       task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
+      unused_weights_(start_from_weights()),
       replica_(*task_, make_optimiser(choices_.optimiser, task_->layout()),
                plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
       plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
@@ -83,6 +85,10 @@ void Run::begin(RunFolder& folder) {
   const Links::Rank link = choices_.links.rank(communicator_->rank());
   replica_.slow_down({link.compute, link.delay});
   if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
+  if (!unused_weights_.empty()) {
+    say(fmt::format("warning: {} has {} tensors that the model has not: {}", options_.weights, unused_weights_.size(),
+                    shortened(unused_weights_)));
+  }
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",
@@ -116,6 +122,12 @@ void Run::end(TrainResult& result) {
   }
   result.steps = done_;
   result.tested = tested_.metrics;
+}
+
+// Before anybody copies or compares the parameters.
+std::vector<std::string> Run::start_from_weights() {
+  if (options_.weights.empty()) return {};
+  return read_weights(options_.weights, *task_);  // in vain if there is a checkpoint to resume from
 }
 
 // Runs before ranks with different algorithms could send each other anything.

@@ -17,6 +17,7 @@
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/evaluate.h"
 #include "sotto/train/run_folder.h"
+#include "sotto/train/safetensors.h"
 
 namespace sotto {
 namespace fs = std::filesystem;
@@ -75,12 +76,18 @@ void remove_old(const fs::path& train_dir, std::optional<std::uint64_t> best) {
 
 }  // namespace
 
-// The content of `model`: what the ranks share, computed together.
+// The content of the model file: what the ranks share, computed together.
 struct RunFolder::Shared {
+  const Layout &layout, &buffer_layout;
   std::vector<float> buffers;
-  MeanModel mean, mean_evaluated;  // of ranks with models of their own
-  std::span<const float> parameters, evaluated;
+  MeanModel mean;                     // of ranks with models of their own
+  std::span<const float> parameters;  // those to evaluate
 };
+
+// Whether the model file has other parameters than those that this rank trains.
+bool RunFolder::own_parameters(Replica& replica) const {
+  return !replicated_ || !replica.optimiser().to_evaluate().empty();
+}
 
 std::string RunFolder::own_file() const { return rank_file(communicator_.rank()); }
 
@@ -98,18 +105,13 @@ void RunFolder::save(std::uint64_t steps_done, Kept kept, std::optional<std::uin
     make_folder(partial);
   });
 
-  Shared shared;
-  shared.buffers.assign(task.buffers().begin(), task.buffers().end());
+  Shared shared{task.layout(), task.buffer_layout(), {task.buffers().begin(), task.buffers().end()}, {}, {}};
   aggregate(shared.buffers, Op::avg, communicator_);
-  shared.parameters = task.parameters();
-  shared.evaluated = replica.optimiser().to_evaluate();
+  const std::span<const float> other = replica.optimiser().to_evaluate();
+  shared.parameters = other.empty() ? task.parameters() : other;
   if (!replicated_) {
     shared.mean = mean_model(shared.parameters, communicator_);
     shared.parameters = shared.mean.parameters;
-    if (!shared.evaluated.empty()) {
-      shared.mean_evaluated = mean_model(shared.evaluated, communicator_);
-      shared.evaluated = shared.mean_evaluated.parameters;
-    }
   }
   try {
     files_.run("write its part of the checkpoint", [&] {
@@ -132,7 +134,7 @@ void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& 
   StateWriter own(partial / own_file(), part_text(manifest, own_file()), pool);
   totals.visit_state(own);
   own.add("buffers", replica.task().buffers());
-  if (!replicated_) own.add("parameters", replica.task().parameters());
+  if (own_parameters(replica)) own.add("parameters", replica.task().parameters());
   replica.visit_state(own);
   algorithm.visit_state(own);
   manifest.parts[own_file()] = own.finish();
@@ -140,12 +142,7 @@ void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& 
 
 void RunFolder::write_shared(const fs::path& partial, Manifest& manifest, const Shared& shared) {
   ThreadPool pool(static_cast<int>(options_.codec_threads));
-  StateWriter model(partial / "model", part_text(manifest, "model"), pool);
-  model.add("parameters", shared.parameters);
-  model.add("buffers", shared.buffers);
-  if (!shared.evaluated.empty()) model.add(checkpoint::evaluated_parameters, shared.evaluated);
-  model.visit("steps", manifest.step);
-  manifest.parts["model"] = model.finish();
+  write_model_file(partial, manifest, {shared.layout, shared.parameters}, {shared.buffer_layout, shared.buffers}, pool);
   parameters_sha256_ = block_hash(std::as_bytes(shared.parameters), pool);
 }
 
@@ -197,9 +194,10 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
   });
   std::vector<std::string> left_aside;
   for (;;) {
-    std::uint64_t step = steps.empty() ? 0 : steps.back();
+    constexpr std::uint64_t none = ~std::uint64_t{0};
+    std::uint64_t step = steps.empty() ? none : steps.back();
     communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0);
-    if (step == 0) break;
+    if (step == none) break;
     if (!steps.empty()) steps.pop_back();
     start_step_ = step;
     const fs::path folder = checkpoint::folder(path_, step);
@@ -215,6 +213,11 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
     problem = broadcast_text(problem, communicator_);
     if (problem.empty()) {
       const Manifest manifest = Manifest::of_text(broadcast_text(text, communicator_));
+      if (!manifest.parts.contains(rank_file(0))) {
+        throw ConfigError(fmt::format("{}: holds imported weights alone; start a run of its own from them with {}",
+                                      named("resume", folder.string()),
+                                      named("weights", (folder / checkpoint::model_file).string())));
+      }
       require_identity(folder, manifest.identity, identity);
       problem = manifest.step == step
                     ? verdict_on(manifest)
@@ -238,7 +241,9 @@ std::string RunFolder::verdict_on(const Manifest& manifest) {
   files_.run("check its part of the checkpoint", [&] {
     ThreadPool pool(static_cast<int>(options_.codec_threads));
     std::string problem = problem_of_part(folder, own_file(), manifest, pool);
-    if (problem.empty() && communicator_.rank() == 0) problem = problem_of_part(folder, "model", manifest, pool);
+    if (problem.empty() && communicator_.rank() == 0) {
+      problem = problem_of_part(folder, std::string(checkpoint::model_file), manifest, pool);
+    }
     std::memcpy(mine.data(), problem.data(), std::min(problem.size(), mine.size() - 1));
   });
   std::vector<char> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
@@ -253,13 +258,13 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) 
   const fs::path folder = checkpoint::folder(path_, start_step_);
   Task& task = replica.task();
   files_.run("read its part of the checkpoint", [&] {
-    if (replicated_) {
-      StateReader shared(folder / "model");
-      shared.get("parameters", task.parameters());
-    }
     StateReader own(folder / own_file());
     own.get("buffers", task.buffers());
-    if (!replicated_) own.get("parameters", task.parameters());
+    if (own_parameters(replica)) {
+      own.get("parameters", task.parameters());
+    } else {
+      SafetensorsReader(folder / checkpoint::model_file).read(task.layout(), task.parameters());
+    }
     totals.visit_state(own);
     replica.visit_state(own);
     algorithm.visit_state(own);

@@ -26,7 +26,9 @@ TrainOptions replayable(TrainOptions options) {
   options.train_dir.clear();
   options.resume = false;
   options.master.clear();
-  if (!options.data.data_dir.empty()) options.data.data_dir = fs::absolute(options.data.data_dir).string();
+  for (std::string* path : {&options.data.data_dir, &options.weights}) {
+    if (!path->empty()) *path = fs::absolute(*path).string();
+  }
   return options;
 }
 

@@ -68,6 +68,7 @@ class RunFolder {
   void write_shared(const std::filesystem::path& partial, Manifest& manifest, const Shared& shared);
   void gather_parts(Manifest& manifest);
   void publish(const std::filesystem::path& partial, const Manifest& manifest, std::optional<std::uint64_t> best);
+  bool own_parameters(Replica& replica) const;
   std::string own_file() const;
 
   const Choices& choices_;

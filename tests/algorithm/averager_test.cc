@@ -371,7 +371,7 @@ TEST(Averaging, RefusesWhatNobodyShouldSend) {
       true, [](Played& bad) { bad.note.generation = 3, bad.send(1, Kind::news); }, "another group");
   refused(
       true, [](Played& bad) { bad.note.steps[0] = 3, bad.note.end = 5, bad.send(1, Kind::news); },
-      "behind step 5, and has made 3");
+      "after step 5, and has made 3");
   const auto spoilt = [](auto change) {
     return [change](Played& bad) {
       auto letter = bad.letter(Kind::request, 1);

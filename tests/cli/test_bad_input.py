@@ -195,7 +195,7 @@ class TestResume:
         job = run("train", *flags, "--ranks", 2, "--max-steps", 8, "--train-dir", "run", "--resume", "--codec", "ef | topk(0.1)")
         refused(job, "was written with")
 
-    @pytest.mark.parametrize("name", ["model", "rank_1"])
+    @pytest.mark.parametrize("name", ["model.safetensors", "rank_1"])
     def test_of_a_flipped_bit(self, run, folder, name):
         path = folder / name
         content = bytearray(path.read_bytes())
@@ -203,7 +203,7 @@ class TestResume:
         path.write_bytes(content)
         refused(self.resume(run), str(path.relative_to(folder.parent.parent)), status=1)
 
-    @pytest.mark.parametrize("name", ["model", "rank_0"])
+    @pytest.mark.parametrize("name", ["model.safetensors", "rank_0"])
     def test_of_a_truncated_file(self, run, folder, name):
         path = folder / name
         path.write_bytes(path.read_bytes()[:-7])

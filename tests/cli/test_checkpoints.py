@@ -55,9 +55,9 @@ class TestResume:
         assert "but rank_0 of step 6 of another run" in self.resume(run).err
 
     def test_one_that_was_left_aside_is_replaced(self, run, folder):
-        (folder / "model_step_6" / "model").unlink()
+        (folder / "model_step_6" / "model.safetensors").unlink()
         job = run(*self.FLAGS, "--resume", "--max-steps", 6)
-        assert job.status == 0 and "left aside: run/model_step_6/model: missing" in job.err
+        assert job.status == 0 and "left aside: run/model_step_6/model.safetensors: missing" in job.err
         assert "resumed from run/model_step_6" in self.resume(run).err
         assert not list(folder.glob("*.tmp"))
 

@@ -89,7 +89,7 @@ def test_eval_follows(start, good, tmp_path):
 
 def test_eval_of_a_damaged_checkpoint(good, run, tmp_path):
     good("train", *TINY, "--max-steps", 2, "--train-dir", "run")
-    path = tmp_path / "run" / "model_step_2" / "model"
+    path = tmp_path / "run" / "model_step_2" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-9])
     job = run("eval", "--model-dir", "run")
     assert job.status == 1 and "model_step_2" in job.err

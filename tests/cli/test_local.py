@@ -54,7 +54,7 @@ def test_bytes_are_those_of_the_dry_run(good, tmp_path):
     for algorithm in ["local(h=4)", "local(h=4, after=4)", "diloco(h=4, overlap=1)"]:
         text = good(*flags, "--algorithm", algorithm, "--dry-run").out
         assert f"a rank sends  {sync} bytes an exchange" in text, text
-        assert f"exchanges     behind 1 of 4 steps: {sync // 4} bytes a step" in text, text
+        assert f"exchanges     after 1 of 4 steps: {sync // 4} bytes a step" in text, text
         assert ("from step     4" in text) == ("after" in algorithm), text
     good(*flags, "--algorithm", "local(h=4)", "--max-steps", 8, "--train-dir", "run")
     with open(tmp_path / "run" / "steps.csv") as file:

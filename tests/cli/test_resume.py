@@ -118,7 +118,7 @@ def test_config_of_a_run_takes_another_codec_and_optimiser(good, tmp_path):
 
 @pytest.mark.parametrize("first,then,differs", [
     ([], ["--momentum", 0], "optimiser sgd(momentum=0.9"),
-    ([], ["--nesterov"], "optimiser sgd(momentum=0.9, nesterov=false)"),
+    ([], ["--nesterov"], "optimiser sgd(momentum=0.9, nesterov=false"),
     (["--optimiser", "adam"], ["--optimiser", "adam(beta2=0.9)"], "optimiser adam(beta1=0.9, beta2=0.999"),
     (["--codec", "onebit-adam"], ["--codec", "onebit-adam", "--codec-start-after", 3], "codec from step 0: ef | f32; from step 100"),
     (["--codec", "ef | topk(0.1)"], ["--codec", "ef | topk(0.1)", "--codec-start-after", 3], "codec ef | topk"),
@@ -136,7 +136,7 @@ def test_what_a_resume_may_change(good, tmp_path):
     said = ["train", *TINY, "--ranks", 2, "--train-dir", "run"]
     good(*said, "--max-steps", 2)
     good(*said, "--max-steps", 4, "--resume", "--lr", 0.001, "--weight-decay", 0.1)
-    assert summary(tmp_path / "run")["optimiser"].endswith("weight-decay=0.1)") and summary(tmp_path / "run")["lr"] == 0.001
+    assert summary(tmp_path / "run")["optimiser"].count("weight-decay=0.1") == 1 and summary(tmp_path / "run")["lr"] == 0.001
 
 
 def test_the_mean_of_iterates_is_what_is_evaluated(good, tmp_path):

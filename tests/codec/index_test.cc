@@ -228,7 +228,7 @@ TEST(Indices, OfRiceHaveOneFormOnly) {
   EXPECT_EQ(rice_complaint({32, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, 17), malformed + "remainders of 32 bits");
   EXPECT_EQ(rice_complaint({3, 0, 0, 0, 0}, 17), malformed + "Rice's code of no indices");
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b1101010, 0b110}, 17),
-            malformed + "bits behind the last remainder that are not zero");
+            malformed + "bits after the last remainder that are not zero");
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b110, 0}, 17), malformed + "a last byte without an index");
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b1110}, 30), malformed + "3 indices, where 2 were announced");
   EXPECT_EQ(rice_complaint({3, 2, 0, 0, 0, 0b101010, 0b100}, 30), malformed + "1 indices, where 2 were announced");

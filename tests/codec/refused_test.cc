@@ -114,7 +114,7 @@ TEST_F(Refused, Clusters) {
   expect_refused(six, "cluster 6 of 6", 0, body({3, 1, 1, 1, 1, 1}, 0, 6, 6));
   expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "not of their side", 0,
                  {0, 0, 0, 0, 0, 0, 0x80, 0xBF, 0, 0});
-  expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "behind the last symbol", 0,
+  expect_refused("clusters(c=1, decode=centre, percentile=100, raw=0)", "after the last symbol", 0,
                  {0, 0, 0, 0, 0, 0, 0x80, 0x3F, 0x20}, 5);
   expect_refused("clusters", "value that is not finite", 0, {0, 0, 0xC0, 0x7F}, 1);
 }
@@ -150,7 +150,7 @@ TEST_F(Refused, Bins) {
   expect_refused(sketch, "a class that is not there", 0, then(of_two, {0, 0, 15, 0, 0, 0, 1, 0}));
   expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0}));        // without cells,
   expect_refused(sketch, "where", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // 4 of a bit each
-  expect_refused(sketch, "behind the last", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0x10}));
+  expect_refused(sketch, "after the last", 0, then(of_two, {0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0x10}));
   expect_refused(sketch, "than it is said to have", 0,
                  then(of_two, {8, 0, 8, 0, 0, 0, 0, 0, 0x55, 0x55, 0x55, 0x55, 0}));
   const auto of_three = with({0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0, 0, 0x80, 0x40, 0, 0, 0x80, 0xBF}, {});  // 1, 2, 4, -1
@@ -165,10 +165,10 @@ TEST_F(Refused, Padding) {
     bytes.back() = last;
     return bytes;
   };
-  expect_refused("qsgd", "behind the last symbol", 0, with(4 + 4, 0x02), 5);  // 25 bits
-  expect_refused("qsgd", "behind the last symbol", 0, with(4 + 4, 0x80), 5);
-  expect_refused("sign", "behind the last symbol", 0, with(4 + 1, 0x20), 5);
-  expect_refused("threshold | sign", "behind the last symbol", 0, {1, 0, 0, 0, 0, 0, 0, 0, 2, 0}, 5);  // one value
+  expect_refused("qsgd", "after the last symbol", 0, with(4 + 4, 0x02), 5);  // 25 bits
+  expect_refused("qsgd", "after the last symbol", 0, with(4 + 4, 0x80), 5);
+  expect_refused("sign", "after the last symbol", 0, with(4 + 1, 0x20), 5);
+  expect_refused("threshold | sign", "after the last symbol", 0, {1, 0, 0, 0, 0, 0, 0, 0, 2, 0}, 5);  // one value
 }
 
 TEST_F(Refused, Compressed) {
@@ -179,7 +179,7 @@ TEST_F(Refused, Compressed) {
                                                 {0}}) {
     auto bytes = frame;
     bytes.insert(bytes.end(), tail.begin(), tail.end());
-    expect_refused("f32 | zstd", "behind the frame", 2, bytes);
+    expect_refused("f32 | zstd", "after the frame", 2, bytes);
   }
   expect_refused("f32 | zstd", "truncated coded body", 2, {1, 0});
   expect_refused("f32 | zstd", "zstd", 2, {64, 0, 0, 0, 1, 2, 3});
@@ -228,18 +228,18 @@ TEST_F(Refused, CodedSymbols) {
   expect_refused("int8 | rans", "below the lowest", 2, changed(10, 0));
   auto longer = rans;
   longer.resize(rans.size() + 2);
-  expect_refused("int8 | rans", "2 bytes behind the last chunk", 2, body(longer));
+  expect_refused("int8 | rans", "2 bytes after the last chunk", 2, body(longer));
   longer[4] = 18;
-  expect_refused("int8 | rans", "2 bytes behind a chunk", 2, body(longer));
+  expect_refused("int8 | rans", "2 bytes after a chunk", 2, body(longer));
   expect_refused("int8 | rans(adaptive)", "without states", 2, body({1, 0, 0, 0, 0}));
   expect_refused("int8 | rans", "truncated side information", 2, {0, 0, 0x80});
   // Symbols of 2^8 and up; as many zeros as there are symbols, and more.
   expect_refused("int8 | elias(gaps=false)", "symbol 256 of 256", 2, body({3, 0, 0, 0, 0, 3, 0}));
   expect_refused("int8 | elias", "17 zeros in 16 symbols", 2, body({2, 0, 0, 0, 0x50, 0}));
-  expect_refused("int8 | elias", "1 bytes behind a chunk", 2, body({3, 0, 0, 0, 0x30, 0, 0}));
+  expect_refused("int8 | elias", "1 bytes after a chunk", 2, body({3, 0, 0, 0, 0x30, 0, 0}));
   expect_refused("int8 | huffman", "overlap", 2, body({0x21, 0x11}));
   expect_refused("int8 | huffman", "too early", 2, body({0x11, 1, 0, 0, 0, 0}));
-  expect_refused("int8 | huffman", "bytes behind", 2, body({0x11, 3, 0, 0, 0, 0, 0, 0}));
+  expect_refused("int8 | huffman", "bytes after", 2, body({0x11, 3, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST_F(Refused, CodedByLibraries) {

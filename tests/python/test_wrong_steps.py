@@ -60,7 +60,7 @@ def test_ranks_that_load_differently(pair, what, why):
 
 def test_one_optimizer_wrapped_twice(pair):
     for said, others, both in pair.values("wrapped_twice"):
-        assert all("mixed behind the steps of this SGD already" in text for text in said) and len(said) == 2
+        assert all("mixed after the steps of this SGD already" in text for text in said) and len(said) == 2
         assert others == [1, 1] and both == [2, 2]
 
 

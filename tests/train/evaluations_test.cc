@@ -34,9 +34,7 @@ EvaluationRow row(std::uint64_t step, double loss, double bleu, Split split = Sp
           .metrics = {kinds, {loss, bleu}}};
 }
 
-Evaluations of(const Metric& goal, const char* until = "") {
-  return {kinds, goal, read_target("until", until, kinds)};
-}
+Evaluations of(const Metric& goal, const char* until = "") { return {kinds, goal, read_target("until", until, kinds)}; }
 
 TEST(Evaluations, TheBestIsTheFirstOfTheBestByTheGoal) {
   Evaluations rises = of(kinds[1]), falls = of(kinds[0]);

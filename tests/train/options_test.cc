@@ -81,23 +81,25 @@ std::string optimiser(const std::string& said, const std::function<void(TrainOpt
 
 TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
   const auto momentum = [](TrainOptions& o) { o.momentum = 0.5; };
-  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0)") << "the model's momentum";
-  EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0)");
-  EXPECT_EQ(optimiser("sgd(0.25)"), "sgd(momentum=0.25, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0, dampening=0)")
+      << "the model's momentum";
+  EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0, dampening=0)");
+  EXPECT_EQ(optimiser("sgd(0.25)"), "sgd(momentum=0.25, nesterov=false, weight-decay=0, dampening=0)");
   EXPECT_EQ(optimiser("sgd", [](TrainOptions& o) { o.nesterov = true, o.weight_decay = 0.01; }),
-            "sgd(momentum=0.9, nesterov=true, weight-decay=0.01)");
+            "sgd(momentum=0.9, nesterov=true, weight-decay=0.01, dampening=0)");
   EXPECT_EQ(optimiser("adamw(beta2=0.95)", [](TrainOptions& o) { o.weight_decay = 0.1; }),
-            "adamw(beta1=0.9, beta2=0.95, eps=1e-08, weight-decay=0.1)");
+            "adamw(beta1=0.9, beta2=0.95, eps=1e-08, weight-decay=0.1, amsgrad=false)");
   EXPECT_EQ(optimiser("auto", {}, "signum"), "signum(momentum=0.9, weight-decay=0)") << "the preset's own";
   EXPECT_EQ(optimiser("auto", {}, "signsgd"), "signum(momentum=0, weight-decay=0)");
   EXPECT_EQ(optimiser("onebit-adam(warmup=5)", {}, "onebit-adam").find("onebit-adam(warmup=5"), 0U);
 
   EXPECT_EQ(optimiser("auto", {}, "dgc"), "dgc(weight-decay=0, decay-momentum=0.9)");
-  EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"), "sgd(momentum=0, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"),
+            "sgd(momentum=0, nesterov=false, weight-decay=0, dampening=0)");
 
   const auto decay = [](double value) { return [value](TrainOptions& o) { o.weight_decay = value; }; };
   EXPECT_NE(optimiser("adamw").find("weight-decay=0.01"), std::string::npos) << "its own";
-  EXPECT_NE(optimiser("adamw", decay(0)).find("weight-decay=0)"), std::string::npos);
+  EXPECT_NE(optimiser("adamw", decay(0)).find("weight-decay=0,"), std::string::npos);
   const auto dense = [](TrainOptions& o) { o.codec_start_after = 7; };
   EXPECT_EQ(optimiser("auto", dense, "onebit-adam").find("onebit-adam(warmup=7"), 0U);
   EXPECT_EQ(optimiser("sgd", dense), optimiser("sgd")) << "it has no such steps of its own";
@@ -163,12 +165,13 @@ TEST(Choices, GroupsHaveOptionsOfTheOptimiser) {
   options.group = "*.bias,*norm*: weight-decay=0; fc*: lr-scale=0.5";
   const ChosenOptimiser chosen = read_choices(options).optimiser;
   ASSERT_EQ(chosen.groups.size(), 2U);
-  EXPECT_EQ(chosen.groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0)");
-  EXPECT_EQ(chosen.groups[1].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.1)");
+  EXPECT_EQ(chosen.groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0, dampening=0)");
+  EXPECT_EQ(chosen.groups[1].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.1, dampening=0)");
   const std::string lasting = run_identity(read_choices(options), "", Layout(), 1).at("optimiser");
   EXPECT_EQ(lasting,
-            "sgd(momentum=0.9, nesterov=false); *.bias,*norm*: sgd(momentum=0.9, nesterov=false); fc*: "
-            "sgd(momentum=0.9, nesterov=false)")
+            "sgd(momentum=0.9, nesterov=false, dampening=0); *.bias,*norm*: sgd(momentum=0.9, nesterov=false, "
+            "dampening=0); fc*: "
+            "sgd(momentum=0.9, nesterov=false, dampening=0)")
       << "decays and factors of the rate may change";
   options.group = "fc*: momentum=0.5";
   options.codec = "momentum | topk(0.1)";
@@ -215,7 +218,7 @@ TEST(Choices, OfAnOptimiserAllLastsButTheDecay) {
     options.optimiser = optimiser;
     return run_identity(read_choices(options), "", Layout(), 1).at("optimiser");
   };
-  EXPECT_EQ(lasting("sgd(momentum=0.9, weight-decay=0.1)"), "sgd(momentum=0.9, nesterov=false)");
+  EXPECT_EQ(lasting("sgd(momentum=0.9, weight-decay=0.1)"), "sgd(momentum=0.9, nesterov=false, dampening=0)");
   EXPECT_EQ(lasting("sign(weight-decay=0.1)"), "sign");
 }
 

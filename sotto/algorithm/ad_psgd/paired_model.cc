@@ -46,7 +46,7 @@ void PairedModel::open(std::span<const std::byte> offer, const Expected& expecte
     offer = offer.subspan(message.size());
     ++next.bucket;
   }
-  if (!offer.empty()) throw WireError(fmt::format("{} bytes behind the model", offer.size()));
+  if (!offer.empty()) throw WireError(fmt::format("{} bytes after the model", offer.size()));
 }
 
 void PairedModel::move(std::span<float> x) {

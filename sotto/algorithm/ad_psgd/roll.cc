@@ -28,7 +28,7 @@ void Roll::hear(int sender, const PairNote& note, Clock::time_point now) {
   // Otherwise a note could keep all ranks at work for as long as it likes.
   const std::uint64_t made = note.steps[static_cast<std::size_t>(sender)];
   if (note.end > 0 && note.end - 1 > made) {
-    throw WireError(fmt::format("it says that it can end behind step {}, and has made {}", note.end, made));
+    throw WireError(fmt::format("it says that it can end after step {}, and has made {}", note.end, made));
   }
   for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
     if (rank == static_cast<std::size_t>(rank_)) continue;

@@ -13,7 +13,7 @@ struct PushSumOptions {
   void visit(OptionVisitor& v) {
     v.option("overlap", overlap, "let a round be on its way while the next steps compute");
     v.option("synch_freq", synch_freq,
-             "with overlap: a round leaves every so many steps, and is added so many steps later at most",
+             "with overlap: a round leaves every `synch_freq` steps, and is added at most as many steps later",
              Bounds{1, 1e6});
   }
   std::string problem() const { return overlap || synch_freq == 1 ? "" : "synch_freq is of overlap=true"; }

@@ -13,7 +13,7 @@ struct LocalOptions {
   std::int64_t after = 0;
   void visit(OptionVisitor& v) {
     v.option("h", h, "steps of each rank's own between two exchanges", {1, 1e6});
-    v.option("after", after, "steps at the beginning with an exchange behind each", {0, 1e15});
+    v.option("after", after, "steps at the beginning that are each followed by an exchange", {0, 1e15});
   }
 };
 
@@ -34,7 +34,7 @@ struct SlowmoOptions {
     v.option("h", h, "steps of each rank's own between two exchanges", {1, 1e6});
     v.option("momentum", momentum, "share of the last slow step that is kept", {0, 1, false, true});
     v.option("lr", lr, "of the slow step, in rates of the ranks' own", Bounds::positive());
-    v.option("buffers", buffers, "what becomes of the optimiser's own vectors behind an exchange",
+    v.option("buffers", buffers, "what becomes of the optimiser's own vectors after an exchange",
              {"keep", "reset", "average"});
   }
 };

@@ -94,7 +94,7 @@ class BitReader {
   }
   // Returns the number of bytes that were read, at least in part. The unread bits of the last one must be zero.
   std::size_t finish() {
-    if ((word_ & ((std::uint64_t{1} << bits_ % 8) - 1)) != 0) throw WireError("bits behind a code that are not zero");
+    if ((word_ & ((std::uint64_t{1} << bits_ % 8) - 1)) != 0) throw WireError("bits after a code that are not zero");
     return at_ - bits_ / 8;
   }
 

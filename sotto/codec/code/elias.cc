@@ -43,7 +43,7 @@ void Elias::decode_chunk(std::span<const std::byte> in, std::size_t alphabet, st
     if (i < symbols.size()) symbols[i] = symbol(reader.get_gamma());
   }
   if (const std::size_t used = reader.finish(); used != in.size()) {
-    throw WireError(fmt::format("elias: {} bytes behind a chunk", in.size() - used));
+    throw WireError(fmt::format("elias: {} bytes after a chunk", in.size() - used));
   }
 }
 

@@ -84,7 +84,7 @@ void Huffman::decode_chunk(std::span<const std::byte> in, std::size_t, std::span
     reader.skip(found & 15U);
     symbol = static_cast<std::uint16_t>(found >> 4);
   }
-  if (reader.finish() != in.size()) throw WireError("huffman: bytes behind a chunk");
+  if (reader.finish() != in.size()) throw WireError("huffman: bytes after a chunk");
 }
 
 }  // namespace sotto

@@ -115,7 +115,7 @@ void Rans::decode_chunk(std::span<const std::byte> in, std::size_t alphabet, std
   } else {
     decode(table_, symbols);
   }
-  if (!words.empty()) throw WireError("rans: " + std::to_string(words.size()) + " bytes behind a chunk");
+  if (!words.empty()) throw WireError("rans: " + std::to_string(words.size()) + " bytes after a chunk");
   if (std::ranges::any_of(states, [](std::uint32_t state) { return state != kernels::rans_lowest; })) {
     throw WireError("rans: a chunk that does not end where it began");
   }

@@ -249,7 +249,7 @@ std::size_t SymbolCode::decode_group(std::span<const std::byte> in, const Group&
           if (plain == 0) return kernels::pack_bits(some, group.width, bytes);
           const auto its_low = low.subspan(low_at, kernels::packed_bytes(count, plain));
           if (!kernels::tail_is_zero(its_low, count * plain)) {
-            throw WireError("bits behind the lower bits of symbols that are not zero");
+            throw WireError("bits after the lower bits of symbols that are not zero");
           }
           join(some, its_low, group.width, plain, bytes);
         });
@@ -262,7 +262,7 @@ void SymbolCode::decode(std::span<const std::byte> coded, const SymbolRuns<std::
   std::size_t used = 0;
   visit_groups(out.runs, [&](const Group& group) { used += decode_group(coded.subspan(used), group, out); });
   if (used != coded.size()) {
-    throw WireError(std::to_string(coded.size() - used) + " bytes behind the last chunk of symbols");
+    throw WireError(std::to_string(coded.size() - used) + " bytes after the last chunk of symbols");
   }
 }
 

@@ -36,7 +36,7 @@ std::optional<std::size_t> Zstd::encode(const SymbolRuns<const std::byte>& in, s
 void Zstd::decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) {
   const std::size_t frame = ZSTD_findFrameCompressedSize(coded.data(), coded.size());
   if (ZSTD_isError(frame) == 0 && frame != coded.size()) {
-    throw WireError(fmt::format("zstd: {} bytes behind the frame", coded.size() - frame));
+    throw WireError(fmt::format("zstd: {} bytes after the frame", coded.size() - frame));
   }
   const std::size_t size =
       ZSTD_decompressDCtx(contexts_->decompress.get(), out.bytes.data(), out.bytes.size(), coded.data(), coded.size());

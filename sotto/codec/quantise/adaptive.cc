@@ -65,7 +65,7 @@ bool Adaptive::encode(const Values& values, std::span<std::byte> side, std::span
 void Adaptive::check(std::span<const std::byte> side, std::span<const std::byte> packed, std::size_t values) const {
   check_norms(side.subspan(head), "adaptive");
   if (!kernels::tail_is_zero(packed, values * levels(side).width())) {
-    throw WireError("adaptive: bits behind the last symbol of a segment that are not zero");
+    throw WireError("adaptive: bits after the last symbol of a segment that are not zero");
   }
 }
 

@@ -66,7 +66,7 @@ void ClusterQuantiser::check(std::span<const std::byte> side, std::span<const st
     return;
   }
   if (!kernels::tail_is_zero(packed, values * width_)) {
-    throw WireError("clusters: bits behind the last symbol of a segment that are not zero");
+    throw WireError("clusters: bits after the last symbol of a segment that are not zero");
   }
   if (hashed()) {
     check_tables(side);

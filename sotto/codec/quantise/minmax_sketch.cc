@@ -23,7 +23,7 @@ SketchCounts count_classes(std::span<const std::uint16_t> classes) {
 
 void check_end(std::span<const std::byte> packed, std::size_t bits) {
   if (kernels::tail_is_zero(packed, bits)) return;
-  throw WireError("minmax_sketch: bits behind the last class or cell that are not zero");
+  throw WireError("minmax_sketch: bits after the last class or cell that are not zero");
 }
 
 // Reads the class of each value of the block.

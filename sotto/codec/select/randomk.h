@@ -15,7 +15,7 @@ struct RandomKOptions : DenseOption {
   void visit(OptionVisitor& v) {
     v.option("ratio", ratio, "share of the elements that is sent, rounded up", Bounds::share());
     v.option("shared", shared, "all ranks send the same ones, without indices, and all_reduce can sum them");
-    v.option("unbiased", unbiased, "what is sent is multiplied with n/k; behind a memory it goes as it is");
+    v.option("unbiased", unbiased, "multiply what is sent by n/k; not after a memory, which sends the rest later");
     v.option("scope", scope, "the share is of each segment, or of the whole bucket", {"segment", "bucket"});
     visit_dense(v);
   }

@@ -1,0 +1,120 @@
+#include "sotto/train/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+#include "sotto/core/thread_pool.h"
+#include "sotto/train/checkpoint.h"
+#include "sotto/train/choices.h"
+#include "sotto/train/manifest.h"
+#include "sotto/train/safetensors.h"
+
+namespace sotto {
+namespace {
+
+// Torch counts batches in each batch norm. Nothing here depends on that number.
+bool is_counter(const std::string& name) { return name.ends_with("num_batches_tracked"); }
+
+}  // namespace
+
+std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task) {
+  const SafetensorsReader reader(path);
+  const std::vector<std::string> names = reader.names();
+  std::set<std::string> unused(names.begin(), names.end());
+  std::erase_if(unused, is_counter);
+  const auto read = [&](const Layout& layout, std::span<float> values, bool all) {
+    for (const Segment& segment : layout.segments()) {
+      const std::string shorter = segment.name.substr(segment.name.find('.') + 1);
+      const std::string& name = !reader.has(segment.name) && reader.has(shorter) ? shorter : segment.name;
+      if (!all && !reader.has(name)) continue;
+      reader.read(name, segment.shape, values.subspan(segment.offset, segment.numel()));
+      unused.erase(name);
+    }
+  };
+  read(task.layout(), task.parameters(), true);
+  read(task.buffer_layout(), task.buffers(), false);
+  return {unused.begin(), unused.end()};
+}
+
+void ExportOptions::visit(OptionVisitor& v) {
+  v.option("model-dir", model_dir, "run folder with model_step_N checkpoints");
+  v.option("step", step, "the checkpoint of this step; -1: the newest", {-1, 1e15});
+  v.option("out", out, "file to write");
+  v.option("type", type, "how it holds the weights", {"f32", "f16", "bf16"});
+}
+
+std::uint64_t export_weights(const ExportOptions& options) {
+  const auto steps = checkpoint::find(options.model_dir);
+  const auto wanted = options.step < 0 ? (steps.empty() ? 0 : steps.back()) : static_cast<std::uint64_t>(options.step);
+  if (std::ranges::count(steps, wanted) == 0) {
+    throw ConfigError(
+        fmt::format("{}: {}; it has {}", named("model-dir", options.model_dir),
+                    options.step < 0 ? "holds no checkpoint" : fmt::format("no checkpoint of step {}", wanted),
+                    steps.empty() ? "none" : fmt::format("those of {}", fmt::join(steps, ", "))));
+  }
+  ThreadPool pool(1);
+  const std::filesystem::path folder = checkpoint::folder(options.model_dir, wanted);
+  const SafetensorsReader reader(whole_model_file(folder, Manifest::of_text(read_manifest_text(folder)), pool));
+  const Layout layout = reader.layout();
+  std::vector<float> values(layout.size());
+  reader.read(layout, values);
+  const std::array<TensorPart, 1> parts{{{layout, values}}};
+  const FloatType type = options.type == "f16"    ? FloatType::f16
+                         : options.type == "bf16" ? FloatType::bf16
+                                                  : FloatType::f32;
+  write_safetensors(options.out, parts, {{"format", "pt"}}, pool, type);
+  return wanted;
+}
+
+void ImportOptions::visit(OptionVisitor& v) {
+  v.option("task", task,
+           "what the model is for: see `sotto train --help`; auto: the first that has this model and data");
+  v.option("model", model, "the model whose weights the file has, with its options: resnet18, gpt-mini(context=128)");
+  v.option("train-dir", train_dir, "run folder to make");
+  data.visit(v);
+}
+
+Imported import_weights(const ImportOptions& options) {
+  TrainOptions run;
+  run.task = options.task;
+  run.model = options.model;
+  run.data = options.data;
+  const Choices choices = read_choices(run);
+  const std::filesystem::path train_dir = options.train_dir;
+  std::error_code missing;
+  if (std::filesystem::exists(train_dir / "config.toml", missing) || !checkpoint::find(train_dir).empty()) {
+    throw ConfigError(named("train-dir", options.train_dir) + ": already holds a run; choose another folder");
+  }
+  TaskSetup setup{.model = choices.model, .data = choices.options.data};
+  setup.batch = 0;
+  const std::unique_ptr<Task> task = choices.task->make(setup);
+  Imported imported{task->layout().numel(), read_weights(options.file, *task)};
+
+  const std::filesystem::path folder = checkpoint::folder(train_dir, 0);
+  make_folder(folder);
+  Manifest manifest{
+      .run = "imported", .step = 0, .kept = Kept::always, .identity = {{"model", choices.options.model}}, .parts = {}};
+  ThreadPool pool(1);
+  write_model_file(folder, manifest, {task->layout(), task->parameters()}, {task->buffer_layout(), task->buffers()},
+                   pool);
+  write_manifest(folder, manifest);
+  write_file_atomic(train_dir / "config.toml", to_toml(choices.options));
+  return imported;
+}
+
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  const auto first = std::span(names).first(std::min(most, names.size()));
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
+}  // namespace sotto

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sotto/core/options.h"
+#include "sotto/data/options.h"
+#include "sotto/task/task.h"
+
+namespace sotto {
+
+// Reads a safetensors file into the parameters and buffers of a task. A tensor is found by its name in the model, or by
+// this name without the part before its first dot, as published files of some models have it. Buffers that are missing
+// stay as they are. Returns the names of the tensors that were not used. FileError, which names the file, for a
+// parameter that is missing or of another shape.
+std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
+
+struct ExportOptions {
+  std::string model_dir;
+  std::int64_t step = -1;
+  std::string out;
+  std::string type = "f32";
+  void visit(OptionVisitor& v);
+};
+
+// Writes the weights of a run's checkpoint to a safetensors file, and returns the step of the checkpoint. ConfigError
+// for a folder without such a checkpoint; FileError; NumericError for weights that are too large for the type.
+std::uint64_t export_weights(const ExportOptions& options);
+
+struct ImportOptions {
+  std::string file;
+  std::string task = "auto", model, train_dir;
+  DataOptions data;
+  void visit(OptionVisitor& v);
+};
+
+struct Imported {
+  std::size_t parameters = 0;
+  std::vector<std::string> unused;  // names of tensors in the file that the model has not
+};
+
+// Makes a run folder whose only checkpoint, of step 0, holds the weights of a safetensors file. It can be evaluated and
+// exported. It cannot be resumed, because it has nothing but weights. ConfigError if the folder holds a run already.
+Imported import_weights(const ImportOptions& options);
+
+// The first names of such a list, and how many follow, for a message.
+std::string shortened(const std::vector<std::string>& names);
+
+}  // namespace sotto

@@ -1,0 +1,195 @@
+"""Twenty steps of `sotto train` have the losses of PyTorch, from the same weights, on the same examples."""
+import csv
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+import torch_twins as twins
+
+STEPS, BATCH = 20, 16
+torch.set_num_threads(1)  # tests run beside each other
+
+
+def train(good, folder, net, arguments, lr):
+    """The losses of a run that begins with the weights of `net`. Each batch is all of the training data."""
+    weights = {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in net.state_dict().items() if name != "lm_head.weight"}
+    save_file(weights, folder / "first.safetensors")
+    good("train", *arguments, "--weights", "first.safetensors", "--lr", lr, "--batch-size", BATCH, "--epochs", STEPS,
+         "--threads", 1, "--no-keep-best", "--eval-freq", 1000, "--train-dir", "run")
+    with open(folder / "run" / "steps.csv") as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]
+
+
+def losses_in_python(net, loss, optimiser, scheduler=None):
+    net.train()
+    result = []
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        value = loss(net)
+        value.backward()
+        optimiser.step()
+        if scheduler:
+            scheduler.step()
+        result.append(value.item())
+    return result
+
+
+def same(ours, theirs):
+    """Within 1e-5, beside the last of the six digits of steps.csv."""
+    assert len(ours) == len(theirs) == STEPS and theirs[-1] != pytest.approx(theirs[0], rel=1e-3)
+    for here, there in zip(ours, theirs):
+        digit = 10 ** (math.floor(math.log10(abs(there))) - 5)
+        assert here == pytest.approx(there, rel=1e-5, abs=digit / 2), (ours, theirs)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Files like those of CIFAR-10, whose first training examples are the batch."""
+    generator = np.random.default_rng(5)
+    folder = tmp_path / "cifar"
+    folder.mkdir()
+    records = generator.integers(0, 256, (10_000, 3073), dtype=np.uint8)
+    records[:, 0] %= 10
+    for name in ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"):
+        (folder / f"{name}.bin").write_bytes(records.tobytes())
+    first = records[:BATCH]
+    pixels = torch.from_numpy(first[:, 1:].astype(np.float32)).reshape(BATCH, 3, 32, 32) / 255
+    mean, deviation = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2470, 0.2435, 0.2616])
+    pixels = (pixels - mean[:, None, None]) / deviation[:, None, None]
+    labels = torch.from_numpy(first[:, 0].astype(np.int64))
+    flags = ["--data", "cifar10", "--data-dir", "cifar", "--train-size", BATCH, "--test-size", 10]
+    pixels = pixels.contiguous(memory_format=torch.channels_last)
+    return flags, lambda net: F.cross_entropy(net(pixels), labels)
+
+
+# Deep networks with norms magnify rounding, by the order of a batch alone: at these rates by 1e-6 in 20 steps.
+@pytest.mark.parametrize("model, twin, lr", [
+    ("lenet", twins.Lenet, 0.01), ("fc(hidden1=48, hidden2=24)", twins.FullyConnected, 0.01), ("logreg", twins.Logreg, 0.001),
+    ("resnet20", twins.Resnet20, 5e-5), ("vgg11-bn(width=0.25)", twins.Vgg11, 3e-5), ("alexnet", twins.Alexnet, 0.01),
+    ("densenet-bc(depth=16, growth=8)", twins.Densenet, 3e-4),
+])  # fmt: skip
+def test_models_of_images(good, images, tmp_path, model, twin, lr):
+    flags, loss = images
+    torch.manual_seed(1)
+    net = twin().to(memory_format=torch.channels_last)  # as ours is, so that the same loops run
+    ours = train(good, tmp_path, net, ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)"], lr)
+    same(ours, losses_in_python(net, loss, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)))
+
+
+def gpt():
+    transformers = pytest.importorskip("transformers")
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=256, n_positions=16, n_embd=32, n_layer=2, n_head=2, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0))
+
+
+@pytest.mark.parametrize("model, twin, logits", [
+    ("gpt-mini(layers=2, heads=2, width=32, context=16)", gpt, lambda net, tokens: net(tokens).logits),
+    ("lstm(width=24, context=16)", twins.Lstm, lambda net, tokens: net(tokens)),
+])  # fmt: skip
+def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits):
+    monkeypatch.syspath_prepend(root / "tools")
+    from wire.draws import philox
+
+    context, augment = 16, 11
+    folder = tmp_path / "text"
+    folder.mkdir()
+    tokens = np.random.default_rng(2).integers(97, 123, (BATCH + 1) * context, dtype=np.uint8)
+    for name in ("train.txt", "test.txt"):
+        (folder / name).write_bytes(tokens.tobytes())
+    torch.manual_seed(1)
+    net = twin()
+    arguments = ["--model", model, "--data", "text", "--data-dir", "text", "--optimiser", "adamw(weight-decay=0.1)"]
+    ours = train(good, tmp_path, net, arguments, 0.003)
+
+    def pieces(epoch):  # each epoch cuts the text elsewhere
+        cut = philox([0, 0, epoch, augment << 24], [1, 0])[0] * context >> 32
+        return torch.stack([torch.from_numpy(tokens[at : at + context + 1].astype(np.int64)) for at in range(cut, cut + BATCH * context, context)])
+
+    epochs = iter(range(STEPS))
+
+    def loss(net):
+        batch = pieces(next(epochs))
+        return F.cross_entropy(logits(net, batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+
+    same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
+
+
+ROWS, FEATURES = BATCH, 40
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Sparse rows, their labels, and the flags that read them."""
+    generator = np.random.default_rng(3)
+    dense = (generator.random((ROWS, FEATURES)) < 0.2) * generator.normal(size=(ROWS, FEATURES)).round(3)
+    labels = np.where(generator.random(ROWS) < 0.5, -1, 1)
+    lines = [" ".join([str(label)] + [f"{i + 1}:{value}" for i, value in enumerate(row) if value])
+             for label, row in zip(labels, dense)]  # fmt: skip
+    lines.append(f"1 {FEATURES}:0.5")  # so that the last feature occurs
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "train.libsvm").write_text("\n".join(lines[:ROWS]) + "\n")
+    (folder / "test.libsvm").write_text("\n".join(lines) + "\n")
+    flags = ["--data", "libsvm", "--data-dir", "rows"]
+    return flags, torch.from_numpy(dense.astype(np.float32)), torch.from_numpy(labels.astype(np.float32))
+
+
+LOSSES = {
+    "logreg": lambda out, labels: F.softplus(-labels * out).mean(),
+    "svm": lambda out, labels: F.relu(1 - labels * out).mean(),
+    "linreg": lambda out, labels: F.mse_loss(out, labels),
+}
+
+
+def train_rows(good, folder, rows, arguments, lr, make_optimiser, make_scheduler=None, kind="logreg"):
+    flags, examples, labels = rows
+    torch.manual_seed(1)
+    net = twins.Linear(FEATURES)
+    ours = train(good, folder, net, ["--model", kind, *flags, *arguments], lr)
+    optimiser = make_optimiser(net.parameters(), lr)
+    scheduler = make_scheduler(optimiser) if make_scheduler else None
+    same(ours, losses_in_python(net, lambda net: LOSSES[kind](net(examples), labels), optimiser, scheduler))
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_linear_models(good, rows, tmp_path, kind):
+    train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)"], 0.05, lambda p, lr: torch.optim.SGD(p, lr, 0.9), kind=kind)
+
+
+OPTIMISERS = [
+    ("sgd(momentum=0)", 0.5, lambda p, lr: torch.optim.SGD(p, lr)),
+    ("sgd(momentum=0.9, nesterov=true, weight-decay=0.01)", 0.1, lambda p, lr: torch.optim.SGD(p, lr, 0.9, weight_decay=0.01, nesterov=True)),
+    ("sgd(momentum=0.9, dampening=0.5)", 0.1, lambda p, lr: torch.optim.SGD(p, lr, 0.9, dampening=0.5)),
+    ("adam(weight-decay=0.01)", 0.01, lambda p, lr: torch.optim.Adam(p, lr, weight_decay=0.01)),
+    ("adam(beta1=0.5, beta2=0.6, amsgrad=true)", 0.05, lambda p, lr: torch.optim.Adam(p, lr, (0.5, 0.6), amsgrad=True)),
+    ("adamw(weight-decay=0.1)", 0.01, lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1)),
+    ("adagrad(weight-decay=0.01, lr-decay=0.1)", 0.1, lambda p, lr: torch.optim.Adagrad(p, lr, weight_decay=0.01, lr_decay=0.1)),
+]
+
+
+@pytest.mark.parametrize("text, lr, make", OPTIMISERS, ids=[text for text, _, _ in OPTIMISERS])
+def test_optimisers(good, rows, tmp_path, text, lr, make):
+    train_rows(good, tmp_path, rows, ["--optimiser", text], lr, make)
+
+
+SCHEDULES = torch.optim.lr_scheduler
+SCHEDULED = [
+    ("step(every=5, factor=0.5)", lambda o: SCHEDULES.StepLR(o, 5, 0.5)),
+    ("milestones(at=4/11, factor=0.3)", lambda o: SCHEDULES.MultiStepLR(o, [4, 11], 0.3)),
+    ("cosine", lambda o: SCHEDULES.CosineAnnealingLR(o, STEPS)),
+    ("polynomial(power=2)", lambda o: SCHEDULES.PolynomialLR(o, STEPS, 2)),
+    ("warmup(steps=6, from=0.25) | constant", lambda o: SCHEDULES.LambdaLR(o, lambda n: min(1, 0.25 + 0.75 * (n + 1) / 6))),
+    ("warmup(steps=6) | inverse-sqrt", lambda o: SCHEDULES.LambdaLR(o, lambda n: min((n + 1) / 6, (6 / (n + 1)) ** 0.5))),
+    ("time-decay(rate=0.2)", lambda o: SCHEDULES.LambdaLR(o, lambda n: 1 / (1 + 0.2 * n))),
+    ("one-cycle(rise=0.4, div=10)", lambda o: SCHEDULES.OneCycleLR(o, 0.3, STEPS, pct_start=0.4, div_factor=10, cycle_momentum=False)),
+]
+
+
+@pytest.mark.parametrize("text, make", SCHEDULED, ids=[text for text, _ in SCHEDULED])
+def test_schedules(good, rows, tmp_path, text, make):
+    sgd = lambda p, lr: torch.optim.SGD(p, lr, 0.9)  # noqa: E731
+    train_rows(good, tmp_path, rows, ["--optimiser", "sgd(momentum=0.9)", "--schedule", text], 0.3, sgd, make)

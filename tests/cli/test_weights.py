@@ -1,0 +1,122 @@
+"""Weights travel: checkpoints in other programs, and weights of other programs here."""
+import json
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from conftest import TINY
+
+CONTEXT = 16
+MODEL = f"gpt-mini(layers=2, heads=2, width=32, context={CONTEXT})"
+TEXT = ["--data", "text", "--data-dir", "text"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "train.txt").write_text("She sells sea shells on the sea shore. " * 40)
+    (folder / "test.txt").write_text("She sells sea shells on the sea shore. " * 10)
+    return folder
+
+
+def network():
+    transformers = pytest.importorskip("transformers")
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=256, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=2, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0)).eval()
+
+
+def loss_in_python(net, text):
+    tokens = torch.tensor(list((text / "test.txt").read_bytes()))
+    count = (len(tokens) - CONTEXT) // CONTEXT
+    pieces = torch.stack([tokens[i * CONTEXT : (i + 1) * CONTEXT + 1] for i in range(count)])
+    with torch.no_grad():
+        logits = net(pieces[:, :-1]).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), pieces[:, 1:].flatten()).item()
+
+
+def loss_here(good, folder):
+    """Of the newest checkpoint."""
+    return float(re.findall(r"loss +([\d.e-]+)", good("eval", "--model-dir", folder).out)[-1])
+
+
+def test_ours_in_hugging_face(good, text, tmp_path):
+    good("train", "--model", MODEL, *TEXT, "--max-steps", 30, "--lr", 0.01, "--batch-size", 8, "--train-dir", "run")
+    net = network()
+    found = net.load_state_dict(load_file(tmp_path / "run" / "model_step_30" / "model.safetensors"), strict=False)
+    assert found.missing_keys == ["lm_head.weight"] and not found.unexpected_keys  # tied to the embedding
+    net.tie_weights()
+    loss = loss_in_python(net, text)
+    assert loss < 3, "thirty steps learn this sentence"
+    assert loss_here(good, "run") == pytest.approx(loss, abs=1e-4)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["test_loss"] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("body_alone", [False, True])
+def test_theirs_here(good, text, tmp_path, body_alone):
+    torch.manual_seed(3)
+    net = network()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    loss = loss_in_python(net, text)
+    (net.transformer if body_alone else net).save_pretrained(tmp_path / "theirs")
+    file = "theirs/model.safetensors"
+
+    out = good("import", file, "--model", MODEL, *TEXT, "--train-dir", "run").out
+    assert f"{sum(p.numel() for p in net.parameters())} parameters in run" in out
+    assert loss_here(good, "run") == pytest.approx(loss, abs=1e-4)
+
+    good("train", "--model", MODEL, *TEXT, "--weights", file, "--lr", 0, "--max-steps", 1, "--ranks", 2, "--batch-size", 2, "--train-dir", "next")
+    assert loss_here(good, "next") == pytest.approx(loss, abs=1e-4)
+
+
+def test_export(good, run, tmp_path):
+    good("train", *TINY, "--max-steps", 4, "--checkpoint-every", 2, "--train-dir", "run")
+    newest = load_file(tmp_path / "run" / "model_step_4" / "model.safetensors")
+    assert "weights after 4 steps in w.safetensors" in good("export", "--model-dir", "run", "--out", "w.safetensors").out
+    exported = load_file(tmp_path / "w.safetensors")
+    assert exported.keys() == newest.keys() and all(exported[name].equal(newest[name]) for name in newest)
+    good("export", "--model-dir", "run", "--out", "h", "--type", "bf16", "--step", 2)
+    half, earlier = load_file(tmp_path / "h"), load_file(tmp_path / "run" / "model_step_2" / "model.safetensors")
+    assert all(half[name].equal(earlier[name].bfloat16()) for name in earlier)
+
+    job = run("export", "--model-dir", "run", "--out", "w", "--step", 3)
+    assert job.status == 2 and "no checkpoint of step 3; it has those of 2, 4" in job.err
+    job = run("export", "--model-dir", "nowhere", "--out", "w")
+    assert job.status == 2 and "holds no checkpoint" in job.err
+
+
+class TestBadWeights:
+    @pytest.fixture
+    def job(self, run, tmp_path):
+        def job(tensors, *more):
+            save_file({name: torch.zeros(shape) for name, shape in tensors.items()}, tmp_path / "w")
+            return run("train", *TINY, "--weights", "w", "--max-steps", 1, "--train-dir", "run", *more)
+
+        return job
+
+    def test_a_parameter_is_missing(self, job):
+        done = job({"linear.weight": (10, 784)})
+        assert done.status == 1 and "w: tensor linear.bias is missing" in done.err
+
+    def test_of_another_shape(self, job):
+        done = job({"linear.weight": (784, 10), "linear.bias": (10,)})
+        assert done.status == 1 and "tensor linear.weight has the shape 784x10, the model's is 10x784" in done.err
+
+    def test_more_than_the_model_has(self, job):
+        done = job({"linear.weight": (10, 784), "linear.bias": (10,), "head.x": (2,), "bn.num_batches_tracked": (1,)})
+        assert done.status == 0 and "warning: w has 1 tensors that the model has not: head.x" in done.err
+
+    def test_no_such_file(self, run):
+        job = run("train", *TINY, "--weights", "nothing", "--train-dir", "run")
+        assert job.status == 1 and "nothing: " in job.err
+
+    def test_what_was_imported_cannot_be_resumed(self, job, good, run):
+        job({"linear.weight": (10, 784), "linear.bias": (10,)})
+        assert "already holds a run" in run("import", "w", "--model", "logreg", "--train-dir", "run").err
+        good("import", "w", "--model", "logreg", "--train-dir", "theirs")
+        done = run("train", "--train-dir", "theirs", "--resume", *TINY)
+        assert done.status == 2 and "imported weights alone" in done.err and "--weights theirs/model_step_0/model.safetensors" in done.err
