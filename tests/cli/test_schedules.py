@@ -87,7 +87,7 @@ def test_a_plateau_goes_on_where_a_run_was_stopped(good, run, tmp_path):
         assert rates[0] == rates[1] and min(rates[0]) < max(rates[0])
     assert summary(tmp_path / "run")["parameters_sha256"] == summary(tmp_path / "whole")["parameters_sha256"]
     job = run("train", "--train-dir", "run", "--resume", "--max-steps", 40, "--schedule", "constant")
-    assert job.status == 2 and "it was written with optimiser sgd(momentum=0.9, nesterov=false); plateau" in job.err, job.err
+    assert job.status == 2 and "it was written with optimiser sgd(momentum=0.9, nesterov=false, dampening=0); plateau" in job.err, job.err
 
 
 def test_a_plateau_is_of_a_metric_of_the_task(run):

@@ -63,9 +63,9 @@ TEST(ParameterGroups, AreRead) {
   const auto groups = groups_of("*.bias, *norm*: weight-decay=0.5; head.*: lr-scale=0.1, momentum=0.5");
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].names(), "*.bias,*norm*");
-  EXPECT_EQ(groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.5)");
+  EXPECT_EQ(groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.5, dampening=0)");
   EXPECT_EQ(groups[0].lr_scale, 1);
-  EXPECT_EQ(groups[1].optimiser.text(), "sgd(momentum=0.5, nesterov=false, weight-decay=0)");
+  EXPECT_EQ(groups[1].optimiser.text(), "sgd(momentum=0.5, nesterov=false, weight-decay=0, dampening=0)");
   EXPECT_EQ(groups[1].lr_scale, 0.1);
   EXPECT_TRUE(groups_of("").empty());
 }

@@ -158,7 +158,7 @@ TEST(Partitioned, ImagesAreThoseOfTheHand) {
   for (int label = 0; label < 10; ++label) labels.names.push_back(std::to_string(label));
   for (std::size_t i = 0; i < 60; ++i) labels.classes.push_back(static_cast<std::uint32_t>(data->label(i)));
   const Partition partition(setup.partition, labels, {3, setup.seed});
-  Loader loader(*data, {{setup.seed, 1, 3, 10}, 2, false, partition.hand(1)});
+  Loader loader(*data, {.order = {setup.seed, 1, 3, 10}, .own = partition.hand(1)});
   const auto model =
       make_image_model(image_model_table().read("model", "logreg"), data->shape(), data->classes(), setup.seed);
   for (const std::uint64_t position : {4, 0, 2}) {

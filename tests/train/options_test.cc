@@ -81,7 +81,8 @@ std::string optimiser(const std::string& said, const std::function<void(TrainOpt
 
 TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
   const auto momentum = [](TrainOptions& o) { o.momentum = 0.5; };
-  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0, dampening=0)") << "the model's momentum";
+  EXPECT_EQ(optimiser("auto"), "sgd(momentum=0.9, nesterov=false, weight-decay=0, dampening=0)")
+      << "the model's momentum";
   EXPECT_EQ(optimiser("sgd", momentum), "sgd(momentum=0.5, nesterov=false, weight-decay=0, dampening=0)");
   EXPECT_EQ(optimiser("sgd(0.25)"), "sgd(momentum=0.25, nesterov=false, weight-decay=0, dampening=0)");
   EXPECT_EQ(optimiser("sgd", [](TrainOptions& o) { o.nesterov = true, o.weight_decay = 0.01; }),
@@ -93,7 +94,8 @@ TEST(Choices, FlagsAreOptionsOfTheOptimiser) {
   EXPECT_EQ(optimiser("onebit-adam(warmup=5)", {}, "onebit-adam").find("onebit-adam(warmup=5"), 0U);
 
   EXPECT_EQ(optimiser("auto", {}, "dgc"), "dgc(weight-decay=0, decay-momentum=0.9)");
-  EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"), "sgd(momentum=0, nesterov=false, weight-decay=0, dampening=0)");
+  EXPECT_EQ(optimiser("sgd", {}, "momentum | topk(0.1)"),
+            "sgd(momentum=0, nesterov=false, weight-decay=0, dampening=0)");
 
   const auto decay = [](double value) { return [value](TrainOptions& o) { o.weight_decay = value; }; };
   EXPECT_NE(optimiser("adamw").find("weight-decay=0.01"), std::string::npos) << "its own";
@@ -163,12 +165,13 @@ TEST(Choices, GroupsHaveOptionsOfTheOptimiser) {
   options.group = "*.bias,*norm*: weight-decay=0; fc*: lr-scale=0.5";
   const ChosenOptimiser chosen = read_choices(options).optimiser;
   ASSERT_EQ(chosen.groups.size(), 2U);
-  EXPECT_EQ(chosen.groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0)");
-  EXPECT_EQ(chosen.groups[1].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.1)");
+  EXPECT_EQ(chosen.groups[0].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0, dampening=0)");
+  EXPECT_EQ(chosen.groups[1].optimiser.text(), "sgd(momentum=0.9, nesterov=false, weight-decay=0.1, dampening=0)");
   const std::string lasting = run_identity(read_choices(options), "", Layout(), 1).at("optimiser");
   EXPECT_EQ(lasting,
-            "sgd(momentum=0.9, nesterov=false); *.bias,*norm*: sgd(momentum=0.9, nesterov=false); fc*: "
-            "sgd(momentum=0.9, nesterov=false)")
+            "sgd(momentum=0.9, nesterov=false, dampening=0); *.bias,*norm*: sgd(momentum=0.9, nesterov=false, "
+            "dampening=0); fc*: "
+            "sgd(momentum=0.9, nesterov=false, dampening=0)")
       << "decays and factors of the rate may change";
   options.group = "fc*: momentum=0.5";
   options.codec = "momentum | topk(0.1)";
