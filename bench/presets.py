@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-PRESETS = ["none", "qsgd", "terngrad", "signsgd", "efsignsgd", "signum", "topk-ef", "dgc", "memsgd", "masking", "demo", "natural",
+PRESETS = ["none", "qsgd", "terngrad", "signsgd", "efsignsgd", "signum", "topk-ef", "dgc", "memsgd-randomk", "masking", "demo-dct", "natural",
            "sketchml", "ef | quantile | minmax_sketch", "lss", "atomo-svd", "atomo-entry", "atomo-fourier", "powersgd",
            "fetchsgd", "onebit-adam", "lossless"]  # fmt: skip
 RATES = [0.05, 0.01]
-OWN_RATES = {name: 1e-3 for name in ("signsgd", "signum", "demo", "onebit-adam")}  # in place of RATES[0]
+OWN_RATES = {name: 1e-3 for name in ("signsgd", "signum", "demo-dct", "onebit-adam")}  # in place of RATES[0]
 FLAGS = {"onebit-adam": ["--codec-start-after", "20"]}  # a fifth of the steps
 JOB = ["--model", "lenet", "--data", "mnist", "--train-size", "1500", "--ranks", "2", "--threads", "1", "--batch-size", "32",
        "--epochs", "1000", "--max-steps", "110"]  # fmt: skip

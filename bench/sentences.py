@@ -47,7 +47,7 @@ CONTENDERS = {
             ("ef | topk(0.05) | qsgd(4)", {"dense": 30}), ("ef | topk(0.01) | qsgd(4)", {"dense": 30}),
             ("ef | topk(0.05) | qsgd(4)", {"rate": 0.5}), ("ef | topk(0.05) | qsgd(4)", {"rate": 2}),
             ("ef | topk(0.05) | qsgd(4)", {"ratios": [[0, 0.25], [30, 0.1]], "dense": 60}),
-            ("demo", {"signs": True}), ("LocalSGD, ef | int8", {"every": 8}), ("DiLoCo, ef | int8", {"every": 20})],
+            ("demo-dct", {"signs": True}), ("LocalSGD, ef | int8", {"every": 8}), ("DiLoCo, ef | int8", {"every": 20})],
     "lenet": [*((hook, {}) for hook in HOOKS), ("qsgd(4) | rans", {}), ("int8", {}), ("ef | sign(block=128)", {"rate": 0.4}),
               ("ef | power(4)", {}), ("ef | topk(0.05) | qsgd(4)", {}), ("ef | topk(0.01) | qsgd(4)", {}),
               ("LocalSGD, ef | int8", {"every": 8})],

@@ -30,7 +30,7 @@ constexpr std::array entries{
            "the largest 0.1 % of each segment of a momentum that each rank makes of its own gradients",
            "wants a warm-up of the ratio, and a clip where gradients explode; its momentum is the memory's, so the "
            "optimiser has none: not for Adam, where `ef | sampled_topk` is meant"},
-    Preset{"memsgd", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
+    Preset{"memsgd-randomk", "memsgd", "randomk(0.01, dense=all)", "auto", "sgd(momentum=0)",
            "Mem-SGD: Stich, Cordonnier, Jaggi, NeurIPS 2018",
            "1 % of the elements of each segment, drawn by all ranks alike; what was held back keeps the learning rate "
            "of its step",
@@ -40,7 +40,7 @@ constexpr std::array entries{
     Preset{"masking", "ef", "threshold(drop=99%, dense=all)", "auto", "auto", "Strom, Interspeech 2015",
            "99 % of each tensor is dropped, by the magnitude that so many lie below, and sent later",
            "without `ef` what is dropped is lost: accuracy falls off a cliff where fewer than some 0.3 % are sent"},
-    Preset{"demo", "demo", "dct2(64) | topk(count=32, scope=chunk, dense=0)", "gather_held", "sign",
+    Preset{"demo-dct", "demo", "dct2(64) | topk(count=32, scope=chunk, dense=0)", "gather_held", "sign",
            "DeMo: Peng, Quesnelle, Kingma, 2024",
            "of each rank's decoupled momentum the 32 largest cosine coefficients of each tile; steps of one size",
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "

@@ -7,8 +7,8 @@
 
 namespace sotto {
 
-// A name for a whole method. A sentence means the preset only if it is the bare name: `memsgd` is the preset, `memsgd |
-// f16` begins with the memory of that name. No preset has the name of a stage.
+// A name for a whole method. A sentence means the preset only if it is the bare name. No preset has the name of a stage
+// or of a memory.
 struct Preset {
   std::string_view name;
   std::string_view memory;      // the memory's part of the sentence; empty: none

@@ -32,7 +32,7 @@ TEST(GatherHeld, DividesByTheRanksThatSentAnElement) {
 }
 
 TEST(GatherHeld, MakesTheSameBitsOnEveryRank) {
-  for (const char* method : {"ef | topk(0.1) | qsgd(bits=4)", "ef | block(5, 0.2)", "demo",
+  for (const char* method : {"ef | topk(0.1) | qsgd(bits=4)", "ef | block(5, 0.2)", "demo-dct",
                              "ef | fft(16) | topk(0.1) | f16 | zstd", "ef | dct(8) | topk(0.2, scope=chunk) | rans"}) {
     for (const int ranks : {1, 2, 4}) {
       Values values;

@@ -83,7 +83,7 @@ def made_gradients(ranks):
 def test_it_does_what_the_model_does(build_dir, tmp_path, ranks):
     gradients = made_gradients(ranks)
     (tmp_path / "in").write_bytes(flat([t for step in gradients for g in step for t in g]).tobytes())
-    subprocess.run([build_dir / "bin" / "average_tool", "demo", "auto", str(ranks), str(STEPS), "20000", "", "in", "out",
+    subprocess.run([build_dir / "bin" / "average_tool", "demo-dct", "auto", str(ranks), str(STEPS), "20000", "", "in", "out",
                     *("x".join(map(str, shape)) for shape in SHAPES)], cwd=tmp_path, check=True, timeout=120)
     found = numpy.fromfile(tmp_path / "out", dtype=numpy.float32).reshape(STEPS, -1)
     wanted = numpy.array([flat(update) for update in model(gradients)])

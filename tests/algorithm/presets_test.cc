@@ -34,7 +34,7 @@ std::string optimiser_of(const Preset& preset) {
   return preset.optimiser == "onebit-adam" ? "onebit-adam(warmup=20)" : std::string(preset.optimiser);
 }
 double rate_of(const Preset& preset, const std::string& optimiser) {
-  if (preset.name == "memsgd") return 0.2;  // without momentum
+  if (preset.name == "memsgd-randomk") return 0.2;  // without momentum
   const double rate = test::optimiser(optimiser).entry->default_lr;
   return rate == 0 ? 0.02 : 3 * rate;
 }

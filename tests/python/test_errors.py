@@ -136,7 +136,7 @@ def test_a_mean_that_one_rank_cannot_encode(pair):
 
 def test_presets_that_are_tied_to_an_optimiser_say_so(pair):
     wanted = {"dgc": "take sotto.optim.DGCSGD", "signsgd": "take torch.optim.SGD(momentum=0), at a rate near Adam's",
-              "fetchsgd": "take torch.optim.SGD(momentum=0)", "demo": "p.grad.sign_() before its step",
+              "fetchsgd": "take torch.optim.SGD(momentum=0)", "demo-dct": "p.grad.sign_() before its step",
               "signum": "take the preset signsgd", "onebit-adam": "not momenta"}
     for said in pair.values("warned", codecs=[*wanted, "topk-ef", "ef | topk(0.1)", "topk(0.1)"]):
         for preset, torch_optimiser in wanted.items():
