@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "sotto/core/timer.h"
 #include "sotto/data/loader.h"
 #include "sotto/model/library.h"
+#include "sotto/task/model_task.h"
 
 namespace sotto {
 namespace {
@@ -56,33 +56,27 @@ Labels all_labels(const Dataset& data) {
   return labels;
 }
 
-class ImageTask final : public Task {
+class ImageTask final : public ModelTask<ImageModel, Dataset> {
  public:
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
-      : traits_(traits),
-        options_(with_threads(setup.data, setup.share.ranks)),
-        train_(setup.batch > 0 ? open_dataset(options_, Split::train) : nullptr),
-        test_(open_dataset(options_, Split::test)),
-        model_(make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss)),
+      : ImageTask(setup, traits, with_threads(setup.data, setup.share.ranks)) {}
+  ImageTask(const TaskSetup& setup, const ImageTraits& traits, const DataOptions& options)
+      : ModelTask(setup.batch > 0 ? open_dataset(options, Split::train) : nullptr, open_dataset(options, Split::test),
+                  2 + traits.sums),
+        traits_(traits),
         test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
-        readers_(any().decodes() ? static_cast<int>(options_.data_threads) : 1) {
+        readers_(any().decodes() ? static_cast<int>(options.data_threads) : 1) {
+    model_ = make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss);
     if (!train_) return;
     if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
     loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},
                                            setup.prefetch,
-                                           read_augment(options_.augment, *train_),
+                                           read_augment(options.augment, *train_),
                                            readers_.threads(),
                                            partition_.hand(setup.share.rank)});
   }
 
-  const Layout& layout() const override { return model_->layout(); }
-  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
-  std::span<float> parameters() override { return model_->parameters(); }
-  std::span<float> gradient() override { return model_->gradient(); }
-  std::span<float> buffers() override { return model_->buffers(); }
-
-  std::uint64_t examples(Split split) const override { return data(split).size(); }
   std::uint64_t positions_per_epoch() const override { return loader_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
@@ -95,10 +89,8 @@ class ImageTask final : public Task {
     return loss;
   }
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
-  double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
-  Tally& trained() override { return trained_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
@@ -113,13 +105,7 @@ class ImageTask final : public Task {
   }
 
  private:
-  const Dataset& data(Split split) const {
-    if (split == Split::test) return *test_;
-    if (!train_) throw std::logic_error("this task has no training data");
-    return *train_;
-  }
   const Dataset& any() const { return train_ ? *train_ : *test_; }
-  Tally zeros() const { return Tally(2 + traits_.sums); }
   ImageModel::SeeOutputs adds_to(Tally& tally, const Batch& batch) const {
     return [&](std::span<const float> outputs) {
       tally[1] += static_cast<double>(batch.count());
@@ -128,15 +114,10 @@ class ImageTask final : public Task {
   }
 
   ImageTraits traits_;
-  DataOptions options_;
-  std::unique_ptr<Dataset> train_, test_;
-  std::unique_ptr<ImageModel> model_;
   std::size_t test_batch_;
   Partition partition_;
   ThreadPool readers_;  // of evaluations
   std::optional<Loader> loader_;
-  double data_seconds_ = 0;
-  Tally trained_ = zeros();
 };
 
 // Evaluates every `ranks`-th example, beginning with example `rank`.
@@ -145,7 +126,7 @@ Tally ImageTask::evaluate(Split split, Share share) {
   const std::size_t image = examples.shape().size();
   std::vector<float> images(test_batch_ * image);
   std::vector<std::int64_t> labels(test_batch_);
-  Tally total = zeros();
+  Tally total(trained_.size());
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto next = static_cast<std::size_t>(share.rank); next < examples.size(); next += test_batch_ * stride) {
     const std::size_t count = std::min(test_batch_, (examples.size() - next + stride - 1) / stride);

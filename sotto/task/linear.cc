@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -15,6 +14,7 @@
 #include "sotto/data/order.h"
 #include "sotto/data/rows.h"
 #include "sotto/model/linear_model.h"
+#include "sotto/task/model_task.h"
 
 namespace sotto {
 namespace {
@@ -35,26 +35,17 @@ struct LinearTraits {
 
 constexpr std::size_t counted = 5;  // numbers in a tally before the outputs
 
-class LinearTask final : public Task {
+class LinearTask final : public ModelTask<LinearModel, Rows> {
  public:
   LinearTask(const TaskSetup& setup, const LinearTraits& traits);
 
-  const Layout& layout() const override { return model_->layout(); }
-  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
-  std::span<float> parameters() override { return model_->parameters(); }
-  std::span<float> gradient() override { return model_->gradient(); }
-  std::span<float> buffers() override { return model_->buffers(); }
-
-  std::uint64_t examples(Split split) const override { return rows(split).size(); }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
   std::string data_report(int first_rank) const override { return partition_.report(first_rank); }
-  double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
-  Tally& trained() override { return trained_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     const auto each = std::span(tally).subspan(counted);
@@ -65,24 +56,15 @@ class LinearTask final : public Task {
   double loss_of_guessing() const override { return traits_.loss_of_guessing(*test_); }
 
  private:
-  const Rows& rows(Split split) const {
-    if (split == Split::test) return *test_;
-    if (!train_) throw std::logic_error("this task has no training data");
-    return *train_;
-  }
   // The sum of the losses of `batch_`; adds it to the tally. Outputs are written to outputs_.
   void add(Tally& tally, double losses) const;
 
   LinearTraits traits_;
-  std::unique_ptr<Rows> train_, test_;
-  std::unique_ptr<LinearModel> model_;
   Partition partition_;
   std::optional<ExampleOrder> order_;
   std::size_t test_batch_;
   std::vector<Row> batch_;
   std::vector<float> outputs_;
-  double data_seconds_ = 0;
-  Tally trained_ = Tally(counted);
 };
 
 // Makes the two labels of the data -1 and 1.
@@ -99,9 +81,10 @@ void make_classes(Rows& rows) {
 }
 
 LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
-    : traits_(traits), test_batch_(std::max<std::size_t>(1, setup.test_batch)) {
-  test_ = open_rows(setup.data, Split::test);
-  if (setup.batch > 0) train_ = open_rows(setup.data, Split::train);
+    : ModelTask(setup.batch > 0 ? open_rows(setup.data, Split::train) : nullptr, open_rows(setup.data, Split::test),
+                counted),
+      traits_(traits),
+      test_batch_(std::max<std::size_t>(1, setup.test_batch)) {
   for (Rows* part : {test_.get(), train_.get()}) {
     if (part != nullptr && traits_.classes) make_classes(*part);
   }
@@ -138,7 +121,7 @@ double LinearTask::accumulate_gradient(std::uint64_t position, float scale, std:
 
 // Evaluates every `ranks`-th row, beginning with row `rank`.
 Tally LinearTask::evaluate(Split split, Share share) {
-  const Rows& all = rows(split);
+  const Rows& all = data(split);
   Tally total(counted + 2 * all.size());
   const auto stride = static_cast<std::size_t>(share.ranks);
   for (auto next = static_cast<std::size_t>(share.rank); next < all.size();) {

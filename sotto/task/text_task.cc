@@ -6,13 +6,13 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "sotto/core/error.h"
 #include "sotto/core/timer.h"
 #include "sotto/data/order.h"
 #include "sotto/data/text.h"
+#include "sotto/task/model_task.h"
 
 namespace sotto {
 namespace {
@@ -35,7 +35,7 @@ class Pieces {
     if (wanted > 0) count_ = static_cast<std::size_t>(wanted);
   }
 
-  std::size_t count() const { return count_; }
+  std::size_t size() const { return count_; }
   std::int64_t vocabulary() const { return text_->vocabulary; }
   // Piece `index`, after leaving out the first `offset` tokens of the text, fewer than the context.
   TextPiece at(std::size_t index, std::size_t offset) const {
@@ -53,25 +53,16 @@ class Pieces {
   std::size_t context_, count_;
 };
 
-class TextTask final : public Task {
+class TextTask final : public ModelTask<LanguageModel, Pieces> {
  public:
   TextTask(const TaskSetup& setup, const TextTraits& traits);
 
-  const Layout& layout() const override { return model_->layout(); }
-  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
-  std::span<float> parameters() override { return model_->parameters(); }
-  std::span<float> gradient() override { return model_->gradient(); }
-  std::span<float> buffers() override { return model_->buffers(); }
-
-  std::uint64_t examples(Split split) const override { return pieces(split).count(); }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
-  double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
-  Tally& trained() override { return trained_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {traits_.metrics, {}};
     return {traits_.metrics, traits_.values(tally)};
@@ -82,11 +73,6 @@ class TextTask final : public Task {
   }
 
  private:
-  const Pieces& pieces(Split split) const {
-    if (split == Split::test) return *test_;
-    if (!train_) throw std::logic_error("this task has no training data");
-    return *train_;
-  }
   TokenBatch batch() const { return {batch_.tokens, model_->context(), batch_.wanted, batch_.places}; }
   void clear() {
     for (auto* part : {&batch_.tokens, &batch_.wanted, &batch_.places}) part->clear();
@@ -101,16 +87,15 @@ class TextTask final : public Task {
 
   TextTraits traits_;
   std::uint64_t seed_;
-  std::unique_ptr<LanguageModel> model_;
-  std::optional<Pieces> train_, test_;
   std::optional<ExampleOrder> order_;
   std::size_t test_batch_;
   TextBatch batch_;  // the current one
-  double data_seconds_ = 0;
-  Tally trained_ = Tally(4);  // as TextTraits::values() takes it
 };
 
-TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits) : traits_(traits), seed_(setup.seed) {
+TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits)
+    : ModelTask(nullptr, nullptr, 4),  // as TextTraits::values() takes a tally; pieces are as long as the model wants
+      traits_(traits),
+      seed_(setup.seed) {
   std::unique_ptr<Text> test = open_text(setup.data, Split::test);
   std::unique_ptr<Text> train = setup.batch > 0 ? open_text(setup.data, Split::train) : nullptr;
   const LanguageModelSpec spec{traits.models().find(setup.model.name), setup.model.options, setup.model.place};
@@ -118,10 +103,10 @@ TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits) : traits_(t
   const std::size_t context = model_->context();
   const auto logits = context * static_cast<std::size_t>(test->vocabulary);
   test_batch_ = std::min(setup.test_batch, std::max<std::size_t>(1, most_logits / logits));
-  test_.emplace(std::move(test), context, setup.data.test_size, "test-size");
+  test_ = std::make_unique<Pieces>(std::move(test), context, setup.data.test_size, "test-size");
   if (!train) return;
-  train_.emplace(std::move(train), context, setup.data.train_size, "train-size");
-  order_.emplace(train_->count(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
+  train_ = std::make_unique<Pieces>(std::move(train), context, setup.data.train_size, "train-size");
+  order_.emplace(train_->size(), OrderOptions{setup.seed, setup.share.rank, setup.share.ranks, setup.batch});
 }
 
 double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
@@ -143,7 +128,7 @@ double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::u
 
 // Evaluates every `ranks`-th piece, beginning with piece `rank`.
 Tally TextTask::evaluate(Split split, Share share) {
-  const Pieces& all = pieces(split);
+  const Pieces& all = data(split);
   Tally total(trained_.size());
   const auto flush = [&] {
     count(model_->evaluate(batch()), total);
@@ -151,7 +136,7 @@ Tally TextTask::evaluate(Split split, Share share) {
   };
   clear();
   const auto stride = static_cast<std::size_t>(share.ranks);
-  for (auto i = static_cast<std::size_t>(share.rank); i < all.count(); i += stride) {
+  for (auto i = static_cast<std::size_t>(share.rank); i < all.size(); i += stride) {
     traits_.add(all.at(i, 0), Philox(0, Purpose::mask, i), batch_);
     if (batch().count() == test_batch_) flush();
   }

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "sotto/core/error.h"
@@ -16,6 +15,7 @@
 #include "sotto/data/pairs.h"
 #include "sotto/model/translation_model.h"
 #include "sotto/task/bleu.h"
+#include "sotto/task/model_task.h"
 
 namespace sotto {
 namespace {
@@ -50,25 +50,17 @@ std::size_t length_of(const Pairs& pairs, std::size_t example) {
   return std::max(pairs.sources[example].size() + 1, pairs.targets[example].size() + 2);
 }
 
-class TranslateTask final : public Task {
+// A tally has the sum of the losses, the number of tokens, and BleuCounts.
+class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
  public:
   explicit TranslateTask(const TaskSetup& setup);
 
-  const Layout& layout() const override { return model_->layout(); }
-  const Layout& buffer_layout() const override { return model_->buffer_layout(); }
-  std::span<float> parameters() override { return model_->parameters(); }
-  std::span<float> gradient() override { return model_->gradient(); }
-  std::span<float> buffers() override { return model_->buffers(); }
-
-  std::uint64_t examples(Split split) const override { return pairs(split).size(); }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
-  double data_seconds() const override { return data_seconds_; }
 
   Tally evaluate(Split split, Share share) override;
-  Tally& trained() override { return trained_; }
   Metrics metrics(const Tally& tally) const override {
     if (tally.at(1) == 0) return {translate_metrics, {}};
     const double loss = tally[0] / tally[1];
@@ -81,24 +73,14 @@ class TranslateTask final : public Task {
   double loss_of_guessing() const override { return std::log(static_cast<double>(test_->vocabulary->size())); }
 
  private:
-  const Pairs& pairs(Split split) const {
-    if (split == Split::test) return *test_;
-    if (!train_) throw std::logic_error("this task has no training data");
-    return *train_;
-  }
   void require_short(const Pairs& pairs, std::string_view which) const;
 
-  std::unique_ptr<Pairs> train_, test_;
-  std::unique_ptr<TranslationModel> model_;
   std::optional<LengthOrder> order_;
-  double data_seconds_ = 0;
-  // The sum of the losses, the number of tokens, and BleuCounts.
-  Tally trained_ = Tally(2 + std::tuple_size_v<BleuCounts>);
 };
 
 TranslateTask::TranslateTask(const TaskSetup& setup)
-    : train_(setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr),
-      test_(open_pairs(setup.data, Split::test)) {
+    : ModelTask(setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr, open_pairs(setup.data, Split::test),
+                2 + std::tuple_size_v<BleuCounts>) {
   const TranslationModelSpec spec{translation_model_table().find(setup.model.name), setup.model.options,
                                   setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);
@@ -134,7 +116,7 @@ double TranslateTask::accumulate_gradient(std::uint64_t position, float scale, s
 
 // Evaluates every `ranks`-th pair of those sorted by length, beginning with pair `rank`.
 Tally TranslateTask::evaluate(Split split, Share share) {
-  const Pairs& all = pairs(split);
+  const Pairs& all = data(split);
   std::vector<std::uint32_t> sorted(all.size()), mine;
   std::iota(sorted.begin(), sorted.end(), 0U);
   std::ranges::stable_sort(sorted, {}, [&](std::uint32_t i) { return length_of(all, i); });

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "sotto/task/task.h"
+
+namespace sotto {
+
+// What all tasks have in common: a model of some kind, and data of some kind for it.
+template <class Model, class Data>
+class ModelTask : public Task {
+ public:
+  const Layout& layout() const final { return model_->layout(); }
+  const Layout& buffer_layout() const final { return model_->buffer_layout(); }
+  std::span<float> parameters() final { return model_->parameters(); }
+  std::span<float> gradient() final { return model_->gradient(); }
+  std::span<float> buffers() final { return model_->buffers(); }
+
+  std::uint64_t examples(Split split) const final { return data(split).size(); }
+  double data_seconds() const final { return data_seconds_; }
+  Tally& trained() final { return trained_; }
+
+ protected:
+  // `train` is null if the task evaluates only. A tally of training examples has `sums` numbers.
+  ModelTask(std::unique_ptr<Data> train, std::unique_ptr<Data> test, std::size_t sums)
+      : train_(std::move(train)), test_(std::move(test)), trained_(sums) {}
+
+  // std::logic_error for training data of a task that evaluates only.
+  const Data& data(Split split) const {
+    if (split == Split::test) return *test_;
+    if (!train_) throw std::logic_error("this task has no training data");
+    return *train_;
+  }
+
+  std::unique_ptr<Data> train_, test_;
+  std::unique_ptr<Model> model_;  // made by the constructor of the derived class
+  double data_seconds_ = 0;
+  Tally trained_;
+};
+
+}  // namespace sotto
