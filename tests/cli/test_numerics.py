@@ -72,8 +72,8 @@ def images(tmp_path):
 # Deep networks with norms magnify rounding, by the order of a batch alone: at these rates by 1e-6 in 20 steps.
 @pytest.mark.parametrize("model, twin, lr", [
     ("lenet", twins.Lenet, 0.01), ("fc(hidden1=48, hidden2=24)", twins.FullyConnected, 0.01), ("logreg", twins.Logreg, 0.001),
-    ("resnet20", twins.Resnet20, 5e-5), ("vgg11-bn(width=0.25)", twins.Vgg11, 3e-5), ("alexnet", twins.Alexnet, 0.01),
-    ("densenet-bc(depth=16, growth=8)", twins.Densenet, 3e-4),
+    ("resnet20", twins.Resnet20, 5e-5), ("resnet18", twins.Resnet18, 3e-5), ("vgg11-bn(width=0.25)", lambda: twins.Vgg11(16), 3e-5), ("alexnet", twins.Alexnet, 0.01),
+    ("densenet-bc(depth=16, growth=8)", lambda: twins.Densenet(2, 8), 3e-4),
 ])  # fmt: skip
 def test_models_of_images(good, images, tmp_path, model, twin, lr):
     flags, loss = images
@@ -91,7 +91,7 @@ def gpt():
 
 @pytest.mark.parametrize("model, twin, logits", [
     ("gpt-mini(layers=2, heads=2, width=32, context=16)", gpt, lambda net, tokens: net(tokens).logits),
-    ("lstm(width=24, context=16)", twins.Lstm, lambda net, tokens: net(tokens)),
+    ("lstm(width=24, context=16)", lambda: twins.Lstm(24), lambda net, tokens: net(tokens)),
 ])  # fmt: skip
 def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits):
     monkeypatch.syspath_prepend(root / "tools")

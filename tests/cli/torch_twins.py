@@ -70,16 +70,47 @@ class Resnet20(nn.Module):
         return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
 
 
-class Vgg11(nn.Module):
-    """A quarter as wide, with norms."""
+class Projecting(Block):
+    """A block whose shortcut is a convolution where the shape changes."""
+
+    def __init__(self, before, after, stride):
+        super().__init__(before, after, stride)
+        if stride != 1 or before != after:
+            self.downsample = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if hasattr(self, "downsample") else x))
+
+
+class Resnet18(nn.Module):
+    """In the form for small images."""
 
     def __init__(self):
         super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64)
+        self.layer1 = nn.Sequential(Projecting(64, 64, 1), Projecting(64, 64, 1))
+        self.layer2 = nn.Sequential(Projecting(64, 128, 2), Projecting(128, 128, 1))
+        self.layer3 = nn.Sequential(Projecting(128, 256, 2), Projecting(256, 256, 1))
+        self.layer4 = nn.Sequential(Projecting(256, 512, 2), Projecting(512, 512, 1))
+        self.fc = nn.Linear(512, 10)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.fc(self.layer4(self.layer3(self.layer2(self.layer1(x)))).mean((2, 3)))
+
+
+class Vgg11(nn.Module):
+    """With norms."""
+
+    def __init__(self, width=64):
+        super().__init__()
         layers, before = [], 3
-        for after in (16, 0, 32, 0, 64, 64, 0, 128, 128, 0, 128, 128, 0):
+        for times in (1, 0, 2, 0, 4, 4, 0, 8, 8, 0, 8, 8, 0):
+            after = times * width
             layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()] if after else [nn.MaxPool2d(2)]
             before = after or before
-        self.features, self.classifier = nn.Sequential(*layers), nn.Linear(128, 10)
+        self.features, self.classifier = nn.Sequential(*layers), nn.Linear(8 * width, 10)
 
     def forward(self, x):
         return self.classifier(self.features(x).mean((2, 3)))
@@ -109,9 +140,9 @@ class DenseLayer(nn.Module):
 
 
 class Densenet(nn.Module):
-    """densenet-bc(depth=16, growth=8): three blocks of two layers."""
+    """Three blocks: densenet-bc(depth=6 layers + 4)."""
 
-    def __init__(self, layers=2, growth=8):
+    def __init__(self, layers, growth):
         super().__init__()
         channels = 2 * growth
         self.features = Tree(conv0=nn.Conv2d(3, channels, 3, padding=1, bias=False))
@@ -139,7 +170,7 @@ class Densenet(nn.Module):
 
 
 class Lstm(nn.Module):
-    def __init__(self, width=24):
+    def __init__(self, width):
         super().__init__()
         self.encoder, self.decoder = nn.Embedding(256, width), nn.Linear(width, 256)
         self.rnn0, self.rnn1 = (nn.LSTM(width, width, batch_first=True) for _ in range(2))

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Compares steps of `sotto train` on one rank with those of the same model in eager PyTorch, by the same threads.
+
+    python bench/training.py --sotto build/release/bin/sotto                   everything: a quarter of an hour on an idle machine
+    python bench/training.py --sotto ... --model resnet20 gpt-mini --rounds 5  some models
+
+Both train on examples in memory, with the same optimiser and batch; --rounds times in turns. Prints medians over steps
+and rounds of examples a second (of tokens, for models of text), the median of the ratios within a round, and the
+largest resident memory of a process. PyTorch runs models of images in both memory formats; the faster one counts.
+Needs a Python with torch, and transformers for gpt-mini and bert-mini.
+"""
+
+import argparse
+import csv
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIRST = 3  # steps that are not counted
+CONTEXT = 128
+# Of each model: what sotto calls it, its data, the batch, the steps of a run, and what one example counts.
+MODELS = {
+    "lenet": ("lenet", "digits", 64, 100, 1),
+    "resnet20": ("resnet20", "made-cifar", 64, 15, 1),
+    "resnet18": ("resnet18", "made-cifar", 32, 8, 1),
+    "vgg11-bn": ("vgg11-bn", "made-cifar", 64, 10, 1),
+    "alexnet": ("alexnet", "made-cifar", 64, 20, 1),
+    "densenet-bc": ("densenet-bc(depth=40, growth=12)", "made-cifar", 32, 8, 1),
+    "gpt-mini": ("gpt-mini", "made-text", 16, 20, CONTEXT),
+    "lstm": (f"lstm(context={CONTEXT})", "made-text", 16, 15, CONTEXT),
+    "bert-mini": (f"bert-mini(context={CONTEXT}, dropout=0)", "made-text", 8, 15, CONTEXT),
+}
+
+
+# PyTorch's side: this file again, in a process of its own -------------------------------------------------------------------
+
+
+def network(name):
+    sys.path.insert(0, str(ROOT / "tests" / "cli"))
+    import torch_twins as twins
+
+    if name in ("gpt-mini", "bert-mini"):
+        import transformers
+
+        if name == "gpt-mini":
+            return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+                vocab_size=256, n_positions=CONTEXT, n_embd=128, n_layer=6, n_head=4, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0))
+        return transformers.BertForMaskedLM(transformers.BertConfig(
+            vocab_size=257, max_position_embeddings=CONTEXT, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+            intermediate_size=1024, hidden_dropout_prob=0, attention_probs_dropout_prob=0))
+    return {"lenet": lambda: twins.Lenet(1, 28), "resnet20": twins.Resnet20, "resnet18": twins.Resnet18, "vgg11-bn": twins.Vgg11,
+            "alexnet": twins.Alexnet, "densenet-bc": lambda: twins.Densenet(6, 12), "lstm": lambda: twins.Lstm(200)}[name]()
+
+
+def step_of(name, batch, channels_last):
+    """A network and a function that computes its loss of one batch."""
+    import torch
+    import torch.nn.functional as F
+
+    net = network(name)
+    if MODELS[name][4] == 1:
+        images = torch.randn(batch, *((1, 28, 28) if name == "lenet" else (3, 32, 32)))
+        labels = torch.randint(0, 10, (batch,))
+        if channels_last:
+            net, images = net.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
+        return net, lambda: F.cross_entropy(net(images), labels)
+    tokens = torch.randint(0, 256, (batch, CONTEXT + 1))
+    if name == "bert-mini":  # 15 % of the places are predicted, as there
+        hidden = torch.full((batch, CONTEXT), -100)
+        places = torch.rand(batch, CONTEXT).argsort(1)[:, : round(0.15 * CONTEXT)]
+        hidden.scatter_(1, places, tokens[:, :-1].gather(1, places))
+        return net, lambda: net(tokens[:, :-1], labels=hidden).loss
+    if name == "lstm":
+        return net, lambda: F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    return net, lambda: F.cross_entropy(net(tokens[:, :-1]).logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def run_twin(name, threads, channels_last):
+    import torch
+
+    torch.set_num_threads(threads)
+    _, _, batch, steps, tokens = MODELS[name]
+    net, loss_of = step_of(name, batch, channels_last)
+    net.train()
+    text = tokens > 1
+    optimiser = torch.optim.AdamW(net.parameters(), 1e-3) if text else torch.optim.SGD(net.parameters(), 1e-3, 0.9)
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        optimiser.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        optimiser.step()
+        loss.item()
+        times.append(time.perf_counter() - begin)
+    print(statistics.median(times[FIRST:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+# Measuring ------------------------------------------------------------------------------------------------------------------
+
+
+def of_torch(name, threads):
+    """Seconds a step and KB of memory, in the faster format."""
+    found = []
+    for layout in (["--channels-last"], []) if MODELS[name][4] == 1 else ([],):
+        command = [sys.executable, __file__, "--twin", name, "--threads", str(threads), *layout]
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TRANSFORMERS_VERBOSITY": "error"}
+        job = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        seconds, kilobytes = job.stdout.split()
+        found.append((float(seconds), int(kilobytes)))
+    return min(found)
+
+
+def of_sotto(program, name, threads):
+    model, data, batch, steps, _ = MODELS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "train", "--model", model, "--data", data, "--batch-size", batch, "--max-steps", steps, "--threads",
+                   threads, "--train-size", 4 * batch, "--test-size", 16, "--epochs", steps, "--eval-freq", 10 * steps, "--train-dir", folder]
+        log = open(os.path.join(folder, "log"), "w")
+        job = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
+        _, status, usage = os.wait4(job.pid, 0)  # of the launcher and of the rank that it waited for
+        if status:
+            raise SystemExit(open(log.name).read())
+        with open(os.path.join(folder, "steps.csv")) as file:
+            times = [float(row["step_ms"]) / 1e3 for row in csv.DictReader(file)]
+    return statistics.median(times[FIRST:]), usage.ru_maxrss
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sotto", default="build/release/bin/sotto", help="the program")
+    parser.add_argument("--model", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--twin", help=argparse.SUPPRESS)
+    parser.add_argument("--channels-last", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.twin:
+        return run_twin(options.twin, options.threads, options.channels_last)
+    print("| model | batch | a second | sotto | PyTorch | ratio | peak MB, sotto | PyTorch |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in options.model:
+        model, _, batch, _, tokens = MODELS[name]
+        rounds = [(of_sotto(options.sotto, name, options.threads), of_torch(name, options.threads)) for _ in range(options.rounds)]
+        ours, theirs = (statistics.median(round[side][0] for round in rounds) for side in (0, 1))
+        ratio = statistics.median(torch[0] / sotto[0] for sotto, torch in rounds)
+        memory = [max(round[side][1] for round in rounds) / 1024 for side in (0, 1)]
+        rate = batch * tokens
+        print(f"| `{model}` | {batch} | {'tokens' if tokens > 1 else 'images'} | {rate / ours:,.0f} | {rate / theirs:,.0f} | "
+              f"{ratio:.2f} | {memory[0]:.0f} | {memory[1]:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
