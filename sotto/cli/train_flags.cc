@@ -26,9 +26,9 @@ void add_train_flags(Flags& flags, TrainOptions& options) {
       {"Ranks and network",
        {"ranks", "backend", "master", "interface", "address", "deadline", "disk-deadline", "link", "threads"}},
       {"Training",
-       {"epochs", "max-steps", "batch-size", "test-batch-size", "accumulate", "optimiser", "lr", "lr-scale", "momentum",
-        "nesterov", "weight-decay", "group", "clip", "average-iterates", "ema", "schedule", "horizon", "lr-shrinkage",
-        "lr-shrink-every"}},
+       {"epochs",   "max-steps", "batch-size",   "test-batch-size", "accumulate", "amp",  "optimiser",        "lr",
+        "lr-scale", "momentum",  "nesterov",     "weight-decay",    "group",      "clip", "average-iterates", "ema",
+        "schedule", "horizon",   "lr-shrinkage", "lr-shrink-every"}},
       {"Run folder", {}},
   }};
   flags.alias("model", "network");

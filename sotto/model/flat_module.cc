@@ -1,5 +1,6 @@
 #include "sotto/model/flat_module.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -19,6 +20,26 @@ at::Tensor view_of(const at::Tensor& flat, const Segment& segment) {
 }
 
 at::Tensor zeros_for(const Layout& layout) { return at::zeros({static_cast<std::int64_t>(layout.size())}, at::kFloat); }
+
+// Torch's autocast on this thread, as long as the object lives.
+class Autocast {
+ public:
+  explicit Autocast(Precision precision) : on_(precision == Precision::bf16) {
+    if (!on_) return;
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+  }
+  ~Autocast() {
+    if (!on_) return;
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();  // of parameters that the next step changes
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool on_;
+};
 
 }  // namespace
 
@@ -122,7 +143,11 @@ double FlatModule::accumulate_gradient(float scale, const SegmentCalls& calls,
                                        const std::function<at::Tensor()>& forward) {
   module_->train();
   const Running running(*this, calls);
-  const at::Tensor loss = forward();
+  at::Tensor loss;
+  {
+    const Autocast autocast(precision_);
+    loss = forward();
+  }
   loss.backward(at::scalar_tensor(scale));
   return loss.item<double>();
 }

@@ -29,9 +29,10 @@ class FlatModule {
   std::span<float> parameters() { return span_of(parameters_); }
   std::span<float> gradient() { return span_of(gradient_); }
   std::span<float> buffers() { return span_of(buffers_); }
+  void compute_in(Precision precision) { precision_ = precision; }
 
   // gradient() += scale * d(loss)/d(parameters), in training mode; returns the loss, a tensor of one element that
-  // `forward` computes.
+  // `forward` computes, under autocast unless the precision is that of floats.
   double accumulate_gradient(float scale, const SegmentCalls& calls, const std::function<at::Tensor()>& forward);
   // Calls `forward` in evaluation mode, without gradients.
   double evaluate(const std::function<at::Tensor()>& forward);
@@ -49,6 +50,7 @@ class FlatModule {
   Layout layout_, buffer_layout_;
   at::Tensor parameters_, gradient_, buffers_;  // flat; torch's CPU allocator aligns them to 64 bytes
   std::unordered_map<const torch::nn::Module*, std::vector<std::size_t>> segments_of_;  // without its children's
+  Precision precision_ = Precision::f32;
   const SegmentCalls* calls_ = nullptr;  // set while a gradient is computed
   std::vector<char> announced_;          // for each segment, whether calls_->needed was called for this gradient
 };
@@ -66,6 +68,7 @@ class ModuleModel : public Kind {
   std::span<float> parameters() override { return flat_.parameters(); }
   std::span<float> gradient() override { return flat_.gradient(); }
   std::span<float> buffers() override { return flat_.buffers(); }
+  void compute_in(Precision precision) override { flat_.compute_in(precision); }
 
  protected:
   FlatModule flat_;

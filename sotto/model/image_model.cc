@@ -40,7 +40,7 @@ class NetworkModel final : public ModuleModel<ImageModel> {
     if (batch.count() == 0) throw ConfigError("the gradient of an empty batch does not exist");
     at::Tensor outputs;
     const double loss = flat_.accumulate_gradient(scale, calls, [&] {
-      outputs = network_->forward(images_of(batch), random);
+      outputs = network_->forward(images_of(batch), random).to(at::kFloat);
       return loss_of(outputs, batch, at::Reduction::Mean, network_->options().label_smoothing);
     });
     show(outputs, see);

@@ -83,7 +83,7 @@ at::Tensor NetworkLanguageModel::loss_of(const TokenBatch& batch, std::uint64_t 
   const at::Tensor tokens = row_of(batch.tokens).view({-1, static_cast<std::int64_t>(batch.length)});
   at::Tensor states = network_->forward(tokens, random).flatten(0, 1);
   if (!batch.places.empty()) states = states.index_select(0, row_of(batch.places));
-  const at::Tensor logits = network_->logits(states), wanted = row_of(batch.wanted);
+  const at::Tensor logits = network_->logits(states).to(at::kFloat), wanted = row_of(batch.wanted);
   {
     const at::NoGradGuard no_grad;
     const at::Tensor of_wanted = logits.gather(1, wanted.unsqueeze(1)).squeeze(1);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sotto/core/error.h"
+
 namespace sotto {
 namespace {
 
@@ -53,6 +55,11 @@ class Linear final : public LinearModel {
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
   std::span<float> buffers() override { return {}; }
+  void compute_in(Precision precision) override {
+    if (precision != Precision::f32) {
+      throw ConfigError(named("amp", "bf16") + ": is for networks; a linear model of rows computes with doubles");
+    }
+  }
 
   double accumulate_gradient(std::span<const Row> rows, float scale, const SegmentCalls& calls,
                              std::span<float> outputs) override {

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "sotto/core/layout.h"
 
 namespace sotto {
+
+// What the layers of a network compute with in training. Parameters, gradients and the loss are floats in any case.
+enum class Precision : std::uint8_t { f32, bf16 };
 
 // A model as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its .grad
 // and every float buffer is a view into them, so the network computes with the values written here. What a model
@@ -20,6 +24,10 @@ class Model {
   virtual std::span<float> parameters() = 0;
   virtual std::span<float> gradient() = 0;
   virtual std::span<float> buffers() = 0;
+
+  // From now on gradients are computed with this precision, by torch's autocast. ConfigError, about the option `amp`,
+  // for a model without layers.
+  virtual void compute_in(Precision precision) = 0;
 };
 
 }  // namespace sotto

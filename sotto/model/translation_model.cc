@@ -69,7 +69,7 @@ class TransformerModel final : public ModuleModel<TranslationModel> {
     const std::int64_t length = tokens.size(1) - 1;
     const Transformer::Memory memory = network_->encode(tensor_of(source), drop);
     const at::Tensor states = network_->decode(tokens.narrow(1, 0, length), memory, drop);
-    return {network_->logits(states).flatten(0, 1), tokens.narrow(1, 1, length).flatten()};
+    return {network_->logits(states).flatten(0, 1).to(at::kFloat), tokens.narrow(1, 1, length).flatten()};
   }
 
   std::int64_t vocabulary_;

@@ -68,6 +68,7 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
         readers_(any().decodes() ? static_cast<int>(options.data_threads) : 1) {
     model_ = make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss);
+    model_->compute_in(setup.precision);
     if (!train_) return;
     if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
     loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},

@@ -90,6 +90,7 @@ LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
   }
   const LinearModelSpec spec{traits_.models().find(setup.model.name), setup.model.options, setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->features);
+  model_->compute_in(setup.precision);
   if (!train_) return;
   if (deals(setup.partition)) {
     const Labels labels = labels_of(train_->labels, !traits_.classes);

@@ -11,6 +11,7 @@
 #include "sotto/core/table.h"
 #include "sotto/data/options.h"
 #include "sotto/data/partition.h"
+#include "sotto/model/model.h"
 #include "sotto/task/metric.h"
 #include "sotto/task/task.h"
 
@@ -40,6 +41,7 @@ struct TaskSetup {
   PartitionSpec partition{};      // of the training examples; none: `iid`. REQUIRES TaskEntry::has_labels
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
+  Precision precision = Precision::f32;
   std::size_t prefetch = 2;       // batches that are read ahead
 };
 

@@ -100,6 +100,7 @@ TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits)
   std::unique_ptr<Text> train = setup.batch > 0 ? open_text(setup.data, Split::train) : nullptr;
   const LanguageModelSpec spec{traits.models().find(setup.model.name), setup.model.options, setup.model.place};
   model_ = make_language_model(spec, test->vocabulary + traits.marks, setup.seed);
+  model_->compute_in(setup.precision);
   const std::size_t context = model_->context();
   const auto logits = context * static_cast<std::size_t>(test->vocabulary);
   test_batch_ = std::min(setup.test_batch, std::max<std::size_t>(1, most_logits / logits));

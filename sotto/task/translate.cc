@@ -84,6 +84,7 @@ TranslateTask::TranslateTask(const TaskSetup& setup)
   const TranslationModelSpec spec{translation_model_table().find(setup.model.name), setup.model.options,
                                   setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);
+  model_->compute_in(setup.precision);
   require_short(*test_, "test");
   if (!train_) return;
   require_short(*train_, "training");

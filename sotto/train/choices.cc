@@ -170,6 +170,7 @@ std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
   setup.partition = choices.partition;
   setup.batch = static_cast<std::size_t>(options.batch_size);
   setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
+  setup.precision = options.amp == "bf16" ? Precision::bf16 : Precision::f32;
   return choices.task->make(setup);
 }
 

@@ -82,6 +82,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
                         (options.topology.empty() ? "" : fmt::format(" on {}, {}", options.topology, options.mixing)) +
                         (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
+      {"amp", options.amp},
       {"augment", options.data.augment},
       {"average-iterates", choices.optimiser.averaging.text()},
       {"batch-size", std::to_string(options.batch_size)},

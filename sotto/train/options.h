@@ -36,6 +36,7 @@ struct TrainOptions {
   std::int64_t batch_size = 64;
   std::int64_t test_batch_size = 1000;
   std::int64_t accumulate = 1;
+  std::string amp = "none";
   std::string optimiser = "auto";
   std::optional<double> lr;
   bool lr_scale = false;

@@ -8,6 +8,7 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/file.h"
+#include "sotto/core/processor.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/connect.h"
@@ -91,6 +92,10 @@ void Run::begin(RunFolder& folder) {
   }
   if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
   if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
+  if (options_.amp == "bf16" && !computes_bf16()) {
+    say(fmt::format("warning: {}: this processor has no instructions for it, and steps take longer than with floats",
+                    spelled(named("amp", options_.amp), choices_.spelling)));
+  }
   if (!plan_.remark.empty()) say(spelled(plan_.remark, choices_.spelling));
   if (plan_.only_dense()) {
     say(fmt::format("warning: the codec would begin at step {}, and this run ends at step {}: all of it sends more",

@@ -83,6 +83,32 @@ def test_models_of_images(good, images, tmp_path, model, twin, lr):
     same(ours, losses_in_python(net, loss, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)))
 
 
+@pytest.mark.parametrize("model, twin, lr", [("lenet", twins.Lenet, 0.01), ("resnet20", twins.Resnet20, 5e-5)])
+def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
+    flags, loss = images
+
+    def losses(lower):
+        torch.manual_seed(1)
+        net = twin().to(memory_format=torch.channels_last)
+
+        def of(net):
+            with torch.autocast("cpu", torch.bfloat16, enabled=lower):
+                return loss(lambda x: net(x).float())
+
+        return losses_in_python(net, of, torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9))
+
+    theirs, floats = losses(True), losses(False)
+    torch.manual_seed(1)
+    ours = train(good, tmp_path, twin(), ["--model", model, *flags, "--optimiser", "sgd(momentum=0.9)", "--amp", "bf16"], lr)
+    assert ours == pytest.approx(theirs, rel=3e-3)
+    assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it is not that of floats"
+
+
+def test_bfloat16_wants_a_network(run):
+    job = run("train", "--model", "svm", "--amp", "bf16", "--max-steps", 1, "--train-dir", "run")
+    assert job.status == 2 and "--amp bf16: is for networks" in job.err
+
+
 def gpt():
     transformers = pytest.importorskip("transformers")
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
