@@ -18,6 +18,7 @@
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/launch/launcher.h"
 #include "sotto/train/checkpoint.h"
 #include "sotto/train/groups.h"
@@ -75,6 +76,8 @@ int print_dry_run(const Choices& choices) {
 }
 
 void print_result(const std::string& train_dir, Console& console) {
+  // A run that was killed after its last checkpoint has none, and nothing is left to do for it.
+  if (!path_exists(std::filesystem::path(train_dir) / "summary.json")) return;
   const RunSummary run = read_summary(train_dir);
   console.line(stdout, fmt::format("test {} {} after {} steps; {} sent a rank ({} a step, dense {}); {}", run.goal.name,
                                    run.goal.with_unit(run.tested), run.steps, bytes_text(run.bytes_sent),

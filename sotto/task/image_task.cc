@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <string>
 #include <thread>
@@ -61,8 +62,8 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
   ImageTask(const TaskSetup& setup, const ImageTraits& traits)
       : ImageTask(setup, traits, with_threads(setup.data, setup.share.ranks)) {}
   ImageTask(const TaskSetup& setup, const ImageTraits& traits, const DataOptions& options)
-      : ModelTask(setup.batch > 0 ? open_dataset(options, Split::train) : nullptr, open_dataset(options, Split::test),
-                  2 + traits.sums),
+      : ModelTask{setup.batch > 0 ? open_dataset(options, Split::train) : nullptr, open_dataset(options, Split::test),
+                  2 + traits.sums},
         traits_(traits),
         test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
@@ -78,6 +79,15 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
                                            partition_.hand(setup.share.rank)});
   }
 
+  std::uint64_t sample_hash() const override {
+    std::vector<float> image(train_->shape().size());
+    std::int64_t label = 0;
+    return hash_of_first(8, [&](Hash& hash, std::size_t i) {
+      train_->read(i, image, label);
+      hash.add(static_cast<std::uint64_t>(label));
+      for (const float value : image) hash.add(std::bit_cast<std::uint32_t>(value));
+    });
+  }
   std::uint64_t positions_per_epoch() const override { return loader_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,

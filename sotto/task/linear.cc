@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -39,6 +40,14 @@ class LinearTask final : public ModelTask<LinearModel, Rows> {
  public:
   LinearTask(const TaskSetup& setup, const LinearTraits& traits);
 
+  std::uint64_t sample_hash() const override {
+    return hash_of_first(256, [&](Hash& hash, std::size_t i) {
+      const Row row = train_->at(i);
+      hash.add(std::bit_cast<std::uint32_t>(row.label));
+      for (const std::uint32_t column : row.columns) hash.add(column);
+      for (const float value : row.values) hash.add(std::bit_cast<std::uint32_t>(value));
+    });
+  }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
@@ -81,8 +90,8 @@ void make_classes(Rows& rows) {
 }
 
 LinearTask::LinearTask(const TaskSetup& setup, const LinearTraits& traits)
-    : ModelTask(setup.batch > 0 ? open_rows(setup.data, Split::train) : nullptr, open_rows(setup.data, Split::test),
-                counted),
+    : ModelTask{setup.batch > 0 ? open_rows(setup.data, Split::train) : nullptr, open_rows(setup.data, Split::test),
+                counted},
       traits_(traits),
       test_batch_(std::max<std::size_t>(1, setup.test_batch)) {
   for (Rows* part : {test_.get(), train_.get()}) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sotto/core/hash.h"
 #include "sotto/task/task.h"
 
 namespace sotto {
@@ -26,7 +28,8 @@ class ModelTask : public Task {
   Tally& trained() final { return trained_; }
 
  protected:
-  // `train` is null if the task evaluates only. A tally of training examples has `sums` numbers.
+  // `train` is null if the task evaluates only. A tally of training examples has `sums` numbers. Called with braces, so
+  // that training data are opened first.
   ModelTask(std::unique_ptr<Data> train, std::unique_ptr<Data> test, std::size_t sums)
       : train_(std::move(train)), test_(std::move(test)), trained_(sums) {}
 
@@ -35,6 +38,15 @@ class ModelTask : public Task {
     if (split == Split::test) return *test_;
     if (!train_) throw std::logic_error("this task has no training data");
     return *train_;
+  }
+
+  // Adds the number of training examples to a hash, and the first of them by add(hash, index), at most `most`.
+  template <class Add>
+  std::uint64_t hash_of_first(std::size_t most, Add&& add) const {
+    Hash hash;
+    hash.add(train_->size());
+    for (std::size_t i = 0; i < std::min<std::size_t>(most, train_->size()); ++i) add(hash, i);
+    return hash.value();
   }
 
   std::unique_ptr<Data> train_, test_;

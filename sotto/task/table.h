@@ -42,7 +42,7 @@ struct TaskSetup {
   std::size_t batch = 64;         // examples per position; 0: evaluates only, and reads no training data
   std::size_t test_batch = 1000;  // examples per batch of an evaluation
   Precision precision = Precision::f32;
-  std::size_t prefetch = 2;       // batches that are read ahead
+  std::size_t prefetch = 2;  // batches that are read ahead
 };
 
 // A line of the table of tasks.

@@ -29,8 +29,11 @@ class Pieces {
     const std::size_t size = text_->tokens.size();
     count_ = size < 2 * context_ ? 0 : (size - context_) / context_;
     if (static_cast<std::size_t>(wanted) > count_ || count_ == 0) {
-      throw ConfigError(fmt::format("{}: the text of {} tokens has {} pieces of {}",
-                                    named(option, std::to_string(wanted)), size, count_, context_));
+      const std::string what = option == "test-size" ? "test" : "training";
+      throw ConfigError(fmt::format(
+          "{}: the {} text has {} tokens, which are {} pieces of {} tokens; use a longer text "
+          "or a smaller context",
+          wanted > 0 ? named(option, std::to_string(wanted)) : named("data"), what, size, count_, context_));
     }
     if (wanted > 0) count_ = static_cast<std::size_t>(wanted);
   }
@@ -57,6 +60,11 @@ class TextTask final : public ModelTask<LanguageModel, Pieces> {
  public:
   TextTask(const TaskSetup& setup, const TextTraits& traits);
 
+  std::uint64_t sample_hash() const override {
+    return hash_of_first(16, [&](Hash& hash, std::size_t i) {
+      for (const std::uint16_t token : train_->at(i, 0).tokens) hash.add(token);
+    });
+  }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,

@@ -55,6 +55,14 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
  public:
   explicit TranslateTask(const TaskSetup& setup);
 
+  std::uint64_t sample_hash() const override {
+    return hash_of_first(256, [&](Hash& hash, std::size_t i) {
+      for (const auto* sentence : {&train_->sources[i], &train_->targets[i]}) {
+        hash.add(sentence->size());
+        for (const std::uint16_t token : *sentence) hash.add(token);
+      }
+    });
+  }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
@@ -79,8 +87,8 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
 };
 
 TranslateTask::TranslateTask(const TaskSetup& setup)
-    : ModelTask(setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr, open_pairs(setup.data, Split::test),
-                2 + std::tuple_size_v<BleuCounts>) {
+    : ModelTask{setup.batch > 0 ? open_pairs(setup.data, Split::train) : nullptr, open_pairs(setup.data, Split::test),
+                2 + std::tuple_size_v<BleuCounts>} {
   const TranslationModelSpec spec{translation_model_table().find(setup.model.name), setup.model.options,
                                   setup.model.place};
   model_ = spec.entry->make(spec.options, spec.said(), test_->vocabulary->size(), setup.seed);

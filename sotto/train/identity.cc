@@ -131,6 +131,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   hash.add(text);
   hash.add(links.file);
   hash.add(task.examples(Split::train));
+  hash.add(task.sample_hash());
   hash.add(task.examples(Split::test));
   hash.add(hash_of(task.parameters()));
   const auto other = first_other(hash.value(), communicator);

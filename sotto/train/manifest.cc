@@ -88,6 +88,9 @@ std::string problem_of_part(const std::filesystem::path& checkpoint, const std::
     if (!path_exists(path)) return problem("missing");
     if (block_hash_of_file(path, pool) == wanted->second) return "";
     checkpoint::Metadata found = checkpoint::from_text(text_of_part(path));  // its error names the damage
+    if (found["part"] == name && found["run"] == manifest.run && found["step"] == std::to_string(manifest.step)) {
+      return problem("is damaged: it is not as it was written");
+    }
     return problem(fmt::format("is not what belongs there, but {} of step {} of {} run", found["part"], found["step"],
                                found["run"] == manifest.run ? "the same" : "another"));
   } catch (const FileError& error) {

@@ -12,7 +12,10 @@
 namespace sotto {
 
 checkpoint::Metadata Run::identity() const {
-  return run_identity(choices_, method_, task_->layout(), communicator_->size());
+  checkpoint::Metadata identity = run_identity(choices_, method_, task_->layout(), communicator_->size());
+  identity["training-data"] =
+      fmt::format("{} examples, hash {:016x}", task_->examples(Split::train), task_->sample_hash());
+  return identity;
 }
 
 // Resumes from the newest intact checkpoint.

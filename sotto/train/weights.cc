@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <span>
@@ -35,7 +36,10 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
       const std::string shorter = segment.name.substr(segment.name.find('.') + 1);
       const std::string& name = !reader.has(segment.name) && reader.has(shorter) ? shorter : segment.name;
       if (!all && !reader.has(name)) continue;
-      reader.read(name, segment.shape, values.subspan(segment.offset, segment.numel()));
+      const auto its = values.subspan(segment.offset, segment.numel());
+      reader.read(name, segment.shape, its);
+      const auto bad = std::ranges::find_if(its, [](float value) { return !std::isfinite(value); });
+      if (bad != its.end()) throw FileError(fmt::format("{}: tensor {} holds {}", path.string(), name, *bad));
       unused.erase(name);
     }
   };
@@ -52,6 +56,10 @@ void ExportOptions::visit(OptionVisitor& v) {
 }
 
 std::uint64_t export_weights(const ExportOptions& options) {
+  std::error_code missing;
+  if (!std::filesystem::is_directory(options.model_dir, missing)) {
+    throw ConfigError(named("model-dir", options.model_dir) + ": there is no such folder");
+  }
   const auto steps = checkpoint::find(options.model_dir);
   const auto wanted = options.step < 0 ? (steps.empty() ? 0 : steps.back()) : static_cast<std::uint64_t>(options.step);
   if (std::ranges::count(steps, wanted) == 0) {
@@ -59,6 +67,10 @@ std::uint64_t export_weights(const ExportOptions& options) {
         fmt::format("{}: {}; it has {}", named("model-dir", options.model_dir),
                     options.step < 0 ? "holds no checkpoint" : fmt::format("no checkpoint of step {}", wanted),
                     steps.empty() ? "none" : fmt::format("those of {}", fmt::join(steps, ", "))));
+  }
+  if (path_exists(std::filesystem::absolute(options.out).parent_path() / "manifest")) {
+    throw ConfigError(named("out", options.out) +
+                      ": is in a checkpoint, whose files belong together; choose another place");
   }
   ThreadPool pool(1);
   const std::filesystem::path folder = checkpoint::folder(options.model_dir, wanted);

@@ -132,6 +132,25 @@ def test_what_a_resume_may_not_change(good, run, first, then, differs):
     assert job.status == 2 and "it was written with" in job.err and differs in job.err, job.err
 
 
+def test_other_training_data_are_noticed(good, run, tmp_path):
+    rows = ["1 1:0.5 3:1", "-1 2:1"] * 20
+    (tmp_path / "a").write_text("\n".join(rows))
+    said = ["train", "--model", "svm", "--data", "libsvm", "--data-dir", "a", "--batch-size", 4, "--train-dir", "run"]
+    good(*said, "--max-steps", 2)
+    (tmp_path / "a").write_text("\n".join(["1 1:0.25 3:1", *rows[1:]]))
+    job = run(*said, "--max-steps", 4, "--resume")
+    assert job.status == 2 and "it was written with training-data 36 examples, hash" in job.err
+    (tmp_path / "a").write_text("\n".join(rows))
+    good(*said, "--max-steps", 4, "--resume")
+
+
+def test_a_run_without_its_summary_has_nothing_to_do(good, tmp_path):
+    said = ["train", *TINY, "--max-steps", 2, "--train-dir", "run"]
+    good(*said)
+    (tmp_path / "run" / "summary.json").unlink()  # as after a kill between the last checkpoint and it
+    assert "nothing was left to do: the run ends after 2 steps" in good(*said, "--resume").err
+
+
 def test_what_a_resume_may_change(good, tmp_path):
     said = ["train", *TINY, "--ranks", 2, "--train-dir", "run"]
     good(*said, "--max-steps", 2)

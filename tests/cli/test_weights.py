@@ -86,7 +86,11 @@ def test_export(good, run, tmp_path):
     job = run("export", "--model-dir", "run", "--out", "w", "--step", 3)
     assert job.status == 2 and "no checkpoint of step 3; it has those of 2, 4" in job.err
     job = run("export", "--model-dir", "nowhere", "--out", "w")
-    assert job.status == 2 and "holds no checkpoint" in job.err
+    assert job.status == 2 and "nowhere: there is no such folder" in job.err
+    inside = "run/model_step_4/model.safetensors"
+    job = run("export", "--model-dir", "run", "--out", inside)
+    assert job.status == 2 and "is in a checkpoint" in job.err
+    good("eval", "--model-dir", "run")
 
 
 class TestBadWeights:
@@ -109,6 +113,11 @@ class TestBadWeights:
     def test_more_than_the_model_has(self, job):
         done = job({"linear.weight": (10, 784), "linear.bias": (10,), "head.x": (2,), "bn.num_batches_tracked": (1,)})
         assert done.status == 0 and "warning: w has 1 tensors that the model has not: head.x" in done.err
+
+    def test_that_are_no_numbers(self, run, tmp_path):
+        save_file({"linear.weight": torch.full((10, 784), torch.nan), "linear.bias": torch.zeros(10)}, tmp_path / "w")
+        job = run("import", "w", "--model", "logreg", "--train-dir", "run")
+        assert job.status == 1 and "w: tensor linear.weight holds nan" in job.err
 
     def test_no_such_file(self, run):
         job = run("train", *TINY, "--weights", "nothing", "--train-dir", "run")

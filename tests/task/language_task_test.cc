@@ -106,7 +106,7 @@ TEST(Language, RefusesWhatDoesNotFit) {
   const test::TemporaryFolder folder;
   write_file_atomic(folder / "train.txt", std::string_view("too short"));
   write_file_atomic(folder / "test.txt", std::string(100, 'c'));
-  EXPECT_TRUE(has(refusal({.data = "text", .data_dir = folder.path().string()}), "has 0 pieces of 10"));
+  EXPECT_TRUE(has(refusal({.data = "text", .data_dir = folder.path().string()}), "which are 0 pieces of 10"));
 }
 
 }  // namespace
