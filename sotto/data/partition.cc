@@ -22,8 +22,7 @@ struct ShardsOptions {
 struct DirichletOptions {
   double alpha = 0.5;
   void visit(OptionVisitor& v) {
-    v.option("alpha", alpha, "small: a class is on few ranks; large: all ranks have about the same mix",
-             {0, 1e6, true, false});
+    v.option("alpha", alpha, "small: a class is on few ranks; large: all ranks have about the same mix", {1e-6, 1e6});
   }
 };
 

@@ -13,6 +13,7 @@
 #include "sotto/core/file.h"
 #include "sotto/core/hash.h"
 #include "sotto/core/options.h"
+#include "sotto/optim/plateau.h"
 
 namespace sotto {
 namespace {
@@ -66,7 +67,9 @@ std::string lasting_text(const Choices& choices) {
     text += fmt::format("; {}: {}", group.names(), lasting_text(group.optimiser));
   }
   // Checkpoints hold what it has seen; its options may change, like those of all schedules.
-  if (plateau_of(choices.schedule) != nullptr) text += "; plateau";
+  if (const auto* plateau = plateau_of(choices.schedule)) {
+    text += "; plateau of " + plateau->options.as<PlateauOptions>().metric;
+  }
   return text;
 }
 
@@ -82,7 +85,6 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
                         (options.topology.empty() ? "" : fmt::format(" on {}, {}", options.topology, options.mixing)) +
                         (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
-      {"amp", options.amp},
       {"augment", options.data.augment},
       {"average-iterates", choices.optimiser.averaging.text()},
       {"batch-size", std::to_string(options.batch_size)},
@@ -100,6 +102,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"seed", std::to_string(options.seed)},
       {"task", options.task},
       {"train-size", std::to_string(options.data.train_size)}};
+  if (options.amp != "none") identity["amp"] = options.amp;
   if (!choices.model.fingerprint.empty()) identity["model-library"] = choices.model.fingerprint;
   return identity;
 }

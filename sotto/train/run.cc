@@ -136,8 +136,9 @@ void Run::end(TrainResult& result) {
 
 // Before anybody copies or compares the parameters.
 std::vector<std::string> Run::start_from_weights() {
-  if (options_.weights.empty()) return {};
-  return read_weights(options_.weights, *task_);  // in vain if there is a checkpoint to resume from
+  const bool resumes = options_.resume && !checkpoint::find(options_.train_dir).empty();
+  if (options_.weights.empty() || resumes) return {};
+  return read_weights(options_.weights, *task_);
 }
 
 // Runs before ranks with different algorithms could send each other anything.

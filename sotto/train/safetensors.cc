@@ -40,10 +40,10 @@ float float_of(std::string_view type, const std::byte* bytes) {
 }
 
 std::uint64_t product(const std::vector<std::int64_t>& shape, std::uint64_t most) {
-  std::uint64_t count = 1;
+  std::uint64_t count = std::ranges::count(shape, 0) > 0 ? 0 : 1;
   for (const std::int64_t side : shape) {
     if (side < 0) return most + 1;
-    if (side > 0 && count > most / static_cast<std::uint64_t>(side)) return most + 1;
+    if (count > 0 && count > most / static_cast<std::uint64_t>(side)) return most + 1;
     count *= static_cast<std::uint64_t>(side);
   }
   return count;
@@ -153,6 +153,12 @@ void SafetensorsReader::read_header() {
         size);
     last = std::max(last, end);
   }
+  std::uint64_t next = base;
+  for (const std::string& name : names()) {
+    const Tensor& tensor = tensors_.at(name);
+    if (tensor.begin != next) fail(fmt::format("tensor {} begins at byte {} in place of {}", name, tensor.begin, next));
+    next = tensor.end;
+  }
   if (last != size) fail(fmt::format("{} surplus bytes at its end", size - last));
 }
 
@@ -176,7 +182,10 @@ void SafetensorsReader::fail(const std::string& why) const {
 std::vector<std::string> SafetensorsReader::names() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_) names.push_back(name);
-  std::ranges::stable_sort(names, {}, [&](const std::string& name) { return tensors_.at(name).begin; });
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) {
+    const Tensor& tensor = tensors_.at(name);
+    return std::pair(tensor.begin, tensor.end);
+  });
   return names;
 }
 

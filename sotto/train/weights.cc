@@ -31,11 +31,10 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
   const std::vector<std::string> names = reader.names();
   std::set<std::string> unused(names.begin(), names.end());
   std::erase_if(unused, is_counter);
-  const auto read = [&](const Layout& layout, std::span<float> values, bool all) {
+  const auto read = [&](const Layout& layout, std::span<float> values) {
     for (const Segment& segment : layout.segments()) {
       const std::string shorter = segment.name.substr(segment.name.find('.') + 1);
       const std::string& name = !reader.has(segment.name) && reader.has(shorter) ? shorter : segment.name;
-      if (!all && !reader.has(name)) continue;
       const auto its = values.subspan(segment.offset, segment.numel());
       reader.read(name, segment.shape, its);
       const auto bad = std::ranges::find_if(its, [](float value) { return !std::isfinite(value); });
@@ -43,8 +42,8 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
       unused.erase(name);
     }
   };
-  read(task.layout(), task.parameters(), true);
-  read(task.buffer_layout(), task.buffers(), false);
+  read(task.layout(), task.parameters());
+  read(task.buffer_layout(), task.buffers());
   return {unused.begin(), unused.end()};
 }
 

@@ -13,9 +13,9 @@
 namespace sotto {
 
 // Reads a safetensors file into the parameters and buffers of a task. A tensor is found by its name in the model, or by
-// this name without the part before its first dot, as published files of some models have it. Buffers that are missing
-// stay as they are. Returns the names of the tensors that were not used. FileError, which names the file, for a
-// parameter that is missing or of another shape.
+// this name without the part before its first dot, as published files of some models have it. Returns the names of the
+// tensors that were not used. FileError, which names the file, for a tensor that is missing, of another shape, or not
+// finite.
 std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
 
 struct ExportOptions {

@@ -63,7 +63,7 @@ def test_rows(good, tmp_path):
 @pytest.mark.parametrize("arguments, parts", [
     (["--partition", "shard(2)"], ["--partition", "did you mean `shards`?"]),
     (["--partition", "shards(0)"], ["--partition shards(0): n must be in [1, 1e+06]"]),
-    (["--partition", "dirichlet(alpha=0)"], ["--partition dirichlet(alpha=0): alpha must be in (0, 1e+06]"]),
+    (["--partition", "dirichlet(alpha=0)"], ["--partition dirichlet(alpha=0): alpha must be in [1e-06, 1e+06]"]),
     (["--partition", "iid(1)"], ["--partition iid(1): `iid` takes no arguments"]),
     (["--partition", "shards(300)", "--ranks", "2"], ["--partition shards(300): 512 training examples cannot be cut into 300 shards"]),
 ])  # fmt: skip

@@ -46,7 +46,7 @@ def test_clipping_of_more_ranks_is_of_each_or_of_their_mean(good, tmp_path, monk
     (["--clip", "norm(1)", "--algorithm", "local"], "--clip norm(1): ranks of `local` step along their own gradients"),
     (["--clip", "norm(1)", "--algorithm", "parameter_server", "--ranks", 2], "its norm is known when all of it is"),
     (["--clip", "nrom(1)"], "did you mean `norm`?"),
-    (["--clip", "norm(0)"], "most must be in (0, inf)"),
+    (["--clip", "norm(0)"], "most must be in [1e-30, inf)"),
     (["--group", "*.bais: weight-decay=0"], "--group: `*.bais` is the name of no tensor"),
     (["--group", "*.bias"], "--group *.bias: no `:`"),
     (["--group", "*.bias: weight-deca=0"], "did you mean `weight-decay`?"),
@@ -76,6 +76,12 @@ def test_groups_are_recorded_and_resumed(good, run, tmp_path, monkeypatch):
     assert job.status == 2 and "it was written with optimiser sgd(momentum=0.9, nesterov=false, dampening=0); *.bias: " in job.err, job.err
     good("train", "--train-dir", "run", "--resume", "--max-steps", 12)
     assert weights("run") == whole
+
+
+@pytest.mark.parametrize("algorithm", ["slowmo(h=2)", "diloco(h=2)"])
+def test_an_outer_step_leaves_no_mean_of_iterates(run, algorithm):
+    job = run("train", *TINY, "--ranks", 2, "--algorithm", algorithm, "--ema", 0.9, "--max-steps", 2, "--train-dir", "run")
+    assert job.status == 2 and "--ema" in job.err and "outer step" in job.err
 
 
 def test_a_moving_average_is_what_is_evaluated(good, tmp_path, monkeypatch):

@@ -114,6 +114,14 @@ class TestBadWeights:
         done = job({"linear.weight": (10, 784), "linear.bias": (10,), "head.x": (2,), "bn.num_batches_tracked": (1,)})
         assert done.status == 0 and "warning: w has 1 tensors that the model has not: head.x" in done.err
 
+    def test_statistics_are_missing(self, good, run, tmp_path):
+        good("train", "--model", "resnet(depth=8)", "--data", "made-cifar", "--train-size", 8, "--test-size", 4, "--batch-size", 4,
+             "--max-steps", 1, "--lr", 0, "--train-dir", "run")
+        whole = load_file(tmp_path / "run" / "model_step_1" / "model.safetensors")
+        save_file({name: value for name, value in whole.items() if "running_var" not in name}, tmp_path / "w")
+        job = run("import", "w", "--model", "resnet(depth=8)", "--data", "made-cifar", "--train-dir", "theirs")
+        assert job.status == 1 and "tensor bn1.running_var is missing" in job.err
+
     def test_that_are_no_numbers(self, run, tmp_path):
         save_file({"linear.weight": torch.full((10, 784), torch.nan), "linear.bias": torch.zeros(10)}, tmp_path / "w")
         job = run("import", "w", "--model", "logreg", "--train-dir", "run")

@@ -154,6 +154,10 @@ TEST(Safetensors, WrongHeadersAreErrors) {
   EXPECT_TRUE(has(message(tensor("[2]", "[18446744073709551608,0]"), 8), "tensor x"));
   EXPECT_TRUE(has(message(tensor("[2]", "[0]"), 8), "not a safetensors file"));
   EXPECT_TRUE(has(message(tensor("2", "[0,8]"), 8), "not a safetensors file"));
+  EXPECT_EQ(message(tensor("[5,0]", "[0,0]"), 0), "") << "an empty tensor is one";
+  const std::string overlapping = R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                                  R"("y":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
+  EXPECT_TRUE(has(message(overlapping, 8), "tensor y begins at byte"));
   EXPECT_TRUE(has(message("{}}", 0), "not a safetensors file"));
   EXPECT_TRUE(has(message("[1]", 0), "not a safetensors file"));
 }

@@ -99,6 +99,12 @@ void LocalSteps::prepare(Worker& worker, const StepInput& input) {
                     "say buffers=keep or average, or {}",
                     named("algorithm", plan_.name), named("optimiser", "sgd")));
   }
+  if (outer_.leaves_mean() && !worker.optimiser().to_evaluate().empty()) {
+    throw ConfigError(
+        fmt::format("{} and {}: a mean of iterates would lack those that an outer step makes; leave them "
+                    "out with {}, or take local",
+                    named("ema"), named("average-iterates"), plan_.name));
+  }
   if (outer_.in_rates() && turns_.any_due(input.step) && !(input.lr > 0)) {
     throw ConfigError(fmt::format(
         "{}: its momentum is in units of the learning rate, which is {} at step {}: use a schedule of rates "
