@@ -170,8 +170,8 @@ struct AlgorithmEntry {
   bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
   // Whether all ranks that train wait for each other in every step; null: they do. Only for replicated algorithms.
   bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;
-  // Whether the optimiser gets the mean gradient of all ranks as a whole; null: in parts. Only for replicated algorithms;
-  // with others it gets a rank's own gradient.
+  // Whether the optimiser gets the mean gradient of all ranks as a whole; null: in parts. Only for replicated
+  // algorithms; with others it gets a rank's own gradient.
   bool (*whole_mean)(const AnyOptions& own) = nullptr;
 };
 const Table<AlgorithmEntry>& algorithm_table();

@@ -179,8 +179,8 @@ class Averaging final : public Worker {
  public:
   explicit Averaging(int rank)
       : inner_(rank, "sgd(momentum=0)", 0),
-        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(inner_.parameters().size())), {.tau = 1},
-                   inner_.parameters().size()) {}
+        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(inner_.parameters().size())),
+                   {.tau = 1}, inner_.parameters().size()) {}
   std::span<float> parameters() override { return inner_.parameters(); }
   std::span<float> gradient() override { return inner_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
