@@ -98,8 +98,10 @@ TEST(Language, RefusesWhatDoesNotFit) {
     return test::message_of([&] { task_of(setup_of(data, model)); });
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
-  EXPECT_TRUE(has(refusal({.train_size = 99'999}), "train-size 99999: the text of 1000000 tokens has 99999 pieces") ||
-              has(refusal({.train_size = 100'000}), "train-size 100000: the text of 1000000 tokens has 99999 pieces"));
+  EXPECT_TRUE(has(refusal({.train_size = 99'999}),
+                  "train-size 99999: the training text has 1000000 tokens, which are 99999 pieces") ||
+              has(refusal({.train_size = 100'000}),
+                  "train-size 100000: the training text has 1000000 tokens, which are 99999 pieces"));
   EXPECT_TRUE(has(refusal({.augment = "crop-flip"}), "augment crop-flip: is for images"));
   EXPECT_TRUE(has(refusal({.data = "digits"}), "unknown data set `digits`"));
   EXPECT_TRUE(has(refusal({}, "gpt-mini(heads=3)"), "width 128 cannot be shared by 3 heads"));
