@@ -1,9 +1,13 @@
 #include "sotto/task/table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 
+#include "sotto/core/error.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/pairs.h"
 #include "sotto/data/rows.h"
@@ -80,6 +84,19 @@ const TaskEntry& find_task(std::string_view name, const Sentence& model, std::st
     std::ranges::sort(models);
     models.erase(std::ranges::unique(models).begin(), models.end());
     fail_at(model, call, call.position, unknown_name("model", call.name, models));
+  }
+  if (data != "auto" && !has(best.data_names(), data)) {
+    std::vector<std::string_view> others;
+    for (const TaskEntry& task : entries) {
+      if (!has(task.data_names(), data)) continue;
+      for (const std::string_view other : task.model_names()) {
+        if (!has(others, other)) others.push_back(other);
+      }
+    }
+    if (!others.empty()) {
+      throw ConfigError(fmt::format("{}: is not for the model {}; it goes with {}", named("data", data), call.name,
+                                    fmt::join(others, ", ")));
+    }
   }
   return best;
 }

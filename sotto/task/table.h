@@ -69,7 +69,8 @@ Sentence parse_model(std::string_view option, std::string_view model);
 std::string recorded_model(std::string_view model);
 
 // The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
-// the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has.
+// the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has; for data
+// that go with other models.
 const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data);
 
 }  // namespace sotto

@@ -176,7 +176,6 @@ TEST(FindTask, ByModelAndData) {
   EXPECT_EQ(found("lenet", "auto"), "classify");
   EXPECT_EQ(found("gpt-mini(layers=2)", "auto"), "language");
   EXPECT_EQ(found("lenet", "auto", "regress"), "regress");
-  EXPECT_EQ(found("gpt-mini", "digits"), "language") << "which then refuses the data";
   EXPECT_EQ(found("gpt-mni", "text"), "language");
   EXPECT_EQ(found("bert-mini", "text"), "masked");
   EXPECT_EQ(found("transformer-tiny", "auto"), "translate");
@@ -185,6 +184,10 @@ TEST(FindTask, ByModelAndData) {
   EXPECT_EQ(found("linreg(l2=1)", "auto"), "regress-rows");
   const auto refusal = [&](auto... said) { return message_of([&] { found(said...); }); };
   EXPECT_NE(refusal("gpt-mni", "auto").find("unknown model `gpt-mni`; did you mean `gpt-mini`?"), std::string::npos);
+  const std::string other = refusal("lenet", "libsvm");
+  EXPECT_EQ(other, "data libsvm: is not for the model lenet; it goes with logreg, svm, linreg");
+  EXPECT_NE(refusal("gpt-mini", "digits").find("is not for the model gpt-mini; it goes with "), std::string::npos);
+  EXPECT_EQ(found("lenet", "digts"), "classify") << "which then refuses the data";
   EXPECT_NE(refusal("lenet", "auto", "clasify").find("did you mean `classify`?"), std::string::npos);
 }
 
