@@ -22,6 +22,17 @@ constexpr std::string_view header =
     "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
     "bytes_received\n";
 
+// Makes the file anew, unless another rank has. It has its header before any rank can add a row.
+void begin_anew(const std::filesystem::path& path, int rank) {
+  const std::string made = fmt::format("{}{}{}", path.string(), temporary_mark, rank);
+  write_file_atomic(made, header);
+  if (::link(made.c_str(), path.c_str()) == 0 || errno == EEXIST) {
+    ::unlink(made.c_str());
+  } else if (::rename(made.c_str(), path.c_str()) != 0) {  // a file system without hard links
+    throw FileError(path.string() + ": " + std::strerror(errno));
+  }
+}
+
 }  // namespace
 
 std::optional<double> Recorder::Figures::hidden() const {
@@ -108,11 +119,10 @@ void Recorder::reopen_if_gone() {
   const bool is_there = ::stat(path_.c_str(), &there) == 0;
   if (is_there && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) return;
   if (!is_there && errno != ENOENT) throw FileError(path_.string() + ": " + std::strerror(errno));
-  const int made = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);  // by one rank
-  const int file = made >= 0 ? made : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (!is_there) begin_anew(path_, rank_);
+  const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) throw FileError(path_.string() + ": " + std::strerror(errno));
   ::close(std::exchange(file_, file));
-  if (made >= 0) pending_.insert(0, header);
   remark_ = fmt::format("{} was taken away while the run wrote it; a new one begins about step {}", path_.string(),
                         last_step_);
 }
