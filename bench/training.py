@@ -120,7 +120,7 @@ def of_torch(name, threads):
 def of_sotto(program, name, threads):
     model, data, batch, steps, _ = MODELS[name]
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "train", "--model", model, "--data", data, "--batch-size", batch, "--max-steps", steps, "--threads",
+        command = [program, "train", "--model", model, "--data", data, "--batch-size", batch, "--max-steps", steps, "--lr", 1e-3, "--threads",
                    threads, "--train-size", 4 * batch, "--test-size", 16, "--epochs", steps, "--eval-freq", 10 * steps, "--train-dir", folder]
         log = open(os.path.join(folder, "log"), "w")
         job = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
