@@ -128,15 +128,16 @@ std::vector<std::string> Job::environment(std::int64_t rank, const std::string& 
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t threads = spec_.threads > 0 ? spec_.threads : std::max<std::int64_t>(1, cores / spec_.ranks);
   std::vector<std::string> variables{
-      fmt::format("SOTTO_RANK={}", rank),
-      fmt::format("SOTTO_RANKS={}", spec_.ranks),
-      fmt::format("SOTTO_LOCAL_RANK={}", rank),
-      fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
-      fmt::format("SOTTO_MASTER={}", master),
-      fmt::format("{}={}", report_variable, report_descriptor),
+      fmt::format("SOTTO_RANK={}", rank),         fmt::format("SOTTO_RANKS={}", spec_.ranks),
+      fmt::format("SOTTO_LOCAL_RANK={}", rank),   fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),
+      fmt::format("SOTTO_MASTER={}", master),     fmt::format("{}={}", report_variable, report_descriptor),
       fmt::format("OMP_NUM_THREADS={}", threads),
-      "OMP_WAIT_POLICY=passive",  // spinning threads of several ranks on the same cores are 20 times slower
   };
+  // Threads that spin until there is work again make a step up to 1.7 times quicker, but 20 times slower where there
+  // are more of them than cores.
+  if (threads * spec_.ranks > cores && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    variables.emplace_back("OMP_WAIT_POLICY=passive");
+  }
   const std::size_t own = variables.size();
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;

@@ -78,6 +78,7 @@ def start_other(tmp_path):
     jobs = []
     environment = {k: v for k, v in os.environ.items()
                    if not k.startswith(("SOTTO_", "OMP_", "SLURM_", "OMPI_", "PMIX_", "PMI_"))}
+    environment["OMP_WAIT_POLICY"] = "passive"  # tests share the cores
 
     def start(program, *arguments, **variables):
         jobs.append(Job(program, [str(a) for a in arguments], tmp_path, environment | variables))
