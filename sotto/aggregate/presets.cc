@@ -46,16 +46,18 @@ constexpr std::array entries{
            "every coordinate moves by the learning rate: wants a rate near Adam's; what is slow and small stays local, "
            "so replicas' momenta differ, and a resume wants the same ranks"},
     Preset{
-        "sketchml", "", "quantile | minmax_sketch", "auto", "auto", "SketchML: Jiang et al., SIGMOD 2018",
-        "bins of equally many values, and for each value its bin or one nearer to zero",
+        "sketchml", "", "threshold(0, dense=0) | quantile | minmax_sketch", "auto", "auto",
+        "SketchML: Jiang et al., SIGMOD 2018",
+        "of what is not zero bins of equally many values, and for each value its bin or one nearer to zero",
         "three values of four shrink, which is a bias that nothing sends later: `ef` in front of it would give all of "
-        "that back at once, and loses more where the learning rate is high (docs/results/presets.md); made for sparse "
-        "gradients: put a selection before it where they are"},
-    Preset{
-        "lss", "ef", "clusters", "auto", "auto", "none known; LSS-SGD, in a fork of ATOMO's code",
-        "each value becomes the mean of those that fell into one bucket of its cluster",
-        "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up; its authors let 500 "
-        "steps be dense first: a `codec-start-after` of 500"},
+        "that back at once, and loses more where the learning rate is high (docs/results/presets.md)"},
+    Preset{"lss", "ef", "threshold(0, dense=0) | clusters", "auto", "auto",
+           "none known; LSS-SGD, in a fork of ATOMO's code",
+           "what is not zero becomes the mean of the values that fell into one bucket of its cluster",
+           "clusters are found anew every ten steps; without `ef` values of one bucket stay mixed up, but with it all "
+           "that "
+           "ever had a gradient is sent: leave it out where gradients are sparse; its authors let 500 steps be dense "
+           "first: a `codec-start-after` of 500"},
     Preset{"atomo-svd", "", "svd | atomo(s=3, dense=all)", "auto", "auto", "ATOMO: Wang et al., NeurIPS 2018",
            "three singular triplets of each tensor on average, drawn for the least variance, unbiased",
            "decomposing takes longer than computing on small models; its noise wants a smaller learning rate"},

@@ -76,7 +76,8 @@ TEST(Recipe, SaysWhatToWriteInPlaceOfAPresetThatDoesNotStandAlone) {
   EXPECT_TRUE(has(error_of("none | zstd"), "the preset `none` stands alone; write what it stands for: f32\n"));
   EXPECT_TRUE(has(error_of("dgc | f16"), "the preset `dgc` stands alone; "));
   EXPECT_TRUE(has(error_of("ef | dgc"), "the preset `dgc` stands alone; "));
-  EXPECT_TRUE(has(error_of("sketchml | rans"), "write what it stands for: quantile | minmax_sketch\n"));
+  EXPECT_TRUE(
+      has(error_of("sketchml | rans"), "write what it stands for: threshold(0, dense=0) | quantile | minmax_sketch\n"));
   EXPECT_TRUE(has(error_of("signsgd(1)"), "signs, with the aggregator `vote` and the optimiser `signum("));
   EXPECT_EQ(error_of("ef | natural"), "") << "a stage has this name, too";
 }
@@ -143,6 +144,29 @@ TEST(Recipe, APresetHoldsItsOptimiser) {
 }
 
 // As published: elements are chosen only of tensors with several dimensions. DeMo's chunks are of all.
+TEST(Recipe, SketchMlAndLssSendNoZeros) {
+  Layout layout;
+  layout.append("weights", {200'000});
+  std::vector<float> values(layout.size());
+  fill_sample("sample", "gaussian", 41, values);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= i % 25 == 0 ? 1.0F : 0.0F;
+  const Range whole{0, layout.size()};
+  for (const char* preset : {"sketchml", "lss"}) {
+    SCOPED_TRACE(preset);
+    const auto codec = make_codec(read_recipe(preset).stages);
+    Message message;
+    codec->encode({values, &layout, 0}, {}, {}, {&whole, 1}, {&message, 1});
+    EXPECT_LT(message.view().size(), std::size_t{8'000} * 7 / 3);  // 8,000 values, with their indices and tables
+    std::vector<float> out(layout.size());
+    Bucket decoded{out, &layout, 0};
+    test::opened(*codec, message.view(), layout, whole)->add_to(decoded, 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != 0) continue;
+      ASSERT_EQ(out[i], 0) << i;
+    }
+  }
+}
+
 TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
   Layout layout;
   layout.append("vector", {70'001});
@@ -156,7 +180,8 @@ TEST(Recipe, PresetsSendTensorsOfOneDimensionWholeHoweverLongTheyAre) {
     const Recipe recipe = read_recipe(preset.name);
     const bool selects = std::ranges::any_of(
         recipe.stages, [](const StageSpec& stage) { return stage.entry->kind == StageKind::select; });
-    if (!selects || recipe.by_itself() || preset.name == "demo-dct") continue;
+    const bool selects_all = preset.codec.starts_with("threshold(0, dense=0) |");  // but zeros
+    if (!selects || selects_all || recipe.by_itself() || preset.name == "demo-dct") continue;
     SCOPED_TRACE(preset.name);
     const auto codec = make_codec(recipe.stages);
     const Range whole{0, layout.size()};
