@@ -29,6 +29,10 @@ struct BucketCalls {
   // Call it when the gradient of this bucket is finished, in order of bucket indices, which is about the order in which
   // backward comes to them. Buckets that nothing finished come at the end.
   std::function<void(std::size_t bucket)> ready = [](std::size_t) {};
+  // Called once, after backward and before the first bucket is ready, by a worker whose gradient can overflow; says
+  // whether it did, and returns whether the step is void. By default that is each rank's own matter; ranks that take
+  // one step together agree. The gradient of a void step is zero, and the worker's optimiser leaves the step out.
+  std::function<bool(bool overflows)> is_void = [](bool overflows) { return overflows; };
 };
 
 // What an algorithm drives: one rank's model, data and optimiser as flat vectors.
@@ -170,6 +174,7 @@ struct AlgorithmEntry {
   bool own_speed = false;      // ranks wait for nobody, and a model changes while its gradient is computed
   // Whether all ranks that train wait for each other in every step; null: they do. Only for replicated algorithms.
   bool (*in_step)(const AnyOptions& own, int ranks) = nullptr;
+  bool steps_elsewhere = false;  // the optimiser of a rank that computes takes no steps: servers take them
   // Whether the optimiser gets the mean gradient of all ranks as a whole; null: in parts. Only for replicated
   // algorithms; with others it gets a rank's own gradient.
   bool (*whole_mean)(const AnyOptions& own) = nullptr;

@@ -6,23 +6,33 @@
 
 namespace sotto {
 
-BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange)
+BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange, Communicator* together)
     : prepare_(std::move(prepare)), exchange_(std::move(exchange)), buckets_(buckets), queue_(buckets) {
   if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // buckets become ready in order
+  if (together == nullptr) return;
+  calls_.is_void = [this, together](bool overflows) {
+    const Timer timer;
+    void_ = any_overflows(overflows, thread_, *together);
+    agreeing_ = timer.seconds();
+    return void_;
+  };
 }
 
 void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report) {
   posted_ = 0;
+  void_ = false;
+  agreeing_ = 0;
   report.loss = compute_beside(thread_, worker, step, calls_);
   while (posted_ < buckets_) post_next();
   const Timer waiting;
   thread_.wait();
-  report.wait = waiting.seconds();
+  report.wait = agreeing_ + waiting.seconds();
   report.queue = queue_.take().mean();
 }
 
 void BucketThread::post_next() {
   const std::size_t bucket = posted_++;
+  if (void_) return;
   prepare_(bucket);
   queue_.ready(bucket);
   thread_.post([this, bucket] {

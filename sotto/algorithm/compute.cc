@@ -45,4 +45,11 @@ double compute_beside(CommThread& thread, Worker& worker, std::uint64_t step, co
   }
 }
 
+bool any_overflows(bool mine, CommThread& thread, Communicator& communicator) {
+  float any = mine ? 1.0F : 0.0F;
+  thread.post([&] { communicator.all_reduce(std::span(&any, 1), ReduceOp::max); });
+  thread.wait();
+  return any > 0;
+}
+
 }  // namespace sotto

@@ -20,7 +20,7 @@ class Sync final : public Algorithm {
         thread_(
             buckets_.size(), options.overlap,
             [this](std::size_t bucket) { offer_in_place(*worker_, buckets_[bucket]); },
-            [this](std::size_t bucket) { average(bucket); }) {}
+            [this](std::size_t bucket) { average(bucket); }, &communicator) {}
 
   std::string_view aggregator() const override { return aggregator_.name(); }
   std::string remark() const override { return aggregator_.remark(); }

@@ -22,7 +22,8 @@ class SyncByNeed final : public Algorithm {
         aggregator_(options.phases, {buckets.begin(), buckets.end()}, communicator.rank(), communicator.size(),
                     std::make_shared<ThreadPool>(options.codec_threads)),
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
-               .ready = [this](std::size_t bucket) { on_ready(bucket); }},
+               .ready = [this](std::size_t bucket) { on_ready(bucket); },
+               .is_void = [this](bool overflows) { return agree(overflows); }},
         buckets_(buckets.size()),
         queue_(buckets.size()) {
     for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
@@ -46,11 +47,11 @@ class SyncByNeed final : public Algorithm {
       worker_ = &worker;
     }
     input_ = input;
-    begun_ = false;
+    begun_ = void_ = false;
     waited_ = 0;
     report.loss = compute_beside(thread_, worker, input.step, calls_);
     begin();
-    while (ready_ < buckets_.size()) post(ready_);
+    while (!void_ && ready_ < buckets_.size()) post(ready_);
     if (!options_.overlap) rest();
     wait([this] { return stop_is_known_.load(std::memory_order_acquire); });
     report.stop = stop_ > 0;
@@ -146,7 +147,15 @@ class SyncByNeed final : public Algorithm {
 
   void on_ready(std::size_t index) {
     begin();
-    if (options_.overlap) post(index);
+    if (options_.overlap && !void_) post(index);
+  }
+
+  bool agree(bool overflows) {
+    begin();
+    const Timer timer;
+    void_ = any_overflows(overflows, thread_, communicator_);
+    waited_ += timer.seconds();
+    return void_;
   }
 
   // REQUIRES that buckets come in index order, the same on every rank.
@@ -209,7 +218,7 @@ class SyncByNeed final : public Algorithm {
   std::vector<Part> buckets_;
   Worker* worker_ = nullptr;
   StepInput input_;
-  bool begun_ = false;
+  bool begun_ = false, void_ = false;
   double waited_ = 0;
 
   // Of the step whose buckets are on their way:

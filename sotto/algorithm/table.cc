@@ -81,7 +81,8 @@ constexpr AlgorithmEntry entries[] = {
      .options = Made<make_parameter_server>::options,
      .make = Made<make_parameter_server>::make,
      .idle = idle_parameter_server,
-     .in_step = parameter_server_in_step},
+     .in_step = parameter_server_in_step,
+     .steps_elsewhere = true},
 };
 
 constexpr Table<AlgorithmEntry> table("algorithm", entries);

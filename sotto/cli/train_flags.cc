@@ -12,6 +12,7 @@
 #include "sotto/optim/optimiser.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
+#include "sotto/train/amp.h"
 
 namespace sotto {
 
@@ -75,6 +76,9 @@ std::string train_lists() {
   text += "\nClipping, for --clip:\n";
   for (const ClipEntry& entry : clip_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
   text += "Options of both:\n" + help_options(ClipOptions{});
+  text += "\nPrecisions, for --amp:\n";
+  for (const AmpEntry& entry : amp_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  text += amp_table().options();
   text += "\nSchedules, alone or as `warmup | ..`:\n";
   for (const ScheduleEntry& entry : schedule_table()) text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
   text += schedule_table().options() + "\nAlgorithms:\n";

@@ -24,9 +24,9 @@ at::Tensor zeros_for(const Layout& layout) { return at::zeros({static_cast<std::
 // Torch's autocast on this thread, as long as the object lives.
 class Autocast {
  public:
-  explicit Autocast(Precision precision) : on_(precision == Precision::bf16) {
+  explicit Autocast(Precision precision) : on_(precision != Precision::f32) {
     if (!on_) return;
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_dtype(at::kCPU, precision == Precision::f16 ? at::kHalf : at::kBFloat16);
     at::autocast::set_autocast_enabled(at::kCPU, true);
   }
   ~Autocast() {

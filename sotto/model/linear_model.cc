@@ -57,7 +57,8 @@ class Linear final : public LinearModel {
   std::span<float> buffers() override { return {}; }
   void compute_in(Precision precision) override {
     if (precision != Precision::f32) {
-      throw ConfigError(named("amp", "bf16") + ": is for networks; a linear model of rows computes with doubles");
+      throw ConfigError(named("amp", precision == Precision::f16 ? "f16" : "bf16") +
+                        ": is for networks; a linear model of rows computes with doubles");
     }
   }
 

@@ -1,8 +1,10 @@
+#include <ATen/autocast_mode.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/rnn.h>
 
 #include <cmath>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -30,6 +32,11 @@ class Lstm final : public LanguageNetwork {
   at::Tensor forward(const at::Tensor& tokens, std::uint64_t random) override {
     Dropouts drop{is_training() ? options_.dropout : 0, random};
     at::Tensor x = drop(through(encoder_, tokens));
+    // Few processors have a kernel for it in float16: then it stays in floats.
+    std::optional<c10::impl::ExcludeDispatchKeyGuard> in_floats;
+    if (at::autocast::is_autocast_enabled(at::kCPU) && at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf) {
+      in_floats.emplace(c10::DispatchKey::AutocastCPU);
+    }
     for (torch::nn::LSTM& layer : layers_) {
       announce(*layer);
       x = drop(std::get<0>(layer->forward(x)));

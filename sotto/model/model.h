@@ -9,7 +9,7 @@
 namespace sotto {
 
 // What the layers of a network compute with in training. Parameters, gradients and the loss are floats in any case.
-enum class Precision : std::uint8_t { f32, bf16 };
+enum class Precision : std::uint8_t { f32, bf16, f16 };
 
 // A model as flat vectors: parameters, gradient, and buffers (batch-norm statistics). Every torch parameter, its .grad
 // and every float buffer is a view into them, so the network computes with the values written here. What a model

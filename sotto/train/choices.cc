@@ -150,6 +150,8 @@ Choices read_choices(TrainOptions said) {
   choices.recipe = read_recipe(options.codec, options.aggregator);
   read_algorithm(choices);
   choices.optimiser = read_optimiser(options, choices.recipe, choices.model.defaults, choices.algorithm);
+  choices.amp = amp_table().read("amp", options.amp);
+  check_amp(choices.amp, choices.algorithm, choices.optimiser);
   choices.schedule = read_rates(options, *choices.task);
   if (!options.codec_warmup.empty()) choices.codec_warmup = warmup_table().read("codec-warmup", options.codec_warmup);
   choices.transport = &read_transport(options);
@@ -170,7 +172,7 @@ std::unique_ptr<Task> make_task(const Choices& choices, Share share) {
   setup.partition = choices.partition;
   setup.batch = static_cast<std::size_t>(options.batch_size);
   setup.test_batch = static_cast<std::size_t>(options.test_batch_size);
-  setup.precision = options.amp == "bf16" ? Precision::bf16 : Precision::f32;
+  setup.precision = choices.amp.entry->precision;
   return choices.task->make(setup);
 }
 

@@ -10,6 +10,7 @@
 #include "sotto/comm/links.h"
 #include "sotto/optim/schedule.h"
 #include "sotto/task/table.h"
+#include "sotto/train/amp.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/optimiser.h"
@@ -34,6 +35,7 @@ struct Choices {
   MixingSpec mixing;
   std::vector<TopologyPhase> peers;  // by epoch, if the number of peers changes
   ChosenOptimiser optimiser;
+  AmpSpec amp;
   ScheduleSpec schedule;
   Links links;
   Bucketing buckets;

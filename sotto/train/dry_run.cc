@@ -24,9 +24,10 @@ constexpr std::int64_t most_ranks = 64;  // each is a thread with its own gradie
 class MadeWorker final : public Worker {
  public:
   MadeWorker(std::uint64_t seed, const ChosenOptimiser& optimiser, const Layout& layout,
-             std::span<const BucketPlan> buckets, int rank)
+             std::span<const BucketPlan> buckets, int rank, bool can_overflow)
       : layout_(layout),
         buckets_(buckets),
+        can_overflow_(can_overflow),
         random_(seed, Purpose::test, static_cast<std::uint64_t>(rank)),
         parameters_(layout.size()),
         gradient_(layout.size()),
@@ -41,6 +42,7 @@ class MadeWorker final : public Worker {
         gradient_[segment.offset + i] = static_cast<float>(random_.normal());
       }
     }
+    if (can_overflow_) calls.is_void(false);
     for (std::size_t b = 0; b < buckets_.size(); ++b) calls.ready(b);
     return 0;
   }
@@ -48,6 +50,7 @@ class MadeWorker final : public Worker {
  private:
   const Layout& layout_;
   std::span<const BucketPlan> buckets_;
+  bool can_overflow_;  // ranks then agree on void steps
   Philox random_;
   std::vector<float> parameters_, gradient_;
   std::unique_ptr<Optimiser> optimiser_;
@@ -94,7 +97,7 @@ DryRun dry_run(const Choices& asked) {
   result.buckets = buckets.size();
   result.bytes_sent.resize(static_cast<std::size_t>(ranks));
   run_threads(ranks, std::chrono::seconds(options.deadline), [&](Communicator& communicator) {
-    MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank());
+    MadeWorker worker(seed, optimiser, layout, buckets, communicator.rank(), scales_loss(choices.amp));
     const auto algorithm =
         make_algorithm(choices.algorithm,
                        {.phases = {{0, last.recipe}},

@@ -102,7 +102,7 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"seed", std::to_string(options.seed)},
       {"task", options.task},
       {"train-size", std::to_string(options.data.train_size)}};
-  if (options.amp != "none") identity["amp"] = options.amp;
+  if (choices.amp.entry->precision != Precision::f32) identity["amp"] = choices.amp.entry->name;
   if (!choices.model.fingerprint.empty()) identity["model-library"] = choices.model.fingerprint;
   return identity;
 }

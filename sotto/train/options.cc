@@ -86,11 +86,9 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
-  v.option(
-      "amp", amp,
-      "what layers compute with in training, by torch's autocast: none is floats; parameters, gradients and what is "
-      "sent stay floats",
-      {"none", "bf16"});
+  v.option("amp", amp,
+           "what layers compute with in training, by torch's autocast: none (floats), bf16, f16(scale); see below; "
+           "parameters, gradients and what is sent stay floats");
   v.option("optimiser", optimiser,
            "what makes a step of the mean; auto: that of the preset or algorithm, or sgd; see the list below");
   v.option("lr", lr, "learning rate; auto: the optimiser's or the model's own", Bounds::at_least(0));

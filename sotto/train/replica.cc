@@ -34,6 +34,16 @@ Replica::Replica(Task& task, std::unique_ptr<Optimiser> optimiser, std::vector<B
   }
 }
 
+void Replica::scale_loss(const LossScaleOptions& options) {
+  scale_ = std::make_unique<LossScale>(options);
+  optimiser_ = std::make_unique<Skipping>(std::move(optimiser_), *scale_);
+}
+
+std::span<const float> Replica::to_evaluate() {
+  const std::span<const float> mean = optimiser_->to_evaluate();
+  return !mean.empty() && scale_ && scale_->taken() == 0 ? std::span<const float>(task_.parameters()) : mean;
+}
+
 double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   slowdown_.begin();
   std::ranges::fill(needed_, char{false});
@@ -41,25 +51,32 @@ double Replica::compute_gradient(std::uint64_t step, const BucketCalls& calls) {
   next_ = 0;
   calls_ = &calls;
   data_seconds_ = 0;
+  if (scale_) {
+    old_buffers_.assign(task_.buffers().begin(), task_.buffers().end());
+    old_trained_ = task_.trained();
+  }
 
   double loss = 0;
+  const float scale = scale_ ? scale_->value() : 1;
   for (std::uint64_t micro = 0; micro < accumulate_; ++micro) {
     const std::uint64_t position = step * accumulate_ + micro;
     const ElementStream dropout =
         element_stream(seed_, Purpose::dropout, static_cast<std::uint32_t>(rank_), position, 0);
     const std::uint64_t random = (static_cast<std::uint64_t>(dropout.k1) << 32) | dropout.k0;
     const bool last = micro + 1 == accumulate_;
-    loss += task_.accumulate_gradient(position, 1.0F / static_cast<float>(accumulate_), random,
+    loss += task_.accumulate_gradient(position, scale / static_cast<float>(accumulate_), random,
                                       last ? last_pass_ : first_passes_) /
             static_cast<double>(accumulate_);
     data_seconds_ += task_.data_seconds();
   }
-  if (!std::isfinite(loss)) {
+  if (scale_) {
+    unscale(step, loss);
+  } else if (!std::isfinite(loss)) {
     throw NumericError("rank " + std::to_string(rank_) + ": loss is " + std::to_string(loss) + " at step " +
                        std::to_string(step) + "; a smaller learning rate or a schedule with warmup may help");
   }
   if (clips_at_once()) {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
+    need_all();
     clip(clip_, task_.gradient());
   }
   while (next_ < buckets_.size()) report_next();
@@ -96,15 +113,38 @@ void Replica::bucket_needed(std::size_t bucket) {
   std::ranges::fill(task_.gradient().subspan(range.begin, range.size()), 0.0F);
 }
 
+// Parameters that forward did not use get a zero gradient.
+void Replica::need_all() {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
+}
+
+// Gives the gradient its true size, once the ranks that it concerns know that none overflowed.
+void Replica::unscale(std::uint64_t step, double loss) {
+  need_all();
+  const bool finite = scale_->unscale(task_.gradient());
+  slowdown_.hold();
+  const auto asked = Clock::now();
+  const bool is_void = calls_->is_void(!finite || !std::isfinite(loss));
+  slowdown_.waited(Clock::now() - asked);
+  if (is_void) {
+    std::ranges::fill(task_.gradient(), 0.0F);
+    std::ranges::copy(old_buffers_, task_.buffers().begin());
+    task_.trained() = old_trained_;
+  }
+  scale_->end_step(is_void);
+  if (!scale_->is_spent()) return;
+  throw NumericError("rank " + std::to_string(rank_) + ": gradients overflow float16 at step " + std::to_string(step) +
+                     " though the loss, " + std::to_string(loss) +
+                     ", is scaled no more; bfloat16, a smaller learning rate or a schedule with warmup may help");
+}
+
 void Replica::segment_ready(std::size_t segment) {
   for (std::size_t b = buckets_of_[segment].begin; b < buckets_of_[segment].end; ++b) --missing_[b];
-  while (!clips_at_once() && next_ < buckets_.size() && missing_[next_] == 0) report_next();
+  while (!holds_buckets() && next_ < buckets_.size() && missing_[next_] == 0) report_next();
 }
 
 void Replica::report_next() {
-  if (next_ == 0) {  // parameters that forward does not use have zero gradient
-    for (std::size_t b = 0; b < buckets_.size(); ++b) bucket_needed(b);
-  }
+  if (next_ == 0) need_all();
   slowdown_.hold();
   const Range range = buckets_[next_].range;
   const auto gradient = task_.gradient().subspan(range.begin, range.size());

@@ -7,6 +7,7 @@
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/optim/clip.h"
+#include "sotto/optim/loss_scale.h"
 #include "sotto/optim/plateau.h"
 #include "sotto/task/task.h"
 #include "sotto/train/slowdown.h"
@@ -23,7 +24,8 @@ class Replica final : public Worker {
   std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  // NumericError if the loss is not finite.
+  // NumericError if the loss is not finite. With a scale that is an overflow like that of a gradient, and the error
+  // comes when steps overflow without a scale, too.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   // Also copies the next gradient to `copy`, each bucket before anybody may change it. REQUIRES room for all
   // parameters.
@@ -32,6 +34,13 @@ class Replica final : public Worker {
   // From now on this rank's gradient is clipped before anybody gets it. If that needs all of it, no bucket is ready
   // before backward is done.
   void clip_gradients(ClipSpec clip) { clip_ = std::move(clip); }
+
+  // From now on losses are scaled, and steps whose gradient overflows are void. As an overflow may come last, no bucket
+  // is ready before backward is done. Batch-norm statistics and the tally of a void step are as before.
+  void scale_loss(const LossScaleOptions& options);
+  const LossScale* loss_scale() const { return scale_.get(); }  // null: none
+  // Optimiser::to_evaluate() where a step was taken; else the parameters, where that is a mean of iterates.
+  std::span<const float> to_evaluate();
 
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
@@ -50,9 +59,13 @@ class Replica final : public Worker {
   void segment_needed(std::size_t segment);
   void segment_ready(std::size_t segment);
   bool clips_at_once() const { return clip_ && clip_.entry->whole; }
+  bool holds_buckets() const { return scale_ || clips_at_once(); }
+  void unscale(std::uint64_t step, double loss);
+  void need_all();
   void report_next();
 
   Task& task_;
+  std::unique_ptr<LossScale> scale_;  // null: losses are not scaled
   std::unique_ptr<Optimiser> optimiser_;
   std::vector<BucketPlan> buckets_;
   std::vector<Range> buckets_of_;  // of each segment; several buckets if it is too long for one
@@ -70,6 +83,8 @@ class Replica final : public Worker {
   std::vector<std::size_t> missing_;  // unfinished segments of each bucket
   std::size_t next_ = 0;              // the first bucket not yet reported
   std::span<float> copy_;
+  std::vector<float> old_buffers_;  // with a scale, from before the step
+  Tally old_trained_;
   SegmentCalls first_passes_, last_pass_;
 };
 

@@ -8,7 +8,6 @@
 #include "sotto/aggregate/aggregate.h"
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/core/file.h"
-#include "sotto/core/processor.h"
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/buckets.h"
 #include "sotto/train/connect.h"
@@ -78,6 +77,7 @@ TrainResult Run::run() {
 void Run::begin(RunFolder& folder) {
   if (!folder.lock_doubt().empty()) say("warning: " + folder.lock_doubt());
   if (Plateau* plateau = schedule_.plateau()) replica_.keep(*plateau);
+  if (scales_loss(choices_.amp)) replica_.scale_loss(choices_.amp.options.as<LossScaleOptions>());
   if (options_.resume) resume(folder);
   for (const std::string& remark : task_->remarks()) say("warning: " + spelled(remark, choices_.spelling));
   done_ = folder.start_step();
@@ -95,7 +95,7 @@ void Run::begin(RunFolder& folder) {
   }
   if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
   if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
-  if (options_.amp == "bf16" && !computes_bf16()) {
+  if (!choices_.amp.entry->native()) {
     say(fmt::format("warning: {}: this processor has no instructions for it, and steps take longer than with floats",
                     spelled(named("amp", options_.amp), choices_.spelling)));
   }
@@ -191,6 +191,8 @@ bool Run::train_step(std::uint64_t step) {
   row.report =
       algorithm_->step(replica_, {step, row.lr, interruption_.wished(algorithm_->traits().can_go_on), meeting_});
   is_saved_ = is_tested_ = false;
+  const LossScale* scale = replica_.loss_scale();
+  const bool is_void = scale != nullptr && scale->is_void();
   if (!together_) done_ = step + 1;
   const bool completes = row.report.stop || row.report.meets || done_ == plan_.steps || averages_batch_norm_ ||
                          calendar_.due(before, done_).any();
@@ -211,9 +213,13 @@ bool Run::train_step(std::uint64_t step) {
   sent_by_steps_ += row.bytes_sent;
   interruption_.attempt([&] {
     recorder_->add(row);
-    if (captured && !interruption_.failed()) capture_.write(step, task_->layout());
+    if (captured && !is_void && !interruption_.failed()) capture_.write(step, task_->layout());
   });
   say_of_rows();
+  if (is_void) {
+    say(fmt::format("step {}  is left out: a gradient overflowed; the loss scale is {} from now on", step,
+                    scale->value()));
+  }
   announce_phase(step);
   if (remark_.empty() && !(remark_ = algorithm_->remark()).empty()) say(remark_);
 

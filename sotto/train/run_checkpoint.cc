@@ -85,9 +85,7 @@ struct RunFolder::Shared {
 };
 
 // Whether the model file has other parameters than those that this rank trains.
-bool RunFolder::own_parameters(Replica& replica) const {
-  return !replicated_ || !replica.optimiser().to_evaluate().empty();
-}
+bool RunFolder::own_parameters(Replica& replica) const { return !replicated_ || !replica.to_evaluate().empty(); }
 
 std::string RunFolder::own_file() const { return rank_file(communicator_.rank()); }
 
@@ -107,7 +105,7 @@ void RunFolder::save(std::uint64_t steps_done, Kept kept, std::optional<std::uin
 
   Shared shared{task.layout(), task.buffer_layout(), {task.buffers().begin(), task.buffers().end()}, {}, {}};
   aggregate(shared.buffers, Op::avg, communicator_);
-  const std::span<const float> other = replica.optimiser().to_evaluate();
+  const std::span<const float> other = replica.to_evaluate();
   shared.parameters = other.empty() ? task.parameters() : other;
   if (!replicated_) {
     shared.mean = mean_model(shared.parameters, communicator_);

@@ -31,6 +31,10 @@ void write_summary(const std::filesystem::path& path, const Summary& s) {
   json["first_step"] = s.first_step;
   json["steps"] = s.steps;
   if (!s.rank_steps.empty()) json["rank_steps"] = s.rank_steps;
+  if (s.loss_scale) {
+    json["loss_scale"] = *s.loss_scale;
+    json["skipped_steps"] = s.skipped_steps;
+  }
   json["interrupted_by_signal"] = s.signal;
   json["goal"] = s.tested.goal.name;
   for (std::size_t i = 0; i < s.tested.metrics.kinds.size(); ++i) {

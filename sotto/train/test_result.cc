@@ -21,7 +21,7 @@ std::string TestResult::text() const {
 TestResult test_together(Replica& replica, bool replicated, Communicator& communicator) {
   Task& task = replica.task();
   TestResult result{.metrics = {}, .goal = task.goal(), .rank_goals = {}};
-  auto parameters = replica.optimiser().to_evaluate();
+  auto parameters = replica.to_evaluate();
   MeanModel mean;
   if (!replicated) {
     const Metrics mine = task.metrics(evaluate_alone(task, parameters, Split::test));

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 import torch_twins as twins
+from conftest import summary
 
 STEPS, BATCH = 20, 16
 torch.set_num_threads(1)  # tests run beside each other
@@ -104,9 +105,31 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
     assert max(abs(a / b - 1) for a, b in zip(ours, floats)) > 1e-4, "it is not that of floats"
 
 
-def test_bfloat16_wants_a_network(run):
-    job = run("train", "--model", "svm", "--amp", "bf16", "--max-steps", 1, "--train-dir", "run")
-    assert job.status == 2 and "--amp bf16: is for networks" in job.err
+@pytest.mark.parametrize("text, lr, every, make", [
+    ("sgd(momentum=0.9)", 0.01, 5, lambda p, lr: torch.optim.SGD(p, lr, 0.9)),
+    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding, so that no scale is tried again
+])  # fmt: skip
+def test_float16_is_that_of_autocast_with_a_scaler(good, images, tmp_path, text, lr, every, make):
+    flags, loss = images
+    torch.manual_seed(1)
+    net = twins.Lenet().to(memory_format=torch.channels_last)
+    ours = train(good, tmp_path, net, ["--model", "lenet", *flags, "--optimiser", text, "--amp", f"f16(scale=16777216, every={every})"], lr)
+    optimiser = make(net.parameters(), lr)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2**24, growth_interval=every)
+    theirs, skipped = [], 0
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        with torch.autocast("cpu", torch.float16):
+            value = loss(lambda x: net(x).float())
+        scaler.scale(value).backward()
+        scaler.step(optimiser)
+        before = scaler.get_scale()
+        scaler.update()
+        skipped += scaler.get_scale() < before
+        theirs.append(value.item())
+    told = summary(tmp_path / "run")
+    assert 2 < skipped == told["skipped_steps"] < 15 and told["loss_scale"] == scaler.get_scale()
+    assert ours == pytest.approx(theirs, rel=3e-3) and theirs[-1] < 0.9 * theirs[0]
 
 
 def gpt():

@@ -11,6 +11,7 @@
 
 #include "sotto/core/error.h"
 #include "sotto/core/state_file.h"
+#include "sotto/train/optimiser.h"
 #include "sotto/train/run_totals.h"
 #include "tests/support/message_of.h"
 #include "tests/support/specs.h"
@@ -34,16 +35,18 @@ class Chain final : public Task {
   const Layout& buffer_layout() const override { return no_buffers_; }
   std::span<float> parameters() override { return parameters_; }
   std::span<float> gradient() override { return gradient_; }
-  std::span<float> buffers() override { return {}; }
+  std::span<float> buffers() override { return {&statistics_, 1}; }
   std::uint64_t examples(Split) const override { return 1; }
   std::uint64_t positions_per_epoch() const override { return 1; }
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t, const SegmentCalls& calls) override {
     positions.push_back(position);
     for (const std::size_t segment : {0, 2, 3}) calls.needed(segment);
     for (const std::size_t segment : {3, 2, 0}) {
-      for (float& value : part(segment)) value += scale;
+      for (float& value : part(segment)) value += scale * slope;
       if (calls.ready) calls.ready(segment);
     }
+    ++trained_[0];
+    statistics_ += 1;
     return loss;
   }
   double data_seconds() const override { return 0.25; }
@@ -59,11 +62,13 @@ class Chain final : public Task {
   }
 
   double loss = 0.5;
+  float slope = 1;
   std::vector<std::uint64_t> positions;  // that were asked for
 
  private:
   Metric goal_;
-  Tally trained_;
+  Tally trained_{0};
+  float statistics_ = 0;
   Layout layout_, no_buffers_;
   std::vector<float> parameters_, gradient_;
 };
@@ -191,6 +196,85 @@ TEST_F(ReplicaTest, ALossThatIsNotFiniteIsAnError) {
   task.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(worker.compute_gradient(7, {}), NumericError);
   EXPECT_NE(message_of([&] { worker.compute_gradient(7, {}); }).find("at step 7"), std::string::npos);
+}
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+TEST_F(ReplicaTest, AScaleOfTheLossIsGoneBeforeAnybodyGetsTheGradient) {
+  Replica worker = replica(4);
+  worker.scale_loss({});
+  std::vector<std::string> calls;
+  worker.compute_gradient(0, {.ready =
+                                  [&](std::size_t index) {
+                                    calls.emplace_back("ready");
+                                    EXPECT_EQ(bucket(index), index == 2 ? zeros : ones) << index;
+                                  },
+                              .is_void =
+                                  [&](bool overflows) {
+                                    EXPECT_FALSE(overflows);
+                                    calls.emplace_back("asked");
+                                    return overflows;
+                                  }});
+  EXPECT_EQ(calls, (std::vector<std::string>{"asked", "ready", "ready", "ready", "ready"}));
+  EXPECT_EQ(worker.loss_scale()->value(), 65536);
+  EXPECT_EQ(worker.loss_scale()->taken(), 1U);
+}
+
+// The gradient of this rank, or its loss, or the gradient of another overflows.
+TEST_F(ReplicaTest, AVoidStepChangesNothing) {
+  for (const char* what : {"gradient", "loss", "other"}) {
+    Replica worker = replica();
+    worker.scale_loss({});
+    task.slope = *what == 'g' ? infinite : 1;
+    task.loss = *what == 'l' ? std::numeric_limits<double>::quiet_NaN() : 0.5;
+    task.trained() = {7};
+    task.buffers()[0] = 3;
+    std::vector<std::size_t> ready;
+    worker.optimiser().begin_step(0);
+    worker.compute_gradient(0, {.ready = [&](std::size_t index) { ready.push_back(index); },
+                                .is_void =
+                                    [&](bool overflows) {
+                                      EXPECT_EQ(overflows, *what != 'o');
+                                      return true;
+                                    }});
+    EXPECT_EQ(ready.size(), 4U) << "of those who step alone others wait for the model";
+    for (const std::size_t index : {0, 1, 2, 3}) EXPECT_EQ(bucket(index), zeros) << what;
+    EXPECT_EQ(task.trained(), Tally{7}) << what;
+    EXPECT_EQ(task.buffers()[0], 3) << what;
+    const std::vector<float> before(task.parameters().begin(), task.parameters().end());
+    std::vector<float> mean(before.size(), 1);
+    worker.optimiser().apply(task.parameters(), mean, 0, 0.1);
+    EXPECT_TRUE(std::ranges::equal(task.parameters(), before)) << what;
+    EXPECT_EQ(worker.loss_scale()->value(), 32768) << what;
+  }
+}
+
+TEST_F(ReplicaTest, OverflowsWithoutAScaleAreAnError) {
+  Replica worker = replica();
+  worker.scale_loss({});
+  task.slope = infinite;
+  for (std::uint64_t step = 0; step < 16; ++step) worker.compute_gradient(step, {});
+  EXPECT_EQ(worker.loss_scale()->value(), 1);
+  const std::string why = message_of([&] { worker.compute_gradient(16, {}); });
+  EXPECT_NE(why.find("rank 0: gradients overflow float16 at step 16 though the loss, 0.5"), std::string::npos) << why;
+}
+
+// A mean of iterates is empty before the first.
+TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
+  ChosenOptimiser chosen;
+  chosen.spec = test::optimiser("sgd");
+  chosen.averaging.decay = 0.9;
+  Replica worker(task, make_optimiser(chosen, task.layout()), plan_buckets(task.layout(), 64), 1, 1, 0);
+  worker.scale_loss({});
+  task.slope = infinite;
+  worker.compute_gradient(0, {});
+  EXPECT_EQ(worker.to_evaluate().data(), task.parameters().data());
+  task.slope = 1;
+  worker.optimiser().begin_step(1);
+  worker.compute_gradient(1, {});
+  worker.optimiser().apply(task.parameters(), task.gradient(), 0, 0.1);
+  EXPECT_NE(worker.to_evaluate().data(), task.parameters().data());
+  EXPECT_TRUE(std::ranges::equal(worker.to_evaluate(), task.parameters()));
 }
 
 // What was counted of an epoch's batches, and spent, goes on where a run is resumed.

@@ -27,14 +27,26 @@ class NodeWorker final : public Worker {
   Optimiser& optimiser() override { return inner_.optimiser(); }
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     if (node_ == nullptr) return inner_.compute_gradient(step, calls);
-    return inner_.compute_gradient(step, {.needed = calls.needed, .ready = [&](std::size_t bucket) {
-                                            average(inner_.buckets()[bucket].range);
-                                            calls.ready(bucket);
-                                          }});
+    return inner_.compute_gradient(step, {.needed = calls.needed,
+                                          .ready =
+                                              [&](std::size_t bucket) {
+                                                average(inner_.buckets()[bucket].range);
+                                                calls.ready(bucket);
+                                              },
+                                          .is_void = [&](bool overflows) { return calls.is_void(any(overflows)); }});
   }
   double seconds() const { return seconds_; }  // spent on exchanges
 
  private:
+  // Whether it is so on any rank of the node.
+  bool any(bool mine) {
+    const Timer timer;
+    float all = mine ? 1.0F : 0.0F;
+    node_->all_reduce(std::span(&all, 1), ReduceOp::max);
+    seconds_ += timer.seconds();
+    return all > 0;
+  }
+
   void average(const Range& range) {
     const Timer timer;
     const std::span<float> gradient = inner_.gradient().subspan(range.begin, range.size());
