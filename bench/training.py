@@ -7,13 +7,14 @@
 Both train on examples in memory, with the same optimiser and batch; --rounds times in turns. Prints medians over steps
 and rounds of examples a second (of tokens, for models of text), the median of the ratios within a round, and the
 largest resident memory of a process. PyTorch runs models of images in both memory formats; the faster one counts.
-Needs a Python with torch, and transformers for gpt-mini and bert-mini.
+Needs a Python with torch, and transformers for gpt-mini, bert-mini and transformer-tiny.
 """
 
 import argparse
 import csv
 import os
 import pathlib
+import random
 import resource
 import statistics
 import subprocess
@@ -24,6 +25,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIRST = 3  # steps that are not counted
 CONTEXT = 128
+WORDS = 31  # of a sentence to translate, so that no place is a pad
+SYMBOLS = 3997  # the words; a vocabulary has each with and without a space before it
+VOCABULARY = 4 + 1 + 2 * SYMBOLS
 # Of each model: what sotto calls it, its data, the batch, the steps of a run, and what one example counts.
 MODELS = {
     "lenet": ("lenet", "digits", 64, 100, 1),
@@ -35,6 +39,7 @@ MODELS = {
     "gpt-mini": ("gpt-mini", "made-text", 16, 20, CONTEXT),
     "lstm": (f"lstm(context={CONTEXT})", "made-text", 16, 15, CONTEXT),
     "bert-mini": (f"bert-mini(context={CONTEXT}, dropout=0)", "made-text", 8, 15, CONTEXT),
+    "transformer-tiny": ("transformer-tiny(dropout=0, beam=1)", "parallel", 32, 15, WORDS + 1),
 }
 
 
@@ -45,8 +50,14 @@ def network(name):
     sys.path.insert(0, str(ROOT / "tests" / "cli"))
     import torch_twins as twins
 
-    if name in ("gpt-mini", "bert-mini"):
+    if name in ("gpt-mini", "bert-mini", "transformer-tiny"):
         import transformers
+
+        if name == "transformer-tiny":
+            return transformers.MarianMTModel(transformers.MarianConfig(
+                vocab_size=VOCABULARY, d_model=256, encoder_layers=3, decoder_layers=3, encoder_attention_heads=4, decoder_attention_heads=4,
+                encoder_ffn_dim=512, decoder_ffn_dim=512, dropout=0, activation_function="relu", scale_embedding=True,
+                share_encoder_decoder_embeddings=True, pad_token_id=0, decoder_start_token_id=2, max_position_embeddings=256))
 
         if name == "gpt-mini":
             return transformers.GPT2LMHeadModel(transformers.GPT2Config(
@@ -70,6 +81,15 @@ def step_of(name, batch, channels_last):
         if channels_last:
             net, images = net.to(memory_format=torch.channels_last), images.contiguous(memory_format=torch.channels_last)
         return net, lambda: F.cross_entropy(net(images), labels)
+    if name == "transformer-tiny":
+        source, target = torch.randint(4, VOCABULARY, (batch, WORDS + 1)), torch.randint(4, VOCABULARY, (batch, WORDS + 2))
+        seen = torch.ones_like(source)
+
+        def translation_loss():
+            logits = net(input_ids=source, attention_mask=seen, decoder_input_ids=target[:, :-1]).logits
+            return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=0.1)
+
+        return net, translation_loss
     tokens = torch.randint(0, 256, (batch, CONTEXT + 1))
     if name == "bert-mini":  # 15 % of the places are predicted, as there
         hidden = torch.full((batch, CONTEXT), -100)
@@ -117,11 +137,27 @@ def of_torch(name, threads):
     return min(found)
 
 
+def write_pairs(program, folder, count):
+    """Sentences of words that are one token each, and their vocabulary."""
+    draws = random.Random(1)
+    words = [chr(0x4E00 + i) for i in range(SYMBOLS)]
+    for language in ("de", "en"):
+        drawn = [word for _ in range(1 + 2 * count * WORDS // SYMBOLS) for word in draws.sample(words, SYMBOLS)]
+        lines = [" ".join(drawn[at : at + WORDS]) for at in range(0, len(drawn) - WORDS + 1, WORDS)]
+        for split in ("train", "test"):
+            pathlib.Path(folder, f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    subprocess.run([program, "data", "prepare", "parallel", "--data-dir", folder, "--vocabulary", str(VOCABULARY)],
+                   capture_output=True, check=True)  # fmt: skip
+
+
 def of_sotto(program, name, threads):
     model, data, batch, steps, _ = MODELS[name]
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "train", "--model", model, "--data", data, "--batch-size", batch, "--max-steps", steps, "--lr", 1e-3, "--threads",
                    threads, "--train-size", 4 * batch, "--test-size", 16, "--epochs", steps, "--eval-freq", 10 * steps, "--train-dir", folder]
+        if data == "parallel":
+            write_pairs(program, folder, 4 * batch)
+            command += ["--data-dir", folder]
         log = open(os.path.join(folder, "log"), "w")
         job = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
         _, status, usage = os.wait4(job.pid, 0)  # of the launcher and of the rank that it waited for

@@ -170,6 +170,56 @@ def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits)
     same(ours, losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1)))
 
 
+def pieces_of(model):
+    """The tokens of a small vocabulary of SentencePiece, which begins with messages that begin with their texts."""
+    data, pieces = model.read_bytes(), []
+    while data[0] == 10 and data[2] == 10:
+        pieces.append(data[4 : 4 + data[3]].decode())
+        data = data[2 + data[1] :]
+    return pieces
+
+
+@pytest.mark.parametrize("smoothing", [0, 0.1])
+def test_transformer(good, tmp_path, smoothing):
+    transformers = pytest.importorskip("transformers")
+    draws, letters = np.random.default_rng(4), "abcdefghijklmnop"
+    # Of about the same length, so that they are one batch, and some are filled up.
+    sources, targets = ([" ".join(draws.choice(list(letters), draws.integers(4, 7))) for _ in range(BATCH)] for _ in range(2))
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.de").write_text("\n".join(sources) + "\n")
+        (folder / f"{split}.en").write_text("\n".join(targets) + "\n")
+    vocabulary = 4 + 2 * len(letters) + 1  # marks, words, and what they are made of
+    good("data", "prepare", "parallel", "--data-dir", "pairs", "--vocabulary", vocabulary)
+    pieces = pieces_of(folder / "sentencepiece.model")
+    assert len(pieces) == vocabulary
+    torch.manual_seed(1)
+    net = transformers.MarianMTModel(transformers.MarianConfig(
+        vocab_size=vocabulary, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=48, decoder_ffn_dim=48, dropout=0, activation_function="relu", scale_embedding=True, max_position_embeddings=16,
+        share_encoder_decoder_embeddings=True, pad_token_id=0, decoder_start_token_id=2))  # fmt: skip
+    model = f"transformer-tiny(layers=2, heads=4, width=32, inner=48, context=16, dropout=0, label-smoothing={smoothing})"
+    arguments = ["--model", model, "--data", "parallel", "--data-dir", "pairs", "--optimiser", "adamw(weight-decay=0.1)"]
+    ours = train(good, tmp_path, net, arguments, 0.003)
+
+    def filled(sentences, begins):
+        tokens = [[2] * begins + [pieces.index("\u2581" + word) for word in line.split()] + [3] for line in sentences]
+        return torch.tensor([line + [0] * (max(map(len, tokens)) - len(line)) for line in tokens])
+
+    source, target = filled(sources, False), filled(targets, True)
+    told = []
+
+    def loss(net):
+        logits = net(input_ids=source, attention_mask=source.ne(0), decoder_input_ids=target[:, :-1]).logits.flatten(0, 1)
+        wanted = target[:, 1:].flatten()
+        told.append(F.cross_entropy(logits.detach(), wanted, ignore_index=0).item())
+        return F.cross_entropy(logits, wanted, ignore_index=0, label_smoothing=smoothing)
+
+    losses_in_python(net, loss, torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.1))
+    same(ours, told)  # without smoothing
+
+
 ROWS, FEATURES = BATCH, 40
 
 
