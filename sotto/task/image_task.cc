@@ -79,11 +79,11 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
                                            partition_.hand(setup.share.rank)});
   }
 
-  std::uint64_t sample_hash() const override {
-    std::vector<float> image(train_->shape().size());
+  std::uint64_t sample_hash(Split split) const override {
+    std::vector<float> image(data(split).shape().size());
     std::int64_t label = 0;
-    return hash_of_first(8, [&](Hash& hash, std::size_t i) {
-      train_->read(i, image, label);
+    return hash_of_some(split, 16, [&](Hash& hash, const Dataset& images, std::size_t i) {
+      images.read(i, image, label);
       hash.add(static_cast<std::uint64_t>(label));
       for (const float value : image) hash.add(std::bit_cast<std::uint32_t>(value));
     });

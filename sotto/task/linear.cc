@@ -40,9 +40,9 @@ class LinearTask final : public ModelTask<LinearModel, Rows> {
  public:
   LinearTask(const TaskSetup& setup, const LinearTraits& traits);
 
-  std::uint64_t sample_hash() const override {
-    return hash_of_first(256, [&](Hash& hash, std::size_t i) {
-      const Row row = train_->at(i);
+  std::uint64_t sample_hash(Split split) const override {
+    return hash_of_some(split, 256, [](Hash& hash, const Rows& rows, std::size_t i) {
+      const Row row = rows.at(i);
       hash.add(std::bit_cast<std::uint32_t>(row.label));
       for (const std::uint32_t column : row.columns) hash.add(column);
       for (const float value : row.values) hash.add(std::bit_cast<std::uint32_t>(value));

@@ -40,12 +40,17 @@ class ModelTask : public Task {
     return *train_;
   }
 
-  // Adds the number of training examples to a hash, and the first of them by add(hash, index), at most `most`.
+  // A hash of the number of examples, and of at most `most` of them, from the first to the last one, which
+  // add(hash, examples, index) adds. REQUIRES most > 1.
   template <class Add>
-  std::uint64_t hash_of_first(std::size_t most, Add&& add) const {
+  std::uint64_t hash_of_some(Split split, std::size_t most, Add&& add) const {
+    const Data& all = data(split);
     Hash hash;
-    hash.add(train_->size());
-    for (std::size_t i = 0; i < std::min<std::size_t>(most, train_->size()); ++i) add(hash, i);
+    hash.add(all.size());
+    const std::size_t count = std::min<std::size_t>(most, all.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      add(hash, all, count == all.size() ? i : i * (all.size() - 1) / (count - 1));
+    }
     return hash.value();
   }
 

@@ -60,9 +60,9 @@ class TextTask final : public ModelTask<LanguageModel, Pieces> {
  public:
   TextTask(const TaskSetup& setup, const TextTraits& traits);
 
-  std::uint64_t sample_hash() const override {
-    return hash_of_first(16, [&](Hash& hash, std::size_t i) {
-      for (const std::uint16_t token : train_->at(i, 0).tokens) hash.add(token);
+  std::uint64_t sample_hash(Split split) const override {
+    return hash_of_some(split, 256, [](Hash& hash, const Pieces& pieces, std::size_t i) {
+      for (const std::uint16_t token : pieces.at(i, 0).tokens) hash.add(token);
     });
   }
   std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }

@@ -55,9 +55,9 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
  public:
   explicit TranslateTask(const TaskSetup& setup);
 
-  std::uint64_t sample_hash() const override {
-    return hash_of_first(256, [&](Hash& hash, std::size_t i) {
-      for (const auto* sentence : {&train_->sources[i], &train_->targets[i]}) {
+  std::uint64_t sample_hash(Split split) const override {
+    return hash_of_some(split, 256, [](Hash& hash, const Pairs& pairs, std::size_t i) {
+      for (const auto* sentence : {&pairs.sources[i], &pairs.targets[i]}) {
         hash.add(sentence->size());
         for (const std::uint16_t token : *sentence) hash.add(token);
       }

@@ -133,9 +133,7 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   Hash hash;
   hash.add(text);
   hash.add(links.file);
-  hash.add(task.examples(Split::train));
-  hash.add(task.sample_hash());
-  hash.add(task.examples(Split::test));
+  for (const Split split : {Split::train, Split::test}) hash.add(task.sample_hash(split));
   hash.add(hash_of(task.parameters()));
   const auto other = first_other(hash.value(), communicator);
   if (!other) return;

@@ -42,6 +42,7 @@ Run::Run(Choices choices, const World& world)
       communicator_(connect_ranks(choices_, world)),
       algorithm_(make_same_algorithm()),
       together_(algorithm_->traits().counts_together),
+      identity_(identity()),
       interruption_(options_.checkpoint_minutes, world.rank),
       evaluations_(choices_.task->metrics, task_->goal(), choices_.until) {}
 

@@ -91,6 +91,7 @@ class Run {
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Algorithm> algorithm_;
   bool together_;  // AlgorithmTraits::counts_together
+  checkpoint::Metadata identity_;
   Interruption interruption_;
   Evaluations evaluations_;
 

@@ -13,14 +13,17 @@ namespace sotto {
 
 checkpoint::Metadata Run::identity() const {
   checkpoint::Metadata identity = run_identity(choices_, method_, task_->layout(), communicator_->size());
-  identity["training-data"] =
-      fmt::format("{} examples, hash {:016x}", task_->examples(Split::train), task_->sample_hash());
+  const auto examples = [this](Split split) {
+    return fmt::format("{} examples, hash {:016x}", task_->examples(split), task_->sample_hash(split));
+  };
+  identity["training-data"] = examples(Split::train);
+  identity["test-data"] = examples(Split::test);  // or evaluations.csv, and the best of them, would be of two test sets
   return identity;
 }
 
 // Resumes from the newest intact checkpoint.
 void Run::resume(RunFolder& folder) {
-  for (const std::string& line : folder.choose_checkpoint(identity())) say("left aside: " + line);
+  for (const std::string& line : folder.choose_checkpoint(identity_)) say("left aside: " + line);
   if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
   algorithm_->enter(folder.start_step());
   folder.load(replica_, *algorithm_, before_);
@@ -38,7 +41,7 @@ void Run::save(Kept kept) {
   algorithm_->rest();
   algorithm_->enter(done_);
   lend_batch_norm(*task_, idle_, *communicator_);
-  folder_->save(done_, kept, best_step(), replica_, *algorithm_, totals(), identity());
+  folder_->save(done_, kept, best_step(), replica_, *algorithm_, totals(), identity_);
   is_saved_ = true;
   if (kept == Kept::always) kept_ = done_;
   interruption_.saved();

@@ -144,6 +144,24 @@ def test_other_training_data_are_noticed(good, run, tmp_path):
     good(*said, "--max-steps", 4, "--resume")
 
 
+def test_another_evaluation_is_refused(good, run, tmp_path):
+    """It would be compared with those before it, and might become the best one."""
+    rows = ["1 1:0.5 3:1", "-1 2:1"] * 20
+    for name in ["train.libsvm", "test.libsvm"]:
+        (tmp_path / name).write_text("\n".join(rows))
+    said = ["train", "--model", "svm", "--data", "libsvm", "--data-dir", ".", "--batch-size", 4, "--train-dir", "run"]
+    good(*said, "--max-steps", 2)
+    before = (tmp_path / "run" / "evaluations.csv").read_text()
+    job = run(*said, "--max-steps", 4, "--resume", "--test-size", 39)
+    assert job.status == 2 and "it was written with test-data 40 examples, hash" in job.err, job.err
+    (tmp_path / "test.libsvm").write_text("\n".join([*rows[:30], "1 2:1", *rows[31:]]))
+    job = run(*said, "--max-steps", 4, "--resume")
+    assert job.status == 2 and "this run has 40 examples, hash" in job.err, job.err
+    assert (tmp_path / "run" / "evaluations.csv").read_text() == before
+    (tmp_path / "test.libsvm").write_text("\n".join(rows))
+    good(*said, "--max-steps", 4, "--resume")
+
+
 def test_a_run_without_its_summary_has_nothing_to_do(good, tmp_path):
     said = ["train", *TINY, "--max-steps", 2, "--train-dir", "run"]
     good(*said)

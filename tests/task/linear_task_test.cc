@@ -57,6 +57,17 @@ TEST_F(LinearTask, DealsRowsByLabel) {
   }
 }
 
+// The first rows are as they were, the last one is not.
+TEST_F(LinearTask, ASampleIsOfTheWholeSet) {
+  std::string rows;
+  for (int i = 0; i < 2000; ++i) rows += i % 2 == 0 ? "1 1:1\n" : "2 1:1\n";
+  const auto hash = [&](const std::string& last) {
+    return task("classify-rows", "svm", rows + last, "1 1:1\n2 1:1\n")->sample_hash(Split::train);
+  };
+  EXPECT_EQ(hash("1 1:1\n"), hash("1 1:1\n"));
+  EXPECT_NE(hash("1 1:1\n"), hash("1 1:2\n"));
+}
+
 // With weight 1 and bias 0 the only feature is the output.
 TEST_F(LinearTask, MeasuresTwoClasses) {
   const auto made =

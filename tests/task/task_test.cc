@@ -104,6 +104,23 @@ TEST_P(EveryTask, TalliesOfSharesAddUp) {
   }
 }
 
+TEST_P(EveryTask, ASampleTellsDataApart) {
+  setup_.data.train_size = 80;
+  const auto task = entry_.make(setup_), same = entry_.make(setup_);
+  std::vector<std::uint64_t> hashes{task->sample_hash(Split::train), task->sample_hash(Split::test)};
+  EXPECT_EQ(hashes[0], same->sample_hash(Split::train));
+  EXPECT_EQ(hashes[1], same->sample_hash(Split::test));
+  setup_.data.train_size = 79;
+  setup_.data.test_size = 22;
+  const auto fewer = entry_.make(setup_);
+  hashes.insert(hashes.end(), {fewer->sample_hash(Split::train), fewer->sample_hash(Split::test)});
+  setup_.data.data_seed = 2;
+  const auto others = entry_.make(setup_);
+  hashes.insert(hashes.end(), {others->sample_hash(Split::train), others->sample_hash(Split::test)});
+  std::ranges::sort(hashes);
+  EXPECT_EQ(std::ranges::adjacent_find(hashes), hashes.end());
+}
+
 TEST_P(EveryTask, CountsWhatItTrains) {
   if (quick_.losses == 0) GTEST_SKIP() << "its own test counts them";
   const auto task = entry_.make(setup_);

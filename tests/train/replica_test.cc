@@ -25,7 +25,7 @@ using test::message_of;
 // of c, then of a.
 class Chain final : public Task {
  public:
-  std::uint64_t sample_hash() const override { return 0; }
+  std::uint64_t sample_hash(Split /*split*/) const override { return 0; }
   Chain() {
     for (const char* name : {"a", "b", "c", "d"}) layout_.append(name, {16});
     parameters_.resize(layout_.size());
