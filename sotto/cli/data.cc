@@ -1,9 +1,10 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,19 @@ struct MakeOptions {
   }
 };
 
+// A flag that only some data sets have a use for.
+struct OwnFlag {
+  std::string_view name;
+  std::vector<std::string_view> sets;
+};
+void refuse_unused(const Flags& flags, std::string_view set, std::initializer_list<OwnFlag> own) {
+  for (const OwnFlag& flag : own) {
+    if (!flags.given(flag.name) || std::ranges::count(flag.sets, set) > 0) continue;
+    throw ConfigError(
+        fmt::format("--{}: is for {} alone, and not for {}", flag.name, fmt::join(flag.sets, " and "), set));
+  }
+}
+
 int make(std::span<const std::string> arguments) {
   MakeOptions options;
   Flags flags("data make",
@@ -130,6 +144,7 @@ int make(std::span<const std::string> arguments) {
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
   if (options.data.data_dir.empty()) throw ConfigError("sotto data make: say where to with --data-dir");
+  refuse_unused(flags, options.data.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
   for (const std::filesystem::path& file : make_stand_in(options.data)) {
     fmt::print("{}  {}\n", file.string(), bytes_text(static_cast<double>(std::filesystem::file_size(file))));
   }
@@ -190,9 +205,14 @@ int prepare(std::span<const std::string> arguments) {
   if (name != "text" && name != "parallel" && name != "folder") {
     throw ConfigError("sotto data prepare: only `text`, `parallel` and `folder` need it");
   }
+  refuse_unused(flags, name,
+                {{"languages", {"parallel"}},
+                 {"vocabulary", {"text", "parallel"}},
+                 {"out", {"folder"}},
+                 {"strict", {"folder"}},
+                 {"data-threads", {"folder"}}});
   if (options.data.data_dir.empty()) throw ConfigError("sotto data prepare: say where the files are with --data-dir");
   if (name == "folder") return prepare_pictures(options);
-  if (!options.out.empty()) throw ConfigError("sotto data prepare: --out is for pictures");
   const bool text = name == "text";
   (text ? make_text_vocabulary : make_pair_vocabulary)(options.data, options.vocabulary);
   const auto file = (text ? text_vocabulary_file : pair_vocabulary_file)(options.data.data_dir);

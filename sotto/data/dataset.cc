@@ -87,6 +87,9 @@ std::unique_ptr<Dataset> open_dataset(const DataOptions& options, Split split) {
     throw ConfigError(fmt::format("{}: the images of these data have {}x{} pixels; leave it out",
                                   named("image-size", std::to_string(*options.image_size)), shape.height, shape.width));
   }
+  if (options.strict && !data->decodes()) {
+    throw ConfigError(named("strict") + ": is for pictures in files, and these data are none; leave it out");
+  }
   return data;
 }
 

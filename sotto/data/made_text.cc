@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "sotto/core/error.h"
 #include "sotto/data/generated.h"
 
 namespace sotto {
@@ -48,9 +47,6 @@ std::uint32_t after(const Word& word, Philox& random) {
 }  // namespace
 
 std::unique_ptr<Text> open_made_text(const DataOptions& options, Split split) {
-  if (options.tokens != "bytes") {
-    throw ConfigError(named("tokens", options.tokens) + ": made-text has no such vocabulary, it is bytes");
-  }
   const auto seed = static_cast<std::uint64_t>(options.data_seed);
   const std::vector<Word> known = language(seed);
   const std::size_t size = split == Split::train ? train_bytes : test_bytes;

@@ -11,9 +11,16 @@ void check_source(const DataOptions& options, std::string_view name, std::string
     throw ConfigError(
         fmt::format("{} needs {}, the folder that holds {}", named("data", name), named("data-dir"), files));
   }
-  if (files.empty() && !options.data_dir.empty()) {
-    throw ConfigError(
-        fmt::format("{}: {} is made, and reads no files; leave it out", named("data-dir", options.data_dir), name));
+  if (files.empty()) {
+    const auto refuse = [&](std::string_view option, const std::string& said, const std::string& usual) {
+      if (said == usual) return;
+      throw ConfigError(fmt::format("{}: {} is made, and reads no files; leave it out", named(option, said), name));
+    };
+    const DataOptions usual;
+    refuse("data-dir", options.data_dir, usual.data_dir);
+    refuse("tokens", options.tokens, usual.tokens);
+    refuse("languages", options.languages, usual.languages);
+    refuse("test-set", options.test_set, usual.test_set);
   }
   if (!files.empty() && options.data_seed != DataOptions{}.data_seed) {
     throw ConfigError(fmt::format("{}: {} is read from files, and has no seed; leave it out",
@@ -22,14 +29,18 @@ void check_source(const DataOptions& options, std::string_view name, std::string
 }
 
 void check_kind(const DataOptions& options, std::string_view kind) {
-  const auto refuse = [&](const std::string& option, std::string_view other) {
-    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", option, other, kind));
+  const auto is_for = [&](std::string_view other, bool said, std::string_view option, const std::string& value) {
+    if (!said || kind == other) return;
+    throw ConfigError(fmt::format("{}: is for {}, and these data are {}", named(option, value), other, kind));
   };
-  if (kind != "images") {
-    if (options.augment != "none" && options.augment != "auto") refuse(named("augment", options.augment), "images");
-    if (options.image_size) refuse(named("image-size", std::to_string(*options.image_size)), "images");
-  }
-  if (kind != "text" && options.tokens != DataOptions{}.tokens) refuse(named("tokens", options.tokens), "text");
+  const DataOptions usual;
+  is_for("images", options.augment != "none" && options.augment != usual.augment, "augment", options.augment);
+  is_for("images", options.image_size.has_value(), "image-size", std::to_string(options.image_size.value_or(0)));
+  is_for("images", options.strict, "strict", "");
+  is_for("images", options.data_threads != usual.data_threads, "data-threads", std::to_string(options.data_threads));
+  is_for("text", options.tokens != usual.tokens, "tokens", options.tokens);
+  is_for("sentences", options.languages != usual.languages, "languages", options.languages);
+  is_for("sentences", options.test_set != usual.test_set, "test-set", options.test_set);
 }
 
 }  // namespace sotto

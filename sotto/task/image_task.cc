@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "sotto/core/error.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
 #include "sotto/data/loader.h"
@@ -70,6 +71,10 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
         readers_(any().decodes() ? static_cast<int>(options.data_threads) : 1) {
     model_ = make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss);
     model_->compute_in(setup.precision);
+    if (setup.data.data_threads > 0 && !any().decodes()) {
+      throw ConfigError(named("data-threads", std::to_string(setup.data.data_threads)) +
+                        ": is for pictures in files, and these data are none; leave it out");
+    }
     if (!train_) return;
     if (deals(setup.partition)) partition_ = {setup.partition, all_labels(*train_), {setup.share.ranks, setup.seed}};
     loader_.emplace(*train_, LoaderOptions{{setup.seed, setup.share.rank, setup.share.ranks, setup.batch},

@@ -109,11 +109,36 @@ def test_info_of_what_can_be_downloaded(good):
     (["make", "mnist"], ["say where to with --data-dir"]),
     (["make", "digits", "--data-dir", "made"], ["no files are made: unknown data set `digits`"]),
     (["make", "cifar10", "--data-dir", "made", "--train-size", "100"], ["--train-size 100: files of cifar10 have a size of their own"]),
+    (["make", "text", "--data-dir", "made", "--languages", "en-de"], ["--languages: is for parallel alone, and not for text"]),
+    (["make", "csv", "--data-dir", "made", "--test-set", "valid"], ["--test-set: is for parallel alone, and not for csv"]),
+    (["info", "digits", "--languages", "en-de"], ["--languages en-de: is for sentences, and these data are images"]),
+    (["info", "made-pairs", "--test-set", "valid"], ["--test-set valid: made-pairs is made, and reads no files"]),
+    (["prepare", "text", "--data-dir", ".", "--languages", "en-de"], ["--languages: is for parallel alone, and not for text"]),
+    (["prepare", "text", "--data-dir", ".", "--out", "pack"], ["--out: is for folder alone, and not for text"]),
+    (["prepare", "parallel", "--data-dir", ".", "--strict"], ["--strict: is for folder alone, and not for parallel"]),
+    (["prepare", "parallel", "--data-dir", ".", "--data-threads", 2], ["--data-threads: is for folder alone"]),
+    (["prepare", "folder", "--data-dir", ".", "--vocabulary", 99], ["--vocabulary: is for text and parallel alone, and not for folder"]),
     (["make", "parallel", "--data-dir", "made", "--languages", "de"], ["--languages de: say from which language to which"]),
 ])  # fmt: skip
 def test_mistakes_with_made_files(run, arguments, parts):
     job = run("data", *arguments)
     assert job.status == 2 and all(part in job.err for part in parts), job.err
+
+
+@pytest.mark.parametrize("flags, part", [
+    (["--model", "logreg", "--languages", "en-de"], "--languages en-de: is for sentences, and these data are images"),
+    (["--model", "logreg", "--test-set", "valid"], "--test-set valid: is for sentences, and these data are images"),
+    (["--model", "logreg", "--tokens", "sentencepiece"], "--tokens sentencepiece: is for text, and these data are images"),
+    (["--model", "logreg", "--strict"], "--strict: is for pictures in files, and these data are none"),
+    (["--model", "logreg", "--data-threads", 2], "--data-threads 2: is for pictures in files, and these data are none"),
+    (["--model", "gpt-mini", "--strict"], "--strict: is for images, and these data are text"),
+    (["--model", "svm", "--data-threads", 2], "--data-threads 2: is for images, and these data are rows of numbers"),
+    (["--model", "transformer-tiny", "--languages", "en-de"], "--languages en-de: made-pairs is made, and reads no files"),
+    (["--model", "gpt-mini", "--partition", "shards(2)"], "--partition shards(2): the examples of the task language have no labels"),
+])  # fmt: skip
+def test_options_of_other_data_are_refused(run, flags, part):
+    job = run("train", *flags, "--dry-run")
+    assert job.status == 2 and part in job.err, job.err
 
 
 def test_made_files_overwrite_nothing(good, run, tmp_path):

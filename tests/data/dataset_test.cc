@@ -47,6 +47,7 @@ TEST(OpenDataset, NamesWhatIsWrong) {
   EXPECT_NE(unused.find("/somewhere"), std::string::npos) << unused;
   const std::string seed = open({.data = "mnist", .data_dir = "/somewhere", .data_seed = 2});
   EXPECT_NE(seed.find("data-seed 2"), std::string::npos) << seed;
+  EXPECT_NE(open({.data = "digits", .strict = true}).find("strict: is for pictures in files"), std::string::npos);
   const std::string size = open({.data = "digits", .train_size = std::int64_t{1} << 40});
   EXPECT_NE(size.find("train-size"), std::string::npos) << size;
 }

@@ -171,7 +171,7 @@ TEST_F(TextTokens, NameWhatIsWrong) {
   const auto unused = [&](auto open, std::string_view data) {
     return error_of<ConfigError>([&] { open({.data = std::string(data), .tokens = "sentencepiece"}, Split::test); });
   };
-  EXPECT_TRUE(has(unused(open_text, "made-text"), "tokens sentencepiece: made-text has no such vocabulary"));
+  EXPECT_TRUE(has(unused(open_text, "made-text"), "tokens sentencepiece: made-text is made, and reads no files"));
   EXPECT_TRUE(has(unused(open_dataset, "digits"), "tokens sentencepiece: is for text, and these data are images"));
   EXPECT_TRUE(has(unused(open_pairs, "made-pairs"), "is for text, and these data are sentences"));
   EXPECT_TRUE(has(unused(open_rows, "made-rows"), "is for text, and these data are rows of numbers"));
