@@ -27,8 +27,8 @@ void line(std::string_view what, const std::string& text) { fmt::print("{:<10}  
 std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
 // How often each label occurs, as "0: 98, 1: 112"; the most frequent ones of many.
-template <class Label>
-std::string counts_text(const std::map<Label, std::size_t>& counts) {
+template <class Label, class Name>
+std::string counts_text(const std::map<Label, std::size_t>& counts, Name&& name_of) {
   constexpr std::size_t most = 12;
   std::vector<std::pair<Label, std::size_t>> shown(counts.begin(), counts.end());
   if (counts.size() > most) {
@@ -36,7 +36,7 @@ std::string counts_text(const std::map<Label, std::size_t>& counts) {
     shown.resize(most);
   }
   std::vector<std::string> texts;
-  for (const auto& [label, count] : shown) texts.push_back(fmt::format("{}: {}", label, count));
+  for (const auto& [label, count] : shown) texts.push_back(fmt::format("{}: {}", name_of(label), count));
   return fmt::format("{}{}", fmt::join(texts, ", "),
                      counts.size() > most ? fmt::format(", and {} rarer ones", counts.size() - most) : "");
 }
@@ -47,7 +47,8 @@ void describe(const Dataset& images, Split split) {
   for (std::size_t i = 0; i < images.size(); ++i) ++counts[images.label(i)];
   line(name_of(split), fmt::format("{} images of {}x{}x{} (channels, height, width), {} of {} classes", images.size(),
                                    channels, height, width, counts.size(), images.classes()));
-  line("", counts_text(counts));
+  line("", counts_text(counts, [&](std::int64_t label) { return images.class_name(label); }));
+  for (const std::string& remark : images.remarks()) line("", spelled(remark, flag_spelling));
 }
 
 void describe(const Text& text, Split split) {
@@ -61,7 +62,7 @@ void describe(const Rows& rows, Split split) {
        fmt::format("{} rows of {} features, {:.1f} of them not 0 in a row, {} different labels", rows.size(),
                    rows.features, static_cast<double>(rows.columns.size()) / static_cast<double>(rows.size()),
                    counts.size()));
-  line("", counts_text(counts));
+  line("", counts_text(counts, [](float label) { return fmt::format("{}", label); }));
 }
 
 void describe(const Pairs& pairs, Split split) {

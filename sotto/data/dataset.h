@@ -19,6 +19,7 @@ class Dataset {
   virtual std::size_t size() const = 0;
   virtual ImageShape shape() const = 0;
   virtual std::int64_t classes() const = 0;
+  virtual std::string class_name(std::int64_t label) const;  // its number in sets without names
   // Writes the shape().size() normalised floats of example `index` to `image`, and its label to `label`.
   virtual void read(std::size_t index, std::span<float> image, std::int64_t& label) const = 0;
   virtual std::int64_t label(std::size_t index) const = 0;  // that of read(), for less work

@@ -151,7 +151,7 @@ std::unique_ptr<Dataset> open_image_folder(const DataOptions& options, Split spl
     for (const std::uint32_t index : checked.readable) ++of_class[listing.files[index].label];
     require_all_classes(listing, of_class);
   }
-  return make_picture_set(options, split, std::move(store), std::move(checked), listing.classes.size(), folder);
+  return make_picture_set(options, split, std::move(store), std::move(checked), listing.classes, folder);
 }
 
 }  // namespace sotto

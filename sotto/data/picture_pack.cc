@@ -107,7 +107,7 @@ class PackStore final : public PictureStore {
     }
   }
   std::size_t size() const override { return split_.items.size(); }
-  std::size_t classes() const { return classes_; }
+  const std::vector<std::string>& classes() const { return classes_; }
   const std::vector<std::string>& broken() const { return split_.broken; }
   std::string place() const { return fmt::format("{} ({})", path_.string(), split_.folder); }
   std::string name(std::size_t index) const override {
@@ -149,18 +149,18 @@ class PackStore final : public PictureStore {
     file_.read(begin, index);
     if (crc_of(index) != crc) throw WireError("its index is damaged");
     ByteReader content(index);
-    classes_ = content.get<std::uint32_t>("the number of classes");
-    if (classes_ == 0) throw WireError("it has no classes");
-    for (std::size_t i = 0; i < classes_; ++i) get_text(content, "the name of a class");
-    split_ = read_split(content, classes_, begin);
-    PackedSplit tests = read_split(content, classes_, begin);
+    const auto classes = content.get<std::uint32_t>("the number of classes");
+    if (classes == 0) throw WireError("it has no classes");
+    for (std::uint32_t i = 0; i < classes; ++i) classes_.emplace_back(get_text(content, "the name of a class"));
+    split_ = read_split(content, classes, begin);
+    PackedSplit tests = read_split(content, classes, begin);
     content.finish("the index");
     if (split == Split::test) split_ = std::move(tests);
   }
 
   fs::path path_;
   FileReader file_;
-  std::size_t classes_ = 0;
+  std::vector<std::string> classes_;
   PackedSplit split_;
 };
 
@@ -238,7 +238,7 @@ std::optional<PackReport> write_picture_pack(const fs::path& folder, const fs::p
 
 std::unique_ptr<Dataset> open_picture_pack(const DataOptions& options, Split split) {
   auto store = std::make_unique<PackStore>(options.data_dir, split);
-  const std::size_t classes = store->classes();
+  const std::vector<std::string> classes = store->classes();
   const std::string place = store->place();
   CheckedPictures checked{.readable = {}, .broken = store->broken(), .tried = store->size() + store->broken().size()};
   checked.readable.resize(chosen_size(options, split, store->size(), place));

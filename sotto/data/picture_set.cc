@@ -50,11 +50,11 @@ CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, Th
   return checked;
 }
 
-PictureSet::PictureSet(std::unique_ptr<PictureStore> store, std::vector<std::uint32_t> examples, std::int64_t classes,
-                       std::int64_t side, std::vector<std::string> remarks)
+PictureSet::PictureSet(std::unique_ptr<PictureStore> store, std::vector<std::uint32_t> examples,
+                       std::vector<std::string> classes, std::int64_t side, std::vector<std::string> remarks)
     : store_(std::move(store)),
       examples_(std::move(examples)),
-      classes_(classes),
+      classes_(std::move(classes)),
       shape_{3, side, side},
       normaliser_(shape_, imagenet_normalisation),
       remarks_(std::move(remarks)) {}
@@ -87,13 +87,14 @@ void PictureSet::read_view(std::size_t index, Philox* random, std::span<float> i
 }
 
 std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
-                                          CheckedPictures checked, std::size_t classes, const std::string& place) {
+                                          CheckedPictures checked, std::vector<std::string> classes,
+                                          const std::string& place) {
   if (options.strict && !checked.broken.empty()) {
     throw FileError(fmt::format("{} (one of {} pictures of {} that cannot be decoded)", checked.broken.front(),
                                 checked.broken.size(), place));
   }
   chosen_size(options, split, checked.readable.size(), place);
-  return std::make_unique<PictureSet>(std::move(store), std::move(checked.readable), static_cast<std::int64_t>(classes),
+  return std::make_unique<PictureSet>(std::move(store), std::move(checked.readable), std::move(classes),
                                       options.image_size.value_or(224),
                                       remarks_about(checked.broken, checked.tried, place));
 }

@@ -35,11 +35,12 @@ CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, Th
 class PictureSet final : public Dataset {
  public:
   // `examples` says which of the store's pictures are used.
-  PictureSet(std::unique_ptr<PictureStore> store, std::vector<std::uint32_t> examples, std::int64_t classes,
+  PictureSet(std::unique_ptr<PictureStore> store, std::vector<std::uint32_t> examples, std::vector<std::string> classes,
              std::int64_t side, std::vector<std::string> remarks);
   std::size_t size() const override { return examples_.size(); }
   ImageShape shape() const override { return shape_; }
-  std::int64_t classes() const override { return classes_; }
+  std::int64_t classes() const override { return static_cast<std::int64_t>(classes_.size()); }
+  std::string class_name(std::int64_t label) const override { return classes_.at(static_cast<std::size_t>(label)); }
   std::int64_t label(std::size_t index) const override { return store_->label(examples_[index]); }
   std::vector<float> black() const override { return normaliser_.black(); }
   bool decodes() const override { return true; }
@@ -53,7 +54,7 @@ class PictureSet final : public Dataset {
 
   std::unique_ptr<PictureStore> store_;
   std::vector<std::uint32_t> examples_;
-  std::int64_t classes_;
+  std::vector<std::string> classes_;  // their names
   ImageShape shape_;
   Normaliser normaliser_;
   std::vector<std::string> remarks_;
@@ -62,6 +63,7 @@ class PictureSet final : public Dataset {
 // The set of the pictures that are readable. `place` is where they are, for remarks() about broken ones. FileError for
 // a broken one with options.strict, ConfigError when there are fewer than the options want.
 std::unique_ptr<Dataset> make_picture_set(const DataOptions& options, Split split, std::unique_ptr<PictureStore> store,
-                                          CheckedPictures checked, std::size_t classes, const std::string& place);
+                                          CheckedPictures checked, std::vector<std::string> classes,
+                                          const std::string& place);
 
 }  // namespace sotto

@@ -53,7 +53,7 @@ ImageModelSpec spec_of(const ModelChoice& choice) {
 
 Labels all_labels(const Dataset& data) {
   Labels labels;
-  for (std::int64_t label = 0; label < data.classes(); ++label) labels.names.push_back(std::to_string(label));
+  for (std::int64_t label = 0; label < data.classes(); ++label) labels.names.push_back(data.class_name(label));
   for (std::size_t i = 0; i < data.size(); ++i) labels.classes.push_back(static_cast<std::uint32_t>(data.label(i)));
   return labels;
 }
