@@ -95,9 +95,32 @@ std::vector<std::string_view> parts_of_line(std::string_view line) {
   return parts;
 }
 
+namespace {
+
+// What the trainer's message about a size means, by the number that it names last.
+std::string refusal_of(const std::string& message) {
+  const auto number_after = [&](std::string_view words) -> std::string_view {
+    const std::size_t at = message.find(words);
+    if (at == std::string::npos) return "";
+    const std::string_view rest = std::string_view(message).substr(at + words.size());
+    return rest.substr(0, rest.find_first_not_of("0123456789"));
+  };
+  const std::string_view least = number_after(" vs "), most = number_after("to a value <= ");
+  if (message.find("smaller than required_chars") != std::string::npos && !least.empty()) {
+    return fmt::format("too few for this text, whose characters and marks alone are {}", least);
+  }
+  if (!most.empty()) return fmt::format("too many for this text, which has pieces for {} at most", most);
+  return "it cannot be learned from this text: " + message;
+}
+
+}  // namespace
+
 // One thread, so that no order of sums depends on the machine.
 void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
                          const std::filesystem::path& file) {
+  if (path_exists(file)) {
+    throw FileError(file.string() + ": is there already, and is not overwritten; move it away, or go on with it");
+  }
   std::string model;
   Sentences sentences(lines);
   std::unordered_map<std::string, std::string> settings{{"model_type", "bpe"},
@@ -118,7 +141,8 @@ void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t siz
     settings["character_coverage"] = "0.9995";  // bytes spell the others
   }
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
-  if (!status.ok()) throw ConfigError(fmt::format("a vocabulary of {} tokens: {}", size, status.ToString()));
+  if (!status.ok())
+    throw ConfigError(fmt::format("a vocabulary of {} tokens: {}", size, refusal_of(status.ToString())));
   write_file_atomic(file, model);
 }
 

@@ -47,6 +47,7 @@ TEST_F(ParallelText, IsCutByAVocabularyOfItsOwn) {
   EXPECT_EQ(text_of(train->sources[1]), "eine Katze schläft");
   EXPECT_EQ(text_of(train->targets[2]), "a dog sleeps and a cat runs");
   const std::string first = md5_hex(read_file(pair_vocabulary_file(folder_.path())));
+  std::filesystem::remove(pair_vocabulary_file(folder_.path()));
   make_pair_vocabulary(options_, 40);
   EXPECT_EQ(md5_hex(read_file(pair_vocabulary_file(folder_.path()))), first) << "the same text gives the same model";
   options_.languages = "en-de";
@@ -75,7 +76,10 @@ TEST_F(ParallelText, NamesWhatIsWrong) {
   options_.languages = "deen";
   EXPECT_TRUE(has(error_of<ConfigError>([&] { open(Split::train); }), "languages deen: say from which"));
   options_.languages = "de-en";
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { make_pair_vocabulary(options_, 5000); }), "a vocabulary of 5000 tokens"));
+  EXPECT_TRUE(has(error_of<FileError>([&] { make_pair_vocabulary(options_, 40); }), "sentencepiece.model: is there"));
+  std::filesystem::remove(folder_ / "sentencepiece.model");
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { make_pair_vocabulary(options_, 5000); }),
+                  "a vocabulary of 5000 tokens: too many for this text, which has pieces for "));
 }
 
 TEST(MadePairs, AreTheSameBackwardsInOtherWords) {

@@ -124,6 +124,7 @@ TEST_F(TextTokens, StandForEveryByte) {
   EXPECT_EQ(bytes_of(*test), other.size());
   EXPECT_LT(train->tokens.size(), text.size() / 2);
   const std::string first = md5_hex(read_file(text_vocabulary_file(folder_.path())));
+  std::filesystem::remove(text_vocabulary_file(folder_.path()));
   make_text_vocabulary(options(), 320);
   EXPECT_EQ(md5_hex(read_file(text_vocabulary_file(folder_.path()))), first) << "the same text gives the same model";
 }
@@ -160,8 +161,15 @@ TEST_F(TextTokens, NameWhatIsWrong) {
   EXPECT_TRUE(has(error(), "book.sentencepiece.model: there is no such file; `sotto data prepare text")) << error();
   write("book.sentencepiece.model", "no model");
   EXPECT_TRUE(has(error(), "not a model of SentencePiece"));
-  const auto refusal = error_of<ConfigError>([&] { make_text_vocabulary(options("book"), 100); });
-  EXPECT_TRUE(has(refusal, "a vocabulary of 100 tokens")) << refusal;
+  const auto kept = error_of<FileError>([&] { make_text_vocabulary(options("book"), 300); });
+  EXPECT_TRUE(has(kept, "book.sentencepiece.model: is there already, and is not overwritten")) << kept;
+  std::filesystem::remove(folder_ / "book.sentencepiece.model");
+  const auto few = error_of<ConfigError>([&] { make_text_vocabulary(options("book"), 100); });
+  EXPECT_TRUE(has(few, "a vocabulary of 100 tokens: too few for this text, whose characters and marks alone are 2"));
+  EXPECT_EQ(few.find("trainer"), std::string::npos) << few;
+  const auto many = error_of<ConfigError>([&] { make_text_vocabulary(options("book"), 60'000); });
+  EXPECT_TRUE(has(many, "a vocabulary of 60000 tokens: too many for this text, which has pieces for ")) << many;
+  EXPECT_EQ(many.find("trainer"), std::string::npos) << many;
   make_text_vocabulary(options("book"), 300);
   write("book", prose(97) + "\xff\n" + prose(2));
   EXPECT_TRUE(has(error(), "book:98: not UTF-8")) << error();
