@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view examples = R"text(
 Prints a line of metrics for each checkpoint: step 40  loss 0.1234  Prec@1 97.12  Prec@5 99.90
+Damaged ones are named and passed over; the exit status is then 1.
 
 Examples:
   sotto eval --model-dir runs/topk
@@ -30,9 +31,15 @@ int run_eval(std::span<const std::string> arguments) {
   if (options.model_dir.empty()) throw ConfigError("sotto eval: say which run with --model-dir");
 
   const StopSignal signals;
+  bool damaged = false;
   evaluate_folder(
       options,
-      [](const EvalLine& line) {
+      [&](const EvalLine& line) {
+        if (!line.problem.empty()) {
+          fmt::print(stderr, "sotto: {}; passed over\n", line.problem);
+          damaged = true;
+          return;
+        }
         for (const std::string& remark : line.remarks) {
           fmt::print(stderr, "warning: {}\n", spelled(remark, flag_spelling));
         }
@@ -40,7 +47,7 @@ int run_eval(std::span<const std::string> arguments) {
         std::fflush(stdout);
       },
       [] { return StopSignal::caught() == 0; });
-  return StopSignal::caught() == 0 ? 0 : 128 + StopSignal::caught();
+  return StopSignal::caught() != 0 ? 128 + StopSignal::caught() : damaged ? 1 : 0;
 }
 
 }  // namespace sotto

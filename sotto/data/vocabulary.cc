@@ -19,7 +19,7 @@ class SentencePiece final : public SentencePieces {
     const std::vector<std::byte> bytes = read_file(file);
     const auto status = processor_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     const auto fail = [&](const std::string& why) { throw FileError(fmt::format("{}: {}", file.string(), why)); };
-    if (!status.ok()) fail(fmt::format("not a model of SentencePiece: {}", status.ToString()));
+    if (!status.ok()) fail("not a model of SentencePiece");
     if (processor_.pad_id() != 0 || processor_.unk_id() != 1 || processor_.bos_id() != 2 || processor_.eos_id() != 3) {
       fail("its marks must be pad_id=0, unk_id=1, bos_id=2 and eos_id=3");
     }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "sotto/core/error.h"
+#include "sotto/core/file.h"
 #include "sotto/core/thread_pool.h"
 #include "sotto/core/timer.h"
 #include "sotto/task/table.h"
@@ -36,9 +37,15 @@ class Checkpoints {
 
   EvalLine evaluate(std::uint64_t step) {
     const std::filesystem::path folder = checkpoint::folder(options_.model_dir, step);
-    const Manifest manifest = Manifest::of_text(read_manifest_text(folder));
-    ThreadPool pool(1);
-    const std::filesystem::path file = whole_model_file(folder, manifest, pool);
+    Manifest manifest;
+    std::filesystem::path file;
+    try {
+      manifest = Manifest::of_text(read_manifest_text(folder));
+      ThreadPool pool(1);
+      file = whole_model_file(folder, manifest, pool);
+    } catch (const FileError& error) {
+      return {.step = step, .metrics = {}, .problem = error.what()};
+    }
     const SafetensorsReader reader(file);
     const bool is_new = !task_ || manifest.identity.at("model") != model_;
     if (is_new) make_task(manifest.identity, file);
@@ -92,7 +99,10 @@ void evaluate_folder(const EvalOptions& options, const std::function<void(const 
   for (;;) {
     for (const std::uint64_t step : checkpoint::find(options.model_dir)) {
       if (!keep_going()) return;
-      if (seen.insert(step).second) report(checkpoints.evaluate(step));
+      if (!seen.insert(step).second) continue;
+      const EvalLine line = checkpoints.evaluate(step);
+      // The run may have removed it in the meantime, as it does with all but the newest.
+      if (line.problem.empty() || path_exists(checkpoint::folder(options.model_dir, step))) report(line);
     }
     if (!options.follow) break;
     for (Timer waited; waited.seconds() < options.poll;) {

@@ -26,11 +26,12 @@ struct EvalLine {
   std::uint64_t step = 0;
   Metrics metrics;
   std::vector<std::string> remarks{};  // Task::remarks(), once for each task that is made
+  std::string problem{};               // why there are no metrics: the checkpoint is damaged; empty: there are
 };
 
 // Evaluates every model_step_N of the folder in order of N and reports each. With `follow`, it keeps looking for new
-// ones until `keep_going` returns false. ConfigError if there is none and `follow` is not set; FileError for a damaged
-// one.
+// ones until `keep_going` returns false. Damaged ones are reported, too. ConfigError if there is none and `follow` is
+// not set.
 void evaluate_folder(const EvalOptions& options, const std::function<void(const EvalLine&)>& report,
                      const std::function<bool()>& keep_going);
 

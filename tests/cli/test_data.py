@@ -172,11 +172,25 @@ def test_eval_follows(start, good, tmp_path):
 
 
 def test_eval_of_a_damaged_checkpoint(good, run, tmp_path):
-    good("train", *TINY, "--max-steps", 2, "--train-dir", "run")
+    """It is named, and the others are evaluated."""
+    good("train", *TINY, "--max-steps", 8, "--checkpoint-every", 2, "--train-dir", "run")
     path = tmp_path / "run" / "model_step_2" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-9])
+    (tmp_path / "run" / "model_step_6" / "manifest").unlink()
     job = run("eval", "--model-dir", "run")
-    assert job.status == 1 and "model_step_2" in job.err
+    assert job.status == 1 and [int(LINE.fullmatch(line)[1]) for line in job.out.splitlines()] == [4, 8]
+    first, second = job.err.splitlines()
+    assert "run/model_step_2/model.safetensors" in first and "run/model_step_6/manifest: missing" in second
+
+
+def test_eval_follows_past_a_damaged_checkpoint(start, good, tmp_path):
+    good("train", *TINY, "--max-steps", 4, "--checkpoint-every", 2, "--train-dir", "run")
+    (tmp_path / "run" / "model_step_2" / "model.safetensors").write_bytes(b"")
+    follower = start("eval", "--model-dir", "run", "--follow", "--poll", 0.1)
+    assert "model_step_2" in follower.process.stderr.readline()
+    assert follower.process.stdout.readline().startswith("step 4  loss")
+    os.kill(follower.process.pid, signal.SIGINT)
+    assert follower.finish().status == 130
 
 
 def test_eval_of_nothing(run, tmp_path):
