@@ -68,6 +68,15 @@ int list(std::span<const std::string> arguments) {
   return 0;
 }
 
+// ConfigError for a set that this action cannot do, which says what it can do, or that there is no such set.
+void require_set(std::string_view action, std::string_view name, std::span<const std::string_view> can) {
+  if (std::ranges::count(can, name) > 0) return;
+  const std::vector<std::string_view> known = set_names();
+  if (std::ranges::count(known, name) == 0) throw ConfigError(unknown_name("data set", name, known));
+  throw ConfigError(
+      fmt::format("sotto data {}: cannot do it for `{}`, only for {}", action, name, fmt::join(can, ", ")));
+}
+
 struct GetOptions {
   std::string data_dir;
   std::string url;
@@ -86,6 +95,9 @@ int get(std::span<const std::string> arguments) {
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
+  std::vector<std::string_view> can = set_names();
+  std::erase_if(can, [](std::string_view set) { return find_download(set) == nullptr; });
+  require_set("get", name, can);
   if (options.data_dir.empty()) throw ConfigError("sotto data get: say where to with --data-dir");
 
   const StopSignal signals;
@@ -143,6 +155,7 @@ int make(std::span<const std::string> arguments) {
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
+  require_set("make", options.data.data, stand_in_names());
   if (options.data.data_dir.empty()) throw ConfigError("sotto data make: say where to with --data-dir");
   refuse_unused(flags, options.data.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
   for (const std::filesystem::path& file : make_stand_in(options.data)) {
@@ -202,9 +215,7 @@ int prepare(std::span<const std::string> arguments) {
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
   const std::string& name = options.data.data;
-  if (name != "text" && name != "parallel" && name != "folder") {
-    throw ConfigError("sotto data prepare: only `text`, `parallel` and `folder` need it");
-  }
+  require_set("prepare", name, std::array<std::string_view, 3>{"text", "parallel", "folder"});
   refuse_unused(flags, name,
                 {{"languages", {"parallel"}},
                  {"vocabulary", {"text", "parallel"}},
@@ -266,6 +277,7 @@ int show(std::span<const std::string> arguments) {
   flags.add(options);
   if (!flags.parse(arguments)) return 0;
   flags.assign(options);
+  require_set("show", options.data.data, dataset_table().names());
   if (options.out.empty()) throw ConfigError("sotto data show: say where to with --out FILE.pgm");
   const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);
   const std::size_t count = std::min(static_cast<std::size_t>(options.count), data->size());

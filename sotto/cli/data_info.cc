@@ -135,6 +135,14 @@ struct InfoOptions {
 
 }  // namespace
 
+std::vector<std::string_view> set_names() {
+  std::vector<std::string_view> all;
+  for (const auto& names : {dataset_table().names(), text_table().names(), pair_table().names(), row_table().names()}) {
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  return all;
+}
+
 int run_data_info(std::span<const std::string> arguments) {
   InfoOptions options;
   Flags flags("data info", "Says what a data set is, and what is in its files.", "");
@@ -148,11 +156,7 @@ int run_data_info(std::span<const std::string> arguments) {
       describe_from(row_table(), "rows", data, open_rows)) {
     return 0;
   }
-  std::vector<std::string_view> known;
-  for (const auto& names : {dataset_table().names(), text_table().names(), pair_table().names(), row_table().names()}) {
-    known.insert(known.end(), names.begin(), names.end());
-  }
-  throw ConfigError(unknown_name("data set", data.data, known));
+  throw ConfigError(unknown_name("data set", data.data, set_names()));
 }
 
 }  // namespace sotto

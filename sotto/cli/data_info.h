@@ -2,8 +2,13 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace sotto {
+
+// The names of all data sets, of every kind.
+std::vector<std::string_view> set_names();
 
 // `sotto data info`: what a data set is, and what was found in its folder.
 int run_data_info(std::span<const std::string> arguments);

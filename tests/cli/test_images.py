@@ -109,7 +109,7 @@ def test_a_pack_gives_the_same(run, good, flowers, tmp_path):
 
 
 def test_prepare_says_what_it_needs(run, flowers, tmp_path):
-    for arguments, words in [(["digits"], "only `text`, `parallel` and `folder` need it"), (["folder"], "--data-dir"),
+    for arguments, words in [(["digits"], "cannot do it for `digits`"), (["folder"], "--data-dir"),
                              (["folder", "--data-dir", "flowers"], "--out FILE")]:  # fmt: skip
         job = run("data", "prepare", *arguments)
         assert job.status == 2 and words in job.err, job.err

@@ -112,7 +112,7 @@ def test_masked_text_has_the_losses_of_hugging_face(good, root, tmp_path, monkey
 
 def test_prepare_refuses_what_needs_nothing(run, tmp_path):
     job = run("data", "prepare", "made-text", "--data-dir", "x")
-    assert job.status == 2 and "only `text`, `parallel` and `folder` need it" in job.err
+    assert job.status == 2 and "cannot do it for `made-text`, only for text, parallel, folder" in job.err
     (tmp_path / "bad").write_bytes(b"good line\n\xff\n" * 50)
     job = run("data", "prepare", "text", "--data-dir", "bad")
     assert job.status == 1 and "bad:2: not UTF-8" in job.err
