@@ -34,6 +34,7 @@ Examples:
 
 struct Row {
   std::string algorithm, codec, folder{}, error{};
+  bool interrupted = false;
   std::optional<RunSummary> summary{};
 };
 
@@ -72,7 +73,7 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
     if (algorithms) cells.push_back(row.algorithm);
     cells.push_back(row.codec);
     if (!row.summary) {
-      cells.emplace_back("failed");
+      cells.emplace_back(row.interrupted ? "interrupted" : "failed");
       table.add(cells);
       continue;
     }
@@ -98,9 +99,10 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
 std::string to_json(std::span<const Row> rows) {
   auto json = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    auto entry = row.summary
-                     ? nlohmann::ordered_json::parse(read_text(row.folder + "/summary.json"))
-                     : nlohmann::ordered_json{{"algorithm", row.algorithm}, {"codec", row.codec}, {"error", row.error}};
+    auto entry = row.summary ? nlohmann::ordered_json::parse(read_text(row.folder + "/summary.json"))
+                             : nlohmann::ordered_json{{"algorithm", row.algorithm},
+                                                      {"codec", row.codec},
+                                                      {"error", row.interrupted ? "interrupted" : row.error}};
     entry["train_dir"] = row.folder;
     json.push_back(std::move(entry));
   }
@@ -150,6 +152,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row) {
   }
   checkpoint::remove_abandoned(row.folder);
   row.error = result.error;
+  row.interrupted = is_stop_status(result.status);
   if (!result.error.empty()) fmt::print(stderr, "sotto: {}, {}: {}\n", row.algorithm, row.codec, result.error);
   return result.status;
 }
@@ -169,8 +172,12 @@ int compare_runs(const TrainOptions& options, std::span<const std::string> algor
     const std::string name = algorithms.size() == 1 ? row.codec : row.algorithm + " " + row.codec;
     row.folder = fmt::format("{}/{}", options.train_dir, folder_name(i + 1, name));
     const int ended = run_job(options, fmt::format("{}/{} {}  ", i + 1, count, name), row);
-    if (status == 0 || (ended != 0 && row.error.empty())) status = ended;
+    if (status == 0 || row.interrupted) status = ended;
     rows.push_back(std::move(row));
+  }
+  if (rows.back().interrupted) {
+    fmt::print(stderr, "sotto: interrupted in run {} of {}{}\n", rows.size(), count,
+               rows.size() < count ? "; those after it were not begun" : "");
   }
   const std::string_view goal = read_choices(job_of(options, rows.front())).task->goal;
   switch (style) {

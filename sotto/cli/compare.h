@@ -10,8 +10,8 @@ namespace sotto {
 enum class TableStyle { plain, markdown, json };
 
 // Trains the same job once with each algorithm and codec, in folders of their own under options.train_dir, and prints
-// one table. The row of a job that failed says so. Returns 0, or the status of the first job that failed; a signal ends
-// all jobs. Algorithms that use no topology ignore options.topology.
+// one table. The row of a job that failed or was interrupted says so. Returns 0, or the status of the first job that
+// failed; a signal ends all jobs, and gives the status. Algorithms that use no topology ignore options.topology.
 int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
                  std::span<const std::string> codecs, TableStyle style);
 

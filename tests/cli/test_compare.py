@@ -1,8 +1,10 @@
 """Tables of several runs."""
 
 import json
+import os
+import signal
 
-from conftest import TINY, summary
+from conftest import TINY, has_step, summary, wait_until
 
 SMALL = [*TINY, "--max-steps", 4, "--ranks", 2]
 
@@ -50,6 +52,19 @@ def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
     assert rows[1].split() == ["ef", "|", "auto", "failed"]
     assert job.err.count("no memory before it") == 1
     assert summary(tmp_path / "three" / "03-int8")["steps"] == 4
+
+
+def test_one_that_is_interrupted_says_so(start, tmp_path):
+    """No other begins after it, and the exit status is that of `sotto train`."""
+    flags = [*TINY, "--epochs", 100000, "--ranks", 2, "--codecs", "none", "int8"]
+    for style, folder in [("--markdown", "first"), ("--json", "second")]:
+        job = start("compare", *flags, style, "--train-dir", folder)
+        wait_until(lambda: job.process.poll() is not None or has_step(tmp_path / folder / "01-none", 3), "some steps")
+        os.kill(job.process.pid, signal.SIGINT)
+        job.finish()
+        assert job.status == 130 and "interrupted in run 1 of 2; those after it were not begun" in job.err, job.err
+        assert "failed" not in job.out and job.out.count("interrupted") == 1 and "int8" not in job.out, job.out
+        assert not (tmp_path / folder / "02-int8").exists()
 
 
 def test_what_is_no_sentence_is_refused_before_anything_is_trained(run, tmp_path):
