@@ -28,6 +28,7 @@ template <std::int64_t Depth>
 AnyOptions resnet_of() {
   ResnetOptions options;
   options.depth = Depth;
+  options.named = true;
   return options;
 }
 

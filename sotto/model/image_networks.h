@@ -28,10 +28,14 @@ MadeNetwork make_fully_connected(const HiddenOptions& options, const ImageShape&
 
 struct ResnetOptions : FormOptions {
   std::int64_t depth = 18;
+  bool named = false;  // the model's name says the depth
   double width = 1;
   bool zero_gamma = false;
   void visit(OptionVisitor& v) {
-    v.option("depth", depth, "18, 34, 50, 101, 152; or 6n+2 (8, 14, 20 ...), the thin form for CIFAR", Bounds{8, 1202});
+    if (!named) {
+      v.option("depth", depth, "18, 34, 50, 101, 152; or 6n+2 (8, 14, 20 ...), the thin form for CIFAR",
+               Bounds{8, 1202});
+    }
     v.option("width", width, "factor of the channels of 3x3 convolutions", Bounds{0.0625, 16});
     v.option("zero-gamma", zero_gamma, "start the last norm of each block at 0, so that blocks begin as identities");
     FormOptions::visit(v);
@@ -41,16 +45,13 @@ struct ResnetOptions : FormOptions {
 MadeNetwork make_resnet(const ResnetOptions& options, const ImageShape& shape, std::int64_t outputs);
 
 struct VggOptions : FormOptions {
-  std::int64_t depth = 11;
-  bool norm = false;
+  std::int64_t depth = 11;  // 11, 13, 16 or 19; this and the next are in the model's name
+  bool norm = false;        // a batch norm after each convolution
   double width = 1;
   void visit(OptionVisitor& v) {
-    v.option("depth", depth, "11, 13, 16 or 19", Bounds{11, 19});
-    v.option("norm", norm, "a batch norm after each convolution");
     v.option("width", width, "factor of all channels and hidden units", Bounds{0.0625, 16});
     FormOptions::visit(v);
   }
-  std::string problem() const;
 };
 MadeNetwork make_vgg(const VggOptions& options, const ImageShape& shape, std::int64_t outputs);
 

@@ -100,11 +100,6 @@ class Vgg final : public ImageNetwork {
 
 }  // namespace
 
-std::string VggOptions::problem() const {
-  if (depth == 11 || depth == 13 || depth == 16 || depth == 19) return "";
-  return fmt::format("depth is 11, 13, 16 or 19, not {}", depth);
-}
-
 MadeNetwork make_vgg(const VggOptions& options, const ImageShape& shape, std::int64_t outputs) {
   return std::make_shared<Vgg>(options, options.for_large(shape, 32), shape, outputs);
 }

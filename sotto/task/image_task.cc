@@ -19,12 +19,15 @@
 namespace sotto {
 namespace {
 
-// The options that all models have, and those of each family, which is the models that one function makes.
+// The options that all models have, and those of each family, which is the models that one function makes with the same
+// options.
 std::string image_model_options() {
   const std::string common = help_options(image_model_table().begin()->options());  // its lines end those of others
   std::string text = "Options of all models:\n" + common;
   for (auto model = image_model_table().begin(); model != image_model_table().end(); ++model) {
-    const auto same = [&](const ImageModelEntry& other) { return other.make == model->make; };
+    const auto same = [&](const ImageModelEntry& other) {
+      return other.make == model->make && names_of_options(other.options()) == names_of_options(model->options());
+    };
     const std::string own = help_options(model->options());
     if (own == common || std::any_of(image_model_table().begin(), model, same)) continue;
     std::vector<std::string_view> family;
@@ -173,7 +176,30 @@ std::string image_models() {
   return text + image_model_options();
 }
 
+namespace {
+
+// ConfigError for an option that the model's name decides, and that another model of its family has.
+void require_name_alone(const Sentence& sentence, const ImageModelEntry& model) {
+  const Call& call = sentence.calls.front();
+  const auto has = [](const ImageModelEntry& entry, const std::string& option) {
+    return std::ranges::count(names_of_options(entry.options()), option) > 0;
+  };
+  for (const Argument& argument : call.arguments) {
+    if (has(model, argument.key)) continue;
+    for (const ImageModelEntry& other : image_model_table()) {
+      if (other.make != model.make || !has(other, argument.key)) continue;
+      fail_at(sentence, call, argument.position,
+              fmt::format("the name {} says its {}; write {}({}={})", model.name, argument.key, other.name,
+                          argument.key, argument.value));
+    }
+  }
+}
+
+}  // namespace
+
 ModelChoice read_image_model(const Sentence& sentence, double rate) {
+  const ImageModelEntry* known = image_model_table().find(sentence.calls.front().name);
+  if (known != nullptr) require_name_alone(sentence, *known);
   const bool own = names_library(sentence.calls.front().name);
   ImageModelSpec spec = own ? read_library(sentence) : image_model_table().read(sentence);
   const ModelDefaults defaults{rate * spec.entry->default_lr, spec.entry->default_momentum};

@@ -30,6 +30,8 @@ def refused(job, *parts, status=2):
     (["train", "--codec", "signum", "--optimiser", "sgd"], ["tied to the optimiser `signum`"]),
     (["train", "--overlap=perhaps"], ["--overlap perhaps: must be true or false"]),
     (["train", "--model", "lenett"], ["--model lenett: unknown model `lenett`", "did you mean `lenet`?"]),
+    (["train", "--model", "resnet20(depth=56)"], ["--model resnet20(depth=56): the name resnet20 says its depth; write resnet(depth=56)"]),
+    (["train", "--model", "vgg16(depth=19)"], ["--model vgg16(depth=19): unknown option `depth`"]),
     (["train", "--data", "mnits"], ["mnits", "did you mean `mnist`?"]),
     (["train", "--data", "mnist"], ["--data-dir"]),
     (["train", "--codec", "topkk(0.01)"], ["--codec", "unknown", "`topkk`", "did you mean `topk`?"]),

@@ -24,6 +24,11 @@ def test_help_of_train_is_grouped_and_lists_models(good):
     text = good("train", "--help").out
     for part in ["What is trained:", "What is sent:", "Training:", "Run folder:", "--model, --network", "  resnet18"]:
         assert part in text
+    options = {line[len("Options of "):-1]: text.split(line)[1].split("\nOptions of ")[0] for line in text.splitlines()
+               if line.startswith("Options of ")}  # fmt: skip
+    assert "depth=18 " in options["resnet"]
+    family = next(names for names in options if names.startswith("resnet20, "))
+    assert "width=1 " in options[family] and "depth=" not in options[family], "which is in their names"
     for flag in ["batch-size", "test-batch-size", "max-steps", "epochs", "lr", "lr-shrinkage", "momentum", "network",
                  "dataset", "eval-freq", "train-dir"]:
         assert f"--{flag} " in text
