@@ -61,7 +61,7 @@ int print_dry_run(const Choices& choices) {
   }
   if (!run.remark.empty()) fmt::print("chosen        {}\n", run.remark);
   if (!run.phases_remark.empty()) fmt::print("remark        {}\n", spelled(run.phases_remark, flag_spelling));
-  if (!run.doubt.empty()) fmt::print("warning       {}\n", spelled(run.doubt, flag_spelling));
+  for (const std::string& warning : run.warnings) fmt::print("warning       {}\n", spelled(warning, flag_spelling));
   if (!run.data_report.empty()) fmt::print("{}\n", run.data_report);
   const bool often = run.exchanges == run.period;
   fmt::print("a rank sends  {} bytes {}{}\n", most / run.exchanges, often ? "a step" : "an exchange",

@@ -55,7 +55,7 @@ int run_import(std::span<const std::string> arguments) {
   const Imported imported = import_weights(options);
   fmt::print("{} parameters in {}\n", imported.parameters, options.train_dir);
   if (!imported.unused.empty()) {
-    fmt::print("{} tensors that the model has not: {}\n", imported.unused.size(), shortened(imported.unused));
+    fmt::print("{}\n", unused_text(imported.unused));
   }
   return 0;
 }

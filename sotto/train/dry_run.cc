@@ -14,6 +14,7 @@
 #include "sotto/train/groups.h"
 #include "sotto/train/plan.h"
 #include "sotto/train/trainer.h"
+#include "sotto/train/weights.h"
 
 namespace sotto {
 namespace {
@@ -91,7 +92,10 @@ DryRun dry_run(const Choices& asked) {
   const Phase& last = plan.phases.back();  // earlier steps send more
   result.only_dense = plan.only_dense();
   result.phases_remark = plan.remark;
-  result.doubt = plan.doubt(choices.algorithm, buckets);
+  result.warnings = task->remarks();
+  for (const std::string& doubt : {start_from_weights(options, *task), plan.doubt(choices.algorithm, buckets)}) {
+    if (!doubt.empty()) result.warnings.push_back(doubt);
+  }
   result.data_report = task->data_report(idle);
   result.parameters = layout.numel();
   result.buckets = buckets.size();

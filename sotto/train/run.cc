@@ -27,7 +27,7 @@ Run::Run(Choices choices, const World& world)
     : choices_(std::move(choices)),
       idle_(idle_ranks(choices_.algorithm, world.size)),
       task_(make_task(choices_, {std::max(0, world.rank - idle_), world.size - idle_})),
-      unused_weights_(start_from_weights()),
+      weights_doubt_(start_from_weights(options_, *task_)),
       replica_(*task_, make_optimiser(choices_.optimiser, task_->layout()),
                plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
       plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
@@ -90,10 +90,7 @@ void Run::begin(RunFolder& folder) {
   }
   const Links::Rank link = choices_.links.rank(communicator_->rank());
   replica_.slow_down({link.compute, link.delay});
-  if (!unused_weights_.empty()) {
-    say(fmt::format("warning: {} has {} tensors that the model has not: {}", options_.weights, unused_weights_.size(),
-                    shortened(unused_weights_)));
-  }
+  if (!weights_doubt_.empty()) say("warning: " + weights_doubt_);
   if (const std::string report = task_->data_report(idle_); !report.empty()) say(report);
   if (clips(choices_.optimiser.clip, "before")) replica_.clip_gradients(choices_.optimiser.clip);
   if (!choices_.amp.entry->native()) {
@@ -133,13 +130,6 @@ void Run::end(TrainResult& result) {
   }
   result.steps = done_;
   result.tested = tested_.metrics;
-}
-
-// Before anybody copies or compares the parameters.
-std::vector<std::string> Run::start_from_weights() {
-  const bool resumes = options_.resume && !checkpoint::find(options_.train_dir).empty();
-  if (options_.weights.empty() || resumes) return {};
-  return read_weights(options_.weights, *task_);
 }
 
 // Runs before ranks with different algorithms could send each other anything.

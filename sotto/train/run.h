@@ -36,7 +36,6 @@ class Run {
 
  private:
   // In run.cc, the order of a run and of its steps:
-  std::vector<std::string> start_from_weights();
   std::unique_ptr<Algorithm> make_same_algorithm();
   std::string method() const;
   void begin(RunFolder& folder);
@@ -77,7 +76,7 @@ class Run {
   const TrainOptions& options_ = choices_.options;
   int idle_;  // the first `idle_` ranks do not train
   std::unique_ptr<Task> task_;
-  std::vector<std::string> unused_weights_;  // names in the file of `weights`
+  std::string weights_doubt_;  // of start_from_weights(), before anybody copies or compares the parameters
   Replica replica_;
   RunPlan plan_;
   Calendar calendar_;

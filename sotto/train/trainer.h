@@ -33,7 +33,7 @@ struct DryRun {
   std::string aggregator;
   std::string remark;                     // why that aggregator
   std::string phases_remark;              // RunPlan::remark
-  std::string doubt;                      // RunPlan::doubt()
+  std::vector<std::string> warnings;      // as a run has
   std::vector<std::uint64_t> bytes_sent;  // per rank, in `period` steps:
   std::uint64_t period = 1;
   std::uint64_t exchanges = 1;    // steps in the period that send anything

@@ -47,6 +47,13 @@ std::vector<std::string> read_weights(const std::filesystem::path& path, Task& t
   return {unused.begin(), unused.end()};
 }
 
+std::string start_from_weights(const TrainOptions& options, Task& task) {
+  const bool resumes = options.resume && !checkpoint::find(options.train_dir).empty();
+  if (options.weights.empty() || resumes) return "";
+  const std::vector<std::string> unused = read_weights(options.weights, task);
+  return unused.empty() ? "" : fmt::format("{} has {}", options.weights, unused_text(unused));
+}
+
 void ExportOptions::visit(OptionVisitor& v) {
   v.option("model-dir", model_dir, "run folder with model_step_N checkpoints");
   v.option("step", step, "the checkpoint of this step; -1: the newest", {-1, 1e15});
@@ -121,10 +128,11 @@ Imported import_weights(const ImportOptions& options) {
   return imported;
 }
 
-std::string shortened(const std::vector<std::string>& names) {
+std::string unused_text(const std::vector<std::string>& names) {
   constexpr std::size_t most = 5;
   const auto first = std::span(names).first(std::min(most, names.size()));
-  return fmt::format("{}{}", fmt::join(first, ", "),
+  return fmt::format("{} {} that the model has not: {}{}", names.size(), names.size() == 1 ? "tensor" : "tensors",
+                     fmt::join(first, ", "),
                      names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
 

@@ -9,6 +9,7 @@
 #include "sotto/core/options.h"
 #include "sotto/data/options.h"
 #include "sotto/task/task.h"
+#include "sotto/train/options.h"
 
 namespace sotto {
 
@@ -17,6 +18,9 @@ namespace sotto {
 // tensors that were not used. FileError, which names the file, for a tensor that is missing, of another shape, or not
 // finite.
 std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
+
+// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or nothing.
+std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
   std::string model_dir;
@@ -46,7 +50,7 @@ struct Imported {
 // exported. It cannot be resumed, because it has nothing but weights. ConfigError if the folder holds a run already.
 Imported import_weights(const ImportOptions& options);
 
-// The first names of such a list, and how many follow, for a message.
-std::string shortened(const std::vector<std::string>& names);
+// What read_weights() returned, for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
+std::string unused_text(const std::vector<std::string>& names);
 
 }  // namespace sotto

@@ -112,7 +112,15 @@ class TestBadWeights:
 
     def test_more_than_the_model_has(self, job):
         done = job({"linear.weight": (10, 784), "linear.bias": (10,), "head.x": (2,), "bn.num_batches_tracked": (1,)})
-        assert done.status == 0 and "warning: w has 1 tensors that the model has not: head.x" in done.err
+        assert done.status == 0 and "warning: w has 1 tensor that the model has not: head.x" in done.err
+
+    def test_a_dry_run_reads_them(self, job, run):
+        done = job({"linear.weight": (10, 784), "linear.bias": (10,), "head.x": (2,), "head.y": (2,)}, "--dry-run")
+        assert done.status == 0 and "warning       w has 2 tensors that the model has not: head.x, head.y" in done.out
+        done = job({"linear.weight": (784, 10), "linear.bias": (10,)}, "--dry-run")
+        assert done.status == 1 and "tensor linear.weight has the shape 784x10" in done.err
+        done = run("train", *TINY, "--weights", "nothing", "--dry-run")
+        assert done.status == 1 and "nothing: " in done.err
 
     def test_statistics_are_missing(self, good, run, tmp_path):
         good("train", "--model", "resnet(depth=8)", "--data", "made-cifar", "--train-size", 8, "--test-size", 4, "--batch-size", 4,
