@@ -68,8 +68,23 @@ std::string recorded_model(std::string_view model) {
   return text;
 }
 
+std::string_view default_model(std::string_view name, std::string_view data) {
+  if (name != "auto") return table.require("task", name).model_names().front();
+  const auto fits = [&](const TaskEntry& task) { return data == "auto" || has(task.data_names(), data); };
+  const auto found = std::ranges::find_if(entries, fits);
+  return (found == entries.end() ? entries.front() : *found).model_names().front();  // or else the data are refused
+}
+
 const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data) {
-  if (name != "auto") return table.require("task", name);
+  if (name != "auto") {
+    const TaskEntry& task = table.require("task", name);
+    const auto other = [&](const TaskEntry& entry) { return has(entry.data_names(), data); };
+    if (data != "auto" && !other(task) && std::ranges::any_of(entries, other)) {
+      throw ConfigError(fmt::format("{}: is not for the task {}, which takes {}", named("data", data), name,
+                                    fmt::join(task.data_names(), ", ")));
+    }
+    return task;
+  }
   const Call& call = model.calls.front();
   const bool own = names_library(call.name);
   std::vector<std::string_view> models;

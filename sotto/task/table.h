@@ -68,9 +68,13 @@ Sentence parse_model(std::string_view option, std::string_view model);
 // The same text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);
 
+// The first model of the task with this name; of `auto` the first one that goes with the data. ConfigError for an
+// unknown name.
+std::string_view default_model(std::string_view name, std::string_view data);
+
 // The task with this name; `auto`: the first that has both this model and these data, or, if none has, the first with
 // the model, else with the data. ConfigError for an unknown name, with a caret for a model that no task has; for data
-// that go with other models.
+// that go with other models or tasks.
 const TaskEntry& find_task(std::string_view name, const Sentence& model, std::string_view data);
 
 }  // namespace sotto

@@ -137,6 +137,7 @@ Choices read_choices(TrainOptions said) {
   Choices choices;
   TrainOptions& options = choices.options = std::move(said);
   unite(options);
+  if (options.model == "auto") options.model = default_model(options.task, options.data.data);
   const Sentence model = parse_model("model", options.model);
   choices.task = &find_task(options.task, model, options.data.data);
   options.task = choices.task->name;

@@ -39,7 +39,8 @@ void TrainOptions::visit(OptionVisitor& v) {
            fmt::format(
                "what is trained: a model, its loss and its metrics: {}; auto: the first that has this model and data",
                fmt::join(task_table().names(), ", ")));
-  v.option("model", model, "network: see the models below");
+  v.option("model", model,
+           "network: see the models below; auto: the first one of the task, or of a task that has the data");
   data.visit(v);
   v.option(
       "weights", weights,

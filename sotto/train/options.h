@@ -13,7 +13,7 @@ namespace sotto {
 // `sotto train`, its help, the TOML record in the run folder and its replay. read_choices() interprets the options.
 struct TrainOptions {
   std::string task = "auto";
-  std::string model = "lenet";
+  std::string model = "auto";
   DataOptions data;
   std::string weights;
   std::string partition = "iid";

@@ -205,7 +205,22 @@ TEST(FindTask, ByModelAndData) {
   EXPECT_EQ(other, "data libsvm: is not for the model lenet; it goes with logreg, svm, linreg");
   EXPECT_NE(refusal("gpt-mini", "digits").find("is not for the model gpt-mini; it goes with "), std::string::npos);
   EXPECT_EQ(found("lenet", "digts"), "classify") << "which then refuses the data";
+  EXPECT_EQ(refusal("gpt-mini", "digits", "language"),
+            "data digits: is not for the task language, which takes made-text, text");
   EXPECT_NE(refusal("lenet", "auto", "clasify").find("did you mean `classify`?"), std::string::npos);
+}
+
+TEST(DefaultModel, IsTheFirstOfTheTask) {
+  EXPECT_EQ(default_model("auto", "auto"), "lenet");
+  EXPECT_EQ(default_model("auto", "digts"), "lenet") << "which then refuses the data";
+  for (const TaskEntry& task : task_table()) {
+    EXPECT_EQ(default_model(task.name, "auto"), task.model_names().front());
+    for (const std::string_view data : task.data_names()) {
+      const std::string_view model = default_model("auto", data);
+      EXPECT_NO_THROW(find_task("auto", parse_sentence("model", model), data)) << data;
+    }
+  }
+  EXPECT_NE(message_of([] { default_model("langage", "auto"); }).find("did you mean `language`?"), std::string::npos);
 }
 
 TEST(ImageTask, HasTheBatchesOfTheLoader) {

@@ -62,6 +62,9 @@ TEST(Choices, KeepWhatNobodySaid) {
   options.data.data = "MNIST";
   options = read_choices(options).options;
   EXPECT_EQ(options.model, "lenet");
+  TrainOptions other;
+  other.task = "translate";
+  EXPECT_EQ(read_choices(other).options.model, "transformer-tiny") << "the task's";
   EXPECT_EQ(options.data.data, "mnist");
   EXPECT_FALSE(options.lr || options.momentum);
   EXPECT_EQ(lr_of(options), 0.05) << "the model's";
