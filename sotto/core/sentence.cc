@@ -41,11 +41,7 @@ class Parser {
   Parser(std::string_view option, std::string_view text) : option_(option), text_(text) {}
 
   Sentence parse() {
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      if (!is_printable(text_[i]) && !is_space(text_[i])) {
-        fail(i, fmt::format("byte 0x{:02x} is not allowed", static_cast<unsigned char>(text_[i])));
-      }
-    }
+    require_printable();
     Sentence sentence{std::string(option_), std::string(text_), {}};
     do {
       sentence.calls.push_back(call());
@@ -54,7 +50,26 @@ class Parser {
     return sentence;
   }
 
+  Sentence parse_arguments(std::size_t begin) {
+    require_printable();
+    Call call{std::string(text_), {}, 0};
+    at_ = begin;
+    do {
+      call.arguments.push_back(argument());
+    } while (accept(','));
+    if (!at_end()) fail(at_, "expected `,` or the end" + found());
+    return {std::string(option_), std::string(text_), {std::move(call)}};
+  }
+
  private:
+  void require_printable() const {
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      if (!is_printable(text_[i]) && !is_space(text_[i])) {
+        fail(i, fmt::format("byte 0x{:02x} is not allowed", static_cast<unsigned char>(text_[i])));
+      }
+    }
+  }
+
   Call call() {
     skip_space();
     Call call;
@@ -166,6 +181,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 Sentence parse_sentence(std::string_view option, std::string_view text) { return Parser(option, text).parse(); }
+
+Sentence parse_arguments(std::string_view option, std::string_view text, std::size_t begin) {
+  return Parser(option, text).parse_arguments(begin);
+}
 
 std::string_view text_of(const Sentence& sentence, const Call& call) {
   const std::string_view text = sentence.text;

@@ -49,12 +49,12 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
   ParameterGroup group;
   group.patterns = split(text.substr(0, colon), ',');
   if (std::ranges::count(group.patterns, "") > 0) throw ConfigError(here + ": a pattern is empty");
-  const std::string said = trimmed(text.substr(colon + 1));
-  if (said.empty()) throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
+  if (colon + 1 == text.size()) {
+    throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
+  }
   // The settings are the arguments of the optimiser, so that they are read as everywhere.
-  const Sentence sentence = parse_sentence(option, fmt::format("{}({})", all.entry->name, said));
+  const Sentence sentence = parse_arguments(option, text, colon + 1);
   const Call& call = sentence.calls.front();
-  if (sentence.calls.size() > 1) throw ConfigError(here + ": options are separated by `,`, groups by `;`");
   for (const Argument& argument : call.arguments) {
     if (argument.key.empty()) fail_at(sentence, call, argument.position, "say which option it is, as weight-decay=0");
   }
@@ -103,7 +103,12 @@ std::string ParameterGroup::names() const { return fmt::format("{}", fmt::join(p
 std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all) {
   std::vector<ParameterGroup> groups;
   if (trimmed(text).empty()) return groups;
-  for (const std::string& group : split(text, ';')) groups.push_back(read_group(option, group, all));
+  for (const std::string& group : split(text, ';')) {
+    if (group.empty()) {
+      throw ConfigError(named(option, text) + ": a group is empty; `;` stands between two of them, and not at the end");
+    }
+    groups.push_back(read_group(option, group, all));
+  }
   return groups;
 }
 

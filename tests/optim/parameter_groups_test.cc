@@ -81,7 +81,8 @@ TEST(ParameterGroups, SayWhatIsWrong) {
     EXPECT_NE(refusal(text).find(part), std::string::npos) << refusal(text);
   };
   expect("*.bias", "group *.bias: no `:`");
-  expect("*.bias: weight-decay=0;", "no `:`");
+  expect("*.bias: weight-decay=0;", "group *.bias: weight-decay=0;: a group is empty; `;` stands between two of them");
+  expect("*.bias: weight-decay=0; ; *: lr-scale=2", "a group is empty");
   expect(": weight-decay=0", "a pattern is empty");
   expect("*.bias,: weight-decay=0", "a pattern is empty");
   expect("*.bias:", "says no option");
@@ -90,7 +91,11 @@ TEST(ParameterGroups, SayWhatIsWrong) {
   expect("*.bias: weight-decay=-1", "weight-decay must be in [0, inf)");
   expect("*.bias: lr-scale=-1", "lr-scale must be in [0, inf)");
   expect("*.bias: beta1=0.5", "unknown option `beta1`");
-  expect("*.bias: weight-decay=0) | adam(eps=1", "options are separated by `,`");
+  expect("*.bias: weight-decay=0) | adam(eps=1", "expected `,` or the end, found `)`");
+  expect("head.*: momentum=0; *: lr-scale=-1",  // as it was written
+         "group *: lr-scale=-1: lr-scale must be in [0, inf)\n  *: lr-scale=-1\n              ^");
+  expect("*: lr-scale=1, =2", "expected `,` or `)`, found `=`\n  *: lr-scale=1, =2\n                 ^");
+  expect("*: ,", "expected an argument, found `,`\n  *: ,\n     ^");
   expect("*.bias: momentum=0, nesterov=true", "momentum is 0");
   expect("*.bais: lr-scale=2", "`*.bais` is the name of no tensor; did you mean conv1.bias, norm1.bias, head.bias");
   expect("hed.*: lr-scale=2", "did you mean head.weight, head.bias");
