@@ -158,7 +158,7 @@ class Assigner final : public OptionVisitor {
     if (option == nullptr) return std::nullopt;
     return option->results().back();
   }
-  static std::string where(std::string_view name, std::string_view text) { return fmt::format("--{} {}:", name, text); }
+  static std::string where(std::string_view name, std::string_view text) { return flag_spelling(name, text) + ":"; }
 
   Find find_;
 };

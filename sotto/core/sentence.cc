@@ -42,6 +42,8 @@ class Parser {
 
   Sentence parse() {
     require_printable();
+    if (at_end()) throw ConfigError(named(option_) + ": it is empty; leave it out, or say what it is to be");
+    at_ = 0;
     Sentence sentence{std::string(option_), std::string(text_), {}};
     do {
       sentence.calls.push_back(call());

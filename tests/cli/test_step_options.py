@@ -52,7 +52,7 @@ def test_clipping_of_more_ranks_is_of_each_or_of_their_mean(good, tmp_path, monk
     (["--group", "*.bias: weight-deca=0"], "did you mean `weight-decay`?"),
     (["--ema", 0.9, "--average-iterates", 5], "--average-iterates and --ema: only one mean is kept"),
     (["--ema", 1], "--ema"),
-    (["--ema", 0.9, "--algorithm", "parameter_server", "--ranks", 2], "servers alone see all iterates"),
+    (["--ema", 0.9, "--algorithm", "parameter_server", "--ranks", 2], "--ema and --average-iterates: servers alone see all iterates"),
     (["--ema", 0.9, "--algorithm", "push_sum", "--ranks", 2, "--node-size", 2], "--ema: `push_sum` between nodes"),
 ])  # fmt: skip
 def test_what_has_no_meaning_is_refused(run, flags, message):

@@ -65,10 +65,8 @@ TEST(Sentence, ErrorsPutACaretUnderTheCharacter) {
     const char* text;
     const char* message;  // the whole of it
   };
-  const Bad all[] = {{"",
-                      "codec: expected a name, found the end\n"
-                      "  \n"
-                      "  ^"},
+  const Bad all[] = {{"", "codec: it is empty; leave it out, or say what it is to be"},
+                     {" \t", "codec: it is empty; leave it out, or say what it is to be"},
                      {"ef |",
                       "codec: expected a name, found the end\n"
                       "  ef |\n"
@@ -149,7 +147,8 @@ TEST(Sentence, FailAtShowsTheCall) {
             "            ^");
 }
 
-// Any bytes are a sentence or a ConfigError with a caret, and the calls of a sentence lie inside its text.
+// Any bytes are a sentence or a ConfigError, with a caret unless nothing was said, and the calls of a sentence lie
+// inside its text.
 TEST(Sentence, RandomTexts) {
   constexpr std::string_view alphabet = "ab1(()),||== \t%._-\x00\xFF";
   Philox random(1, Purpose::test);
@@ -178,6 +177,13 @@ TEST(Sentence, RandomTexts) {
           ASSERT_EQ(s.text.substr(argument.value_position, argument.value.size()), argument.value) << text;
         }
       }
+    } catch (const ConfigError& error) {
+      const bool blank = text.find_first_not_of(" \t\n\r") == std::string::npos;
+      ASSERT_EQ(std::string_view(error.what()).ends_with('^'), !blank) << text;
+    }
+    try {
+      const Sentence arguments = parse_arguments("x", text, text.size() / 2);
+      ASSERT_EQ(text_of(arguments, arguments.calls.at(0)), text);
     } catch (const ConfigError& error) {
       ASSERT_TRUE(std::string_view(error.what()).ends_with('^')) << text;
     }

@@ -138,8 +138,9 @@ class ParameterServer final : public Algorithm {
         throw ConfigError(named("optimiser") + ": what it offers depends on means that servers alone have; take adam");
       }
       if (!worker.optimiser().to_evaluate().empty()) {
-        throw ConfigError(named("average-iterates") + ": servers alone see all iterates; leave it, or " + named("ema") +
-                          ", out with parameter_server");
+        throw ConfigError(named("ema") + " and " + named("average-iterates") +
+                          ": servers alone see all iterates, and a rank has no mean of them; leave them out with "
+                          "parameter_server");
       }
     }
     local_worker_ = &worker;
