@@ -21,6 +21,13 @@ struct Pixels {
   Window part{};
 };
 
+// Buffers are kept for the next picture, but not those that a huge one made large.
+template <class T>
+void keep_small(std::vector<T>& buffer) {
+  constexpr std::size_t most = std::size_t{1} << 24;
+  if (buffer.capacity() * sizeof(T) > most) std::vector<T>().swap(buffer);
+}
+
 // A picture file in memory whose header has been read. Its errors are FileErrors that say what is wrong, but not where:
 // the caller knows the file's name.
 class Picture {

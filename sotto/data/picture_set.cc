@@ -37,6 +37,7 @@ CheckedPictures check_pictures(const PictureStore& store, std::size_t wanted, Th
       thread_local std::vector<std::byte> bytes;
       store.read(begin + i, bytes);
       problems[i] = why_broken(bytes);
+      keep_small(bytes);
     });
     for (std::size_t i = 0; i < problems.size(); ++i) {
       if (problems[i].empty()) {
@@ -83,6 +84,7 @@ void PictureSet::read_view(std::size_t index, Philox* random, std::span<float> i
   } catch (const FileError& error) {
     throw FileError(store_->name(stored) + ": " + error.what() + "; it could be decoded before");
   }
+  keep_small(bytes);
   label = store_->label(stored);
 }
 

@@ -141,6 +141,8 @@ std::span<const std::uint8_t> ViewReader::read(Picture& picture, const View& vie
   picture.decode({across_.begin, down_.begin, across_.end - across_.begin, down_.end - down_.begin}, reduction,
                  pixels_);
   blend(side);
+  keep_small(pixels_.bytes);
+  keep_small(narrowed_);
   if (picture.orientation() == 1 && !view.mirrored) return stored_;
   upright_.resize(stored_.size());
   for (std::size_t y = 0; y < side; ++y) {

@@ -197,5 +197,29 @@ TEST(RandomView, IsAFunctionOfTheNumbersDrawn) {
   EXPECT_GT(different.size(), 48U);
 }
 
+// A picture without content, which tells how much room was there before it.
+class Blank final : public Picture {
+ public:
+  Blank(std::size_t width, std::size_t height) { set_size(width, height); }
+  bool reduces() const override { return false; }
+  void decode(const Window& wanted, std::size_t /*reduction*/, Pixels& pixels) override {
+    room = pixels.bytes.capacity();
+    pixels.part = wanted;
+    pixels.bytes.resize(4 * wanted.width * wanted.height);
+  }
+  void check() override {}
+  std::size_t room = 0;
+};
+
+TEST(ViewReader, KeepsNoRoomForAHugePicture) {
+  ViewReader reader;
+  Blank huge(4000, 3000), small(40, 30), after(40, 30);
+  reader.read(huge, middle_view(4000, 3000, 8));
+  reader.read(small, middle_view(40, 30, 8));
+  EXPECT_LT(small.room, 4000U * 3000U);
+  reader.read(after, middle_view(40, 30, 8));
+  EXPECT_GT(after.room, 0U) << "that of a usual one is kept";
+}
+
 }  // namespace
 }  // namespace sotto
