@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -28,48 +30,80 @@ double square_distance(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-// The seconds of one codec, and the size and error of its messages.
-struct Record {
-  std::vector<double> encode, decode, copy;
-  std::size_t message_bytes = 0;
+struct Seconds {
+  double encode = 0, decode = 0, copy = 0;
+};
+
+// A codec with what it needs for a message, and what was measured of it.
+class Subject {
+ public:
+  explicit Subject(Codec& codec) : codec_(codec), opened_(codec.make_opened()) {}
+
+  // Encodes a bucket and decodes it into another one.
+  Seconds run(const Bucket& bucket, Bucket& out, const Key& key) {
+    const std::array<Range, 1> parts{Range{0, bucket.layout->size()}};
+    Seconds seconds;
+    Timer timer;
+    std::memcpy(out.values.data(), bucket.values.data(), bucket.values.size_bytes());
+    seconds.copy = timer.lap();
+    agreed_.resize(codec_.agreed_count(*bucket.layout));
+    if (!agreed_.empty()) codec_.propose(bucket, agreed_);
+    codec_.encode(bucket, key, agreed_, parts, messages_);
+    seconds.encode = timer.lap();
+    std::ranges::fill(out.values, 0.0F);
+    timer.lap();
+    opened_->open(messages_[0].view(), *out.layout, parts[0]);
+    opened_->add_to(out, 1.0F);
+    seconds.decode = timer.lap();
+    return seconds;
+  }
+
+  std::size_t message_bytes() const { return messages_[0].bytes().size(); }
+
+  std::vector<double> encode, decode, copy;  // of the repeats
+  std::size_t bytes = 0;
   double error = 0;
+
+ private:
+  Codec& codec_;
+  std::unique_ptr<Opened> opened_;
+  std::vector<float> agreed_;
+  std::array<Message, 1> messages_;
 };
 
 }  // namespace
 
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
-                                 int repeats) {
-  std::vector<float> decoded(input.size());
+                                 int repeats, std::size_t most) {
+  const auto plans = plan_buckets(layout, std::numeric_limits<std::size_t>::max(), most);
+  std::size_t longest = 0;
+  for (const BucketPlan& plan : plans) longest = std::max(longest, plan.range.size());
+  std::vector<float> decoded(longest);
   // A Bucket is writable, but no codec changes the input of encode().
-  const Bucket bucket{{const_cast<float*>(input.data()), input.size()}, &layout, 0};
-  Bucket out{decoded, &layout, 0};
-  const std::array<Range, 1> parts{Range{0, layout.size()}};
-  std::array<Message, 1> messages;
-  std::vector<float> agreed;
-  std::vector<Record> records(codecs.size());
-  std::vector<std::unique_ptr<Opened>> opened;
-  for (const auto& codec : codecs) opened.push_back(codec->make_opened());
+  const std::span<float> values(const_cast<float*>(input.data()), input.size());
+  std::vector<Subject> subjects;
+  for (Codec* const codec : codecs) subjects.emplace_back(*codec);
 
   for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
-    for (std::size_t c = 0; c < codecs.size(); ++c) {
-      Timer timer;
-      std::memcpy(decoded.data(), input.data(), input.size_bytes());
-      const double copied = timer.lap();
-      agreed.resize(codecs[c]->agreed_count(layout));
-      if (!agreed.empty()) codecs[c]->propose(bucket, agreed);
-      codecs[c]->encode(bucket, Key{.step = static_cast<std::uint32_t>(repeat + 1)}, agreed, parts, messages);
-      const double encoded = timer.lap();
-      std::fill(decoded.begin(), decoded.end(), 0.0F);
-      timer.lap();
-      opened[c]->open(messages[0].view(), *out.layout, parts[0]);
-      opened[c]->add_to(out, 1.0F);
-      const double added = timer.lap();
+    for (Subject& subject : subjects) {
+      Seconds all;
+      for (std::size_t b = 0; b < plans.size(); ++b) {
+        const Range range = plans[b].range;
+        const auto index = static_cast<std::uint16_t>(b);
+        const Bucket bucket{values.subspan(range.begin, range.size()), &plans[b].layout, index};
+        Bucket out{std::span(decoded).first(range.size()), &plans[b].layout, index};
+        const Seconds seconds = subject.run(bucket, out, Key{.step = static_cast<std::uint32_t>(repeat + 1)});
+        if (repeat < 0) continue;
+        all.copy += seconds.copy;
+        all.encode += seconds.encode;
+        all.decode += seconds.decode;
+        subject.bytes += subject.message_bytes();
+        subject.error += square_distance(out.values, bucket.values);
+      }
       if (repeat < 0) continue;
-      records[c].copy.push_back(copied);
-      records[c].encode.push_back(encoded);
-      records[c].decode.push_back(added);
-      records[c].message_bytes += messages[0].bytes().size();
-      records[c].error += square_distance(decoded, input);
+      subject.copy.push_back(all.copy);
+      subject.encode.push_back(all.encode);
+      subject.decode.push_back(all.decode);
     }
   }
 
@@ -77,22 +111,22 @@ std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& l
   const double norm =
       std::transform_reduce(input.begin(), input.end(), 0.0, std::plus<>(), [](double x) { return x * x; });
   std::vector<Measurement> results;
-  for (Record& record : records) {
+  for (Subject& subject : subjects) {
     Measurement& result = results.emplace_back();
     result.elements = input.size();
-    result.bytes = record.message_bytes / static_cast<std::size_t>(repeats);
-    result.encode_gbps = bytes * 1e-9 / median(record.encode);
-    result.decode_gbps = bytes * 1e-9 / median(record.decode);
-    result.memcpy_gbps = bytes * 1e-9 / median(record.copy);
+    result.bytes = subject.bytes / static_cast<std::size_t>(repeats);
+    result.encode_gbps = bytes * 1e-9 / median(subject.encode);
+    result.decode_gbps = bytes * 1e-9 / median(subject.decode);
+    result.memcpy_gbps = bytes * 1e-9 / median(subject.copy);
     result.ratio = bytes / static_cast<double>(result.bytes);
-    result.relative_error = norm > 0 ? std::sqrt(record.error / repeats / norm) : 0;
+    result.relative_error = norm > 0 ? std::sqrt(subject.error / repeats / norm) : 0;
   }
   return results;
 }
 
-Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats) {
+Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats, std::size_t most) {
   Codec* const one = &codec;
-  return measure(std::span(&one, 1), layout, input, repeats).front();
+  return measure(std::span(&one, 1), layout, input, repeats, most).front();
 }
 
 }  // namespace sotto

@@ -14,16 +14,18 @@ struct Measurement {
   double decode_gbps = 0;  // of add_decoded()
   double memcpy_gbps = 0;  // a copy of the input on one thread, measured in between
   std::size_t elements = 0;
-  std::size_t bytes = 0;      // of a message, header included; the mean over the repeats
+  std::size_t bytes = 0;      // of all messages, headers included; the mean over the repeats
   double ratio = 0;           // 4 * elements / bytes
   double relative_error = 0;  // sqrt of the mean over the repeats of |C(x)-x|^2 / |x|^2; 0 for x = 0
 };
 
-// Encodes and decodes `input`, a vector of this layout, as one message. Each repeat draws other random numbers. Needs
-// memory for the decoded vector, as large as the input, besides the memory of the codec and its message.
-Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats);
+// Encodes and decodes `input`, a vector of this layout, as one message, or if it has more than `most` elements as the
+// messages of several buckets (plan_buckets). Each repeat draws other random numbers. Needs memory for a decoded bucket
+// besides the memory of the codec and its message.
+Measurement measure(Codec& codec, const Layout& layout, std::span<const float> input, int repeats,
+                    std::size_t most = most_elements);
 // Measures several codecs in turn, so that other load on the machine affects all of them alike.
 std::vector<Measurement> measure(std::span<Codec* const> codecs, const Layout& layout, std::span<const float> input,
-                                 int repeats);
+                                 int repeats, std::size_t most = most_elements);
 
 }  // namespace sotto

@@ -29,6 +29,24 @@ TEST(Measure, AgreesWithTheCodec) {
   EXPECT_EQ(measure(*make_codec(read_stages("f32")), layout, input, 1).relative_error, 0);
 }
 
+// A vector that is too long for a message is measured as it is sent: in several buckets.
+TEST(Measure, CutsALongVector) {
+  const Layout layout({{"a", 0, {50, 100}}, {"b", 5008, {3000}}}, 8016);
+  std::vector<float> input(8016);
+  fill_sample("test", "gaussian", 1, input);
+  layout.clear_padding(input);
+  const auto measured = [&](const char* sentence, std::size_t most) {
+    return measure(*make_codec(read_stages(sentence)), layout, input, 3, most);
+  };
+  const Measurement whole = measured("f32", 8016), cut = measured("f32", 1000);
+  EXPECT_EQ(whole.bytes, 32U + 4 * 8000);
+  EXPECT_EQ(cut.bytes, 4 * 8000 + 32U * (5 + 4));  // ten rows a message, then 992 values
+  EXPECT_EQ(cut.elements, 8016U);
+  EXPECT_EQ(cut.relative_error, 0);
+  EXPECT_NEAR(measured("topk(0.01, dense=0)", 1000).relative_error,
+              measured("topk(0.01, dense=0)", 8016).relative_error, 0.01);
+}
+
 TEST(Sample, HasTheMomentsItSays) {
   std::vector<float> values(200001);
   fill_sample("test", "gaussian", 1, values);
