@@ -139,6 +139,22 @@ TEST(AdPsgd, ReportsAModelThatIsNotFinite) {
   EXPECT_NE(error.find("third"), std::string::npos) << error;
 }
 
+TEST(AdPsgd, ErrorsOfTheCommunicatorNameTheStep) {
+  std::string error;
+  EXPECT_THROW(run_threads(2, 20s,
+                           [&](Communicator& communicator) {
+                             Quadratic worker(communicator.rank());
+                             const auto made = make_algorithm(test::algorithm("ad_psgd"), options_on("1"),
+                                                              worker.buckets(), communicator);
+                             for (std::uint64_t step = 0; step < 4; ++step) made->step(worker, {step, 0.1, false});
+                             made->rest();
+                             if (communicator.rank() == 1) throw NumericError("rank 1 gives up");
+                             error = message_of([&] { communicator.barrier(); });
+                           }),
+               NumericError);
+  EXPECT_NE(error.find("with rank 1 at step 3"), std::string::npos) << error;
+}
+
 TEST(AdPsgd, RefusesWhatDoesNotFit) {
   const auto why = [](const char* topology, const char* mixing, const char* codec, const char* algorithm) {
     std::string error;
