@@ -1,0 +1,86 @@
+"""README from a fresh clone, its lines one after another as they are pasted, in one shell: `./dev fresh`.
+
+The clone, the home and the Python environment in it are new. Only the compiler's cache and pip's are those of the caller.
+Trainings are cut short by tests/cli/stand_in.py.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from documents import ROOT, blocks_of
+
+LEFT_OUT = {"./dev test": "what continuous integration runs itself"}
+PATH_BLOCK = "PATH="
+# What the README takes to be there, once there is an environment; and whether its programs are those that are met.
+AFTER_PATH = """
+python -c 'import torch; torch.save(torch.randn(500, 800), "gradient.pt")'
+for program in python pip torchrun; do
+  [[ $(type -P $program) == "$HOME"/.cache/sotto/*/bin/$program ]] || { type -a $program; exit 1; }
+done
+export STAND_IN_SOTTO="$(type -P sotto)"
+[[ $STAND_IN_SOTTO == "$PWD/build/release/bin/sotto" ]]
+sotto() { "$STAND_IN_PYTHON" tests/cli/stand_in.py sotto "$@"; }
+"""
+AFTER_INSTALL = """
+[[ $(cd / && python -c 'import sotto; print(sotto.__file__)') == "$HOME"/.cache/sotto/*/site-packages/sotto/__init__.py ]]
+"""
+
+
+def script():
+    """The blocks of the README in sh, each behind its line and the seconds so far."""
+    parts = []
+    for block in blocks_of(ROOT / "README.md"):
+        if block.language != "sh":
+            continue
+        lines = [line for line in block.text.splitlines() if line.split("  #")[0].strip() not in LEFT_OUT]
+        parts += [f'echo "== $SECONDS s: {block}"', *lines]
+        if block.text.startswith(PATH_BLOCK):
+            parts.append(AFTER_PATH)
+        if block.text.startswith("pip install"):
+            parts.append(AFTER_INSTALL)
+    assert AFTER_PATH in parts and AFTER_INSTALL in parts, "the README has other blocks than this expects"
+    return "\n".join(parts) + "\n"
+
+
+def caches():
+    """The caches of the caller and his settings of pip, which lie in his home."""
+    home = pathlib.Path(os.environ["HOME"])
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", home / ".cache"))
+    found = {"PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(cache / "pip"))}
+    ccache = subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True)
+    found["CCACHE_DIR"] = ccache.stdout.strip()
+    settings = home / ".config" / "pip" / "pip.conf"
+    if settings.exists():
+        found["PIP_CONFIG_FILE"] = str(settings)
+    return found
+
+
+def environment(clone):
+    # The home lies in the clone, so that ccache knows files again that include torch, whose folder is in their text.
+    home = clone / "build" / "home"
+    home.mkdir(parents=True)
+    kept = {name: value for name, value in os.environ.items()
+            if name in ("PATH", "LANG", "TMPDIR") or name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name.endswith("_proxy")}
+    return kept | caches() | {
+        "HOME": str(home), "STAND_IN_PAGE": "README.md", "STAND_IN_PYTHON": sys.executable, "CC": "cc", "CXX": "c++",
+        "CCACHE_BASEDIR": str(clone), "CCACHE_NOHASHDIR": "1", "SKBUILD_CMAKE_DEFINE": "SOTTO_PCH=OFF",  # which ccache does not know
+        "PET_STANDALONE": "1", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+
+
+def main():
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sotto-fresh-") as folder:
+        clone = pathlib.Path(folder) / "clone"
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+        job = subprocess.run(["bash", "-euo", "pipefail", "-c", script()], cwd=clone, env=environment(clone),
+                             stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    print(f"README from a fresh clone: {'failed' if job.returncode else 'passed'} in {time.monotonic() - begin:.0f} s")
+    return job.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
