@@ -64,7 +64,7 @@ class Averager {
   struct Own {
     PairedModel model;
     std::vector<Clock::time_point> questioned;  // when each peer was asked for news
-    Clock::time_point inquired{};
+    Clock::time_point inquired{}, watched{};
     std::vector<Mail> held{};  // requests that came at a rest, at most one per peer
     // Buffers that are reused:
     PairNote note{};

@@ -3,20 +3,29 @@
 #include <fmt/format.h>
 
 namespace sotto {
+namespace {
+
+// Calls `f` with each peer that `rank` asks, in turn, if it is on the side of those that ask.
+template <class F>
+void for_peers(const Topology& topology, const std::vector<bool>& sides, int rank, F f) {
+  if (!sides[static_cast<std::size_t>(rank)]) return;
+  for (std::size_t round = 0; round < topology.period(); ++round) {
+    for (const int peer : topology.round(round).out(rank)) f(peer);
+  }
+}
+
+}  // namespace
 
 PairPlan pair_plan(const Topology& topology, int rank, std::uint64_t every, bool each) {
   PairPlan plan{{}, every, each};
-  if (!topology.sides().value()[static_cast<std::size_t>(rank)]) return plan;
-  for (std::size_t round = 0; round < topology.period(); ++round) {
-    const auto& peers = topology.round(round).out(rank);
-    plan.peers.insert(plan.peers.end(), peers.begin(), peers.end());
-  }
+  for_peers(topology, topology.sides().value(), rank, [&](int peer) { plan.peers.push_back(peer); });
   return plan;
 }
 
 std::string no_pairs(const Topology& topology) {
   const std::string name = fmt::format("`{}` of {} ranks", topology.sentence(), topology.ranks());
-  if (!topology.bipartite()) {
+  const auto sides = topology.sides();
+  if (!sides) {
     return fmt::format(
         "one of two ranks asks and the other answers, and {} has not two such sides; take "
         "bipartite_exponential, bipartite_linear, ring (an even number of ranks), or star (any number)",
@@ -24,10 +33,10 @@ std::string no_pairs(const Topology& topology) {
   }
   Graph asked(topology.ranks());
   for (int rank = 0; rank < topology.ranks(); ++rank) {
-    for (const int peer : pair_plan(topology, rank, 1).peers) {
+    for_peers(topology, *sides, rank, [&](int peer) {
       asked.add(rank, peer);
       asked.add(peer, rank);
-    }
+    });
   }
   if (asked.connected()) return "";
   return fmt::format(
