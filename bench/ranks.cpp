@@ -136,8 +136,13 @@ int main(int argc, char** argv) {
     fmt::print("| --- | --- | ---: | ---: | ---: | ---: |\n");
     std::fflush(stdout);
     bool good = true;
-    constexpr std::array subjects{Subject{"sync", "exponential"}, Subject{"push_sum", "exponential"},
-                                  Subject{"d_psgd", "ring"}, Subject{"local(h=1)", "exponential"}};
+    constexpr std::array subjects{Subject{"sync", "exponential"},
+                                  Subject{"push_sum", "exponential"},
+                                  Subject{"d_psgd", "ring"},
+                                  Subject{"local(h=1)", "exponential"},
+                                  Subject{"parameter_server", "exponential"},
+                                  Subject{"parameter_server(mode=async)", "exponential"},
+                                  Subject{"ad_psgd", "bipartite_exponential"}};
     for (const Subject& subject : subjects) {
       for (const int ranks : numbers) good = measure_apart(subject, ranks) && good;
     }
