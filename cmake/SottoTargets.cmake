@@ -1,7 +1,7 @@
 # One target a folder: sotto_library(core SOURCES a.cc ALONE b.cc DEPENDS kernels LINK fmt::fmt PRIVATE_LINK PkgConfig::libzstd)
 # makes sotto_core, alias sotto::core, from sources of the current folder. Those after SOURCES are compiled in groups, so
-# names in their unnamed namespaces must differ; those after ALONE are not. LibTorch is a PRIVATE_LINK of the few that
-# see it: our headers are free of it.
+# names in their unnamed namespaces must differ; those after ALONE are not. Those that PROGRAM names again are left out
+# where only the Python package is built. LibTorch is a PRIVATE_LINK of the few that see it: our headers are free of it.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -77,7 +77,11 @@ function(sotto_precompile target)
 endfunction()
 
 function(sotto_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;PROGRAM;DEPENDS;LINK;PRIVATE_LINK" ${ARGN})
+  if(ARG_PROGRAM AND NOT SOTTO_BUILD_PROGRAM)
+    list(REMOVE_ITEM ARG_SOURCES ${ARG_PROGRAM})
+    list(REMOVE_ITEM ARG_ALONE ${ARG_PROGRAM})
+  endif()
   set(size 8)
   if("torchlite" IN_LIST ARG_PRIVATE_LINK)  # whose headers take 4 to 18 seconds to read
     set(size -1)
