@@ -44,18 +44,13 @@ std::string text_of(const EvaluationRow& row) {
   return line + "\n";
 }
 
-}  // namespace
-
-Evaluations::Evaluations(std::span<const Metric> kinds, const Metric& goal, const std::optional<Target>& target)
-    : kinds_(kinds), goal_(goal), target_(target) {}
-
-std::string Evaluations::header() const {
+std::string header_of(std::span<const Metric> kinds) {
   std::string line = "step,epoch,seconds,bytes_sent,split";
-  for (const Metric& metric : kinds_) line += fmt::format(",{}", metric.name);
+  for (const Metric& metric : kinds) line += fmt::format(",{}", metric.name);
   return line;
 }
 
-EvaluationRow Evaluations::parse(const std::string& line) const {
+EvaluationRow parse_row(std::span<const Metric> kinds, const std::string& line) {
   std::vector<std::string> cells(1);
   for (const char c : line) {
     if (c == ',') {
@@ -64,7 +59,7 @@ EvaluationRow Evaluations::parse(const std::string& line) const {
       cells.back() += c;
     }
   }
-  if (cells.size() != fixed_columns + kinds_.size()) throw FileError(fmt::format("it has {} columns", cells.size()));
+  if (cells.size() != fixed_columns + kinds.size()) throw FileError(fmt::format("it has {} columns", cells.size()));
   if (cells[4] != "train" && cells[4] != "test")
     throw FileError(fmt::format("`{}` is no split", cells[4].substr(0, 40)));
   EvaluationRow row{.step = whole<std::uint64_t>(cells[0]),
@@ -72,38 +67,59 @@ EvaluationRow Evaluations::parse(const std::string& line) const {
                     .seconds = whole<double>(cells[2]),
                     .bytes_sent = whole<std::uint64_t>(cells[3]),
                     .split = cells[4] == "train" ? Split::train : Split::test,
-                    .metrics = {kinds_, {}}};
+                    .metrics = {kinds, {}}};
   for (std::size_t i = fixed_columns; i < cells.size(); ++i) row.metrics.values.push_back(whole<double>(cells[i]));
   return row;
 }
+
+// Calls each(line, row) for every row of the file.
+template <class F>
+void read_rows(const std::filesystem::path& path, std::span<const Metric> kinds, F&& each) {
+  const std::string text = read_text(path);
+  std::string_view rest = text;
+  if (take_line(rest).value_or("") != header_of(kinds)) {
+    throw FileError(fmt::format("{}: its columns are not `{}`; move it away to go on without its rows", path.string(),
+                                header_of(kinds)));
+  }
+  std::size_t number = 1;
+  while (const auto line = take_line(rest)) {
+    ++number;
+    try {
+      each(*line, parse_row(kinds, *line));
+    } catch (const FileError& error) {
+      throw FileError(fmt::format("{}:{}: {}; mend it, or move the file away", path.string(), number, error.what()));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<EvaluationRow> read_evaluations(const std::filesystem::path& train_dir, std::span<const Metric> kinds) {
+  std::vector<EvaluationRow> rows;
+  const std::filesystem::path path = train_dir / file_name;
+  if (path_exists(path))
+    read_rows(path, kinds, [&](const std::string&, EvaluationRow row) { rows.push_back(std::move(row)); });
+  return rows;
+}
+
+Evaluations::Evaluations(std::span<const Metric> kinds, const Metric& goal, const std::optional<Target>& target)
+    : kinds_(kinds), goal_(goal), target_(target) {}
 
 std::string Evaluations::prepare(const std::filesystem::path& train_dir, std::uint64_t step) const {
   const std::filesystem::path path = train_dir / file_name;
   std::string kept;
   if (step > 0 && path_exists(path)) {
-    const std::string text = read_text(path);
-    std::string_view rest = text;
-    if (take_line(rest).value_or("") != header()) {
-      throw FileError(fmt::format("{}: its columns are not `{}`; move it away, and the run goes on without its rows",
-                                  path.string(), header()));
-    }
-    std::size_t number = 1;
-    while (const auto line = take_line(rest)) {
-      ++number;
-      try {
-        if (parse(*line).step <= step) kept += *line + "\n";
-      } catch (const FileError& error) {
-        throw FileError(fmt::format("{}:{}: {}; mend it, or move the file away", path.string(), number, error.what()));
-      }
-    }
+    read_rows(path, kinds_, [&](const std::string& line, const EvaluationRow& row) {
+      if (row.step <= step) kept += line + "\n";
+    });
   }
-  write_file_atomic(path, header() + "\n" + kept);
+  write_file_atomic(path, header_of(kinds_) + "\n" + kept);
   return kept;
 }
 
 void Evaluations::take_up(const std::string& rows) {
   std::string_view rest = rows;
-  while (const auto line = take_line(rest)) add(parse(*line));
+  while (const auto line = take_line(rest)) add(parse_row(kinds_, *line));
 }
 
 void Evaluations::add(const EvaluationRow& row) {
@@ -117,7 +133,7 @@ void Evaluations::add(const EvaluationRow& row) {
 // If the file was deleted in the meantime, a new one is started.
 void Evaluations::append(const std::filesystem::path& train_dir, std::span<const EvaluationRow> rows) const {
   const std::filesystem::path path = train_dir / file_name;
-  std::string text = path_exists(path) ? "" : header() + "\n";
+  std::string text = path_exists(path) ? "" : header_of(kinds_) + "\n";
   for (const EvaluationRow& row : rows) text += text_of(row);
   std::ofstream file(path, std::ios::app | std::ios::binary);
   file << text << std::flush;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sotto/data/options.h"
 #include "sotto/task/metric.h"
@@ -20,6 +21,10 @@ struct EvaluationRow {
   Split split = Split::test;
   Metrics metrics;
 };
+
+// The rows of a run's evaluations.csv, without a last line that a crash cut off; nothing if there is no such file.
+// FileError if it has other columns than those of the task's metrics, or an invalid row.
+std::vector<EvaluationRow> read_evaluations(const std::filesystem::path& train_dir, std::span<const Metric> kinds);
 
 // All evaluations of a run: their file, the best model, and whether the target was reached. Every rank adds the same
 // rows and so knows the same; only rank 0 writes the file.
@@ -47,9 +52,6 @@ class Evaluations {
   const std::optional<EvaluationRow>& reached() const { return reached_; }
 
  private:
-  std::string header() const;
-  EvaluationRow parse(const std::string& line) const;
-
   std::span<const Metric> kinds_;
   Metric goal_;
   std::optional<Target> target_;
