@@ -10,6 +10,7 @@ LEVELS = [
     ["aggregate", "task"],
     ["algorithm"],
     ["launch", "train"],
+    ["report"],
     ["cli"],
 ]
 LEVEL_OF = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

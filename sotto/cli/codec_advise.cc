@@ -4,11 +4,11 @@
 
 #include "sotto/cli/codec_actions.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/cli/vector_file.h"
 #include "sotto/codec/basis.h"
 #include "sotto/codec/transform/chunks.h"
 #include "sotto/core/error.h"
+#include "sotto/report/text_table.h"
 
 namespace sotto {
 namespace {

@@ -9,11 +9,11 @@
 #include "sotto/aggregate/recipe.h"
 #include "sotto/cli/codec_actions.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/codec/measure.h"
 #include "sotto/codec/sample.h"
 #include "sotto/codec/stages.h"
 #include "sotto/core/table.h"
+#include "sotto/report/text_table.h"
 
 namespace sotto {
 namespace {

@@ -11,7 +11,6 @@
 #include "sotto/cli/commands.h"
 #include "sotto/cli/data_info.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
 #include "sotto/core/table.h"
@@ -24,6 +23,7 @@
 #include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
 #include "sotto/launch/console.h"
+#include "sotto/report/text_table.h"
 #include "sotto/train/stop_signal.h"
 
 namespace sotto {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
 #include "sotto/data/dataset.h"
 #include "sotto/data/download.h"
@@ -18,6 +17,7 @@
 #include "sotto/data/rows.h"
 #include "sotto/data/stand_in.h"
 #include "sotto/data/text.h"
+#include "sotto/report/text_table.h"
 
 namespace sotto {
 namespace {

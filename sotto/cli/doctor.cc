@@ -18,10 +18,10 @@
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/comm/transport.h"
 #include "sotto/comm/world.h"
 #include "sotto/core/error.h"
+#include "sotto/report/text_table.h"
 
 namespace sotto {
 namespace {

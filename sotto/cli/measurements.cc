@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "sotto/aggregate/recipe.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/cli/vector_file.h"
 #include "sotto/codec/sample.h"
 #include "sotto/core/error.h"
+#include "sotto/report/text_table.h"
 
 namespace sotto {
 namespace {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sotto/cli/svg.h"
+#include "sotto/report/markup.h"
 
 namespace sotto {
 namespace {
@@ -97,7 +98,7 @@ class Drawing {
   }
   void write(double x, double y, std::string_view anchor, std::string_view words, std::string_view more = "") {
     text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
-                         svg::escaped(words));
+                         escaped(words));
   }
 
   void frame() {
@@ -131,7 +132,7 @@ class Drawing {
       path += fmt::format("{:.1f},{:.1f} ", x, y);
       marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x, y, colour);
       if (!point.label.empty()) {
-        marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 6, y - 5, svg::escaped(point.label));
+        marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 6, y - 5, escaped(point.label));
       }
     }
     text_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n{}", path, colour,

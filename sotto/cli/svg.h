@@ -10,8 +10,6 @@ namespace sotto::svg {
 inline constexpr std::array<std::string_view, 6> colours{"#0072b2", "#d55e00", "#009e73",
                                                          "#cc79a7", "#e69f00", "#56b4e9"};
 
-// Escapes text for a document.
-std::string escaped(std::string_view text);
 // `content` on white, as a self-contained document.
 std::string document(double width, double height, std::string_view content);
 

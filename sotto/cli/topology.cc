@@ -5,10 +5,10 @@
 
 #include "sotto/cli/commands.h"
 #include "sotto/cli/flags.h"
-#include "sotto/cli/text_table.h"
 #include "sotto/cli/topology_drawing.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/report/text_table.h"
 #include "sotto/topology/mixing_matrix.h"
 #include "sotto/topology/table.h"
 

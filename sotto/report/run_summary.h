@@ -16,7 +16,7 @@ struct BestEvaluation {
   std::string checkpoint;  // the name of its folder; empty: there is none
 };
 
-// The target of --until, and the result.
+// The target of the option `until`, and the result.
 struct TargetReport {
   Target target;
   bool reached = false;
@@ -33,10 +33,13 @@ struct RunSummary {
   std::vector<double> rank_goals;  // its value for each of those models
   double consensus_distance = 0;   // how far those models are apart
   std::optional<BestEvaluation> best;
-  std::optional<TargetReport> until;  // if --until was given
+  std::optional<TargetReport> until;  // if the option was given
   std::uint64_t steps = 0;
   double bytes_sent = 0, bytes_per_step = 0;  // mean over the ranks
   double dense_bytes_per_step = 0;
+  std::string remark;            // what was chosen during the run, and why
+  int signal = 0;                // that ended the run early, or 0
+  std::uint64_t first_step = 0;  // of the last start: that of the checkpoint it went on from
   double ms_per_step = 0, compute_ms = 0, encode_ms = 0, network_ms = 0, decode_ms = 0;
   double seconds = 0;
 };

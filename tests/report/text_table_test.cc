@@ -1,4 +1,4 @@
-#include "sotto/cli/text_table.h"
+#include "sotto/report/text_table.h"
 
 #include <gtest/gtest.h>
 

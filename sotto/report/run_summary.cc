@@ -1,4 +1,4 @@
-#include "sotto/cli/run_summary.h"
+#include "sotto/report/run_summary.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "sotto/cli/text_table.h"
 #include "sotto/core/error.h"
 #include "sotto/core/file.h"
+#include "sotto/report/text_table.h"
 #include "sotto/task/table.h"
 
 namespace sotto {
@@ -56,6 +56,9 @@ RunSummary read_summary(const std::filesystem::path& train_dir) {
     summary.bytes_sent = mean(json.at("bytes_sent").get<std::vector<double>>());
     summary.bytes_per_step = mean(json.at("bytes_per_step").get<std::vector<double>>());
     summary.dense_bytes_per_step = json.at("dense_bytes_per_step").get<double>();
+    summary.remark = json.at("remark").get<std::string>();
+    summary.signal = json.at("interrupted_by_signal").get<int>();
+    summary.first_step = json.at("first_step").get<std::uint64_t>();
     summary.ms_per_step = json.at("ms_per_step").get<double>();
     summary.compute_ms = json.at("compute_ms").get<double>();
     summary.encode_ms = json.at("encode_ms").get<double>();
