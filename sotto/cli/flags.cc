@@ -42,7 +42,9 @@ class HelpFormatter final : public CLI::Formatter {
   HelpFormatter() { column_width(name_width); }
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     if (is_positional) return option->get_name(true, false);
-    return fmt::format("--{}", fmt::join(option->get_lnames(), ", --"));
+    const std::string letters = fmt::format("{}", fmt::join(option->get_snames(), ", -"));
+    return fmt::format("{}{}--{}", letters.empty() ? "" : "-" + letters, letters.empty() ? "" : ", ",
+                       fmt::join(option->get_lnames(), ", --"));
   }
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
@@ -89,7 +91,8 @@ class Flags::Impl {
 
   std::string names(std::string_view name) const {
     const auto other = aliases.find(name);
-    return "--" + std::string(name) + (other == aliases.end() ? "" : ",--" + other->second);
+    if (other == aliases.end()) return fmt::format("--{}", name);
+    return fmt::format("--{},{}{}", name, other->second.size() == 1 ? "-" : "--", other->second);
   }
 
   // The values given for an option, or null.
@@ -238,6 +241,10 @@ void Flags::add_list(std::string_view name, std::vector<std::string>& values, st
 
 void Flags::add_positional(std::string_view name, std::string& value, std::string_view help, bool required) {
   impl_->app.add_option(std::string(name), value, wrapped(help))->required(required)->option_text(" ");
+}
+
+void Flags::add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help) {
+  impl_->app.add_option(std::string(name), values, wrapped(help))->required()->option_text("...");
 }
 
 bool Flags::parse(std::span<const std::string> arguments) {

@@ -26,7 +26,7 @@ class Flags {
   Flags(std::string_view command, std::string_view summary, std::string_view examples);
   ~Flags();
 
-  // Declares another name of an option that is added later.
+  // Declares another name of an option that is added later; one letter stands after one dash.
   void alias(std::string_view option, std::string_view other);
   // Options that no group names are listed under the last group. Options that were added before are skipped.
   template <class Options>
@@ -37,6 +37,8 @@ class Flags {
   void add_list(std::string_view name, std::vector<std::string>& values, std::string_view help);
   // Adds arguments without a flag, in this order.
   void add_positional(std::string_view name, std::string& value, std::string_view help, bool required);
+  // Adds one or more arguments without a flag.
+  void add_positionals(std::string_view name, std::vector<std::string>& values, std::string_view help);
 
   // Returns false after printing help, if help was asked for. ConfigError for anything unknown or incomplete.
   bool parse(std::span<const std::string> arguments);

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sotto/report/recorded_run.h"
+#include "sotto/report/settings.h"
+#include "sotto/task/metric.h"
+
+namespace sotto {
+
+// What a page shows.
+struct Report {
+  std::vector<RecordedRun> runs;
+  std::vector<std::string> commands;  // of each run: the line that repeats it
+  std::vector<Settings> settings;     // of each run
+  std::vector<RunGroup> groups;
+  std::optional<Target> target;  // REQUIRES a metric of the task of every run
+
+  std::size_t group_of(std::size_t run) const;
+};
+
+// One HTML document, which needs nothing but itself.
+std::string to_page(const Report& report);
+
+// Its parts. Tables of HTML:
+std::string differences_html(const Report& report);
+std::string runs_html(const Report& report);
+std::string commands_html(const Report& report);
+std::string notes_html(const Report& report);
+// What the script of the page draws, as JSON.
+std::string page_data(const Report& report);
+
+}  // namespace sotto

@@ -1,0 +1,76 @@
+// Puts the page together.
+const curves = data.plots.map(spec => new Curves(spec));
+const bars = [];
+
+function meanOfRanks(run) {
+  const ranks = data.times.filter(time => time.run === run), mean = {run};
+  for (const key of Object.keys(ranks[0]).filter(name => name !== "run" && name !== "rank")) {
+    const values = ranks.map(rank => rank[key]);
+    mean[key] = values.includes(null) ? null : values.reduce((sum, value) => sum + value, 0) / ranks.length;
+  }
+  return mean;
+}
+
+function controls() {
+  const redraw = () => curves.forEach(plot => plot.draw());
+  const choices = Object.entries(axes).map(([key, axis]) => node("label", {}, node("input",
+    {type: "radio", name: "x", value: key, ...(key === state.x ? {checked: ""} : {}), change: () => {
+      state.x = key;
+      redraw();
+    }}), ` ${axis.name}`));
+  const log = node("input", {type: "checkbox", id: "log-x", change: () => {
+    state.logX = log.checked;
+    redraw();
+  }});
+  const runs = data.groups.map((group, g) => {
+    const button = node("button", {type: "button", class: "run", "aria-pressed": "true", title: group.name, click: () => {
+      if (!state.hidden.delete(g)) state.hidden.add(g);
+      button.setAttribute("aria-pressed", String(!state.hidden.has(g)));
+      redraw();
+    }}, chip(g), group.name + (group.runs > 1 ? ` (${group.runs} runs)` : ""));
+    return button;
+  });
+  document.getElementById("controls").append(
+    node("fieldset", {}, node("legend", {}, "Against"), ...choices), node("label", {}, log, " log x"),
+    node("fieldset", {class: "runs"}, node("legend", {}, "Show"), ...runs));
+  document.getElementById("plots").before(node("p", {class: "hint", id: "keys"},
+    "Drag over a plot to zoom, double click to see all. Keys in a plot: left and right move the cursor, + and - zoom, shift with left and right moves along, 0 shows all. Dashed lines are of training data, where a plot has both."));
+}
+
+function times() {
+  const place = document.getElementById("times");
+  const mean = timeBars("times", "Means over the ranks", data.runs.map((run, r) => meanOfRanks(r)), time => data.runs[time.run].name);
+  const each = timeBars("times-of-ranks", "Every rank", data.times, time => `${data.runs[time.run].name}, rank ${time.rank}`);
+  const more = node("details", {toggle: () => more.open && each.draw()}, node("summary", {}, "Every rank"), each.figure);
+  place.append(mean.figure, more);
+  bars.push(mean, each);
+}
+
+function drawAll() {
+  for (const one of [...curves, ...bars]) one.draw();
+}
+
+controls();
+document.getElementById("plots").append(...curves.map(plot => plot.figure));
+if (data.target) {
+  const three = targetBars();
+  document.getElementById("target-bars").append(node("div", {class: "bars"}, ...three.map(one => one.figure)));
+  bars.push(...three);
+}
+times();
+drawAll();
+
+let waiting = 0;
+new ResizeObserver(() => {
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(() => [...curves, ...bars].forEach(one => one.resize()));
+}).observe(document.body);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+addEventListener("beforeprint", () => {
+  document.documentElement.dataset.theme = "light";
+  drawAll();
+});
+addEventListener("afterprint", () => {
+  delete document.documentElement.dataset.theme;
+  drawAll();
+});

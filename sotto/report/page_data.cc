@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sotto/report/page.h"
+
+namespace sotto {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_points = 16'000;  // on the whole page: about 0.6 MB
+constexpr std::size_t most_buckets = 400, least_buckets = 25;
+
+// Seven digits; what is not finite is null.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == std::round(value) && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
+  return std::stod(fmt::format("{:.7g}", value));
+}
+
+Json numbers(const std::vector<double>& values) {
+  auto array = Json::array();
+  for (const double value : values) array.push_back(number(value));
+  return array;
+}
+
+struct Line {
+  std::size_t group = 0;
+  std::string name;  // within its plot and group: "test", "train"
+  Curve curve;
+};
+struct CurvePlot {
+  std::string id, title;
+  std::vector<Line> lines;
+};
+
+// A line for each group: the mean over its runs. `curve_of` gives that of one run.
+template <class F>
+void add_lines(const Report& report, std::string_view name, F&& curve_of, CurvePlot& plot) {
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
+    std::vector<Curve> curves;
+    for (const std::size_t run : report.groups[g].runs) curves.push_back(curve_of(report.runs[run]));
+    Line line{g, std::string(name), mean_of(curves)};
+    if (line.curve.size() > 0) plot.lines.push_back(std::move(line));
+  }
+}
+
+std::vector<CurvePlot> plots_of(const Report& report) {
+  std::vector<CurvePlot> plots;
+  CurvePlot loss{"loss-of-steps", "Training loss of each step", {}};
+  add_lines(
+      report, "train", [](const RecordedRun& run) { return run.loss; }, loss);
+  plots.push_back(std::move(loss));
+  std::vector<std::string_view> known;
+  for (const RecordedRun& of : report.runs) {
+    for (const Metric& metric : of.task->metrics) {
+      if (std::ranges::find(known, metric.name) != known.end()) continue;
+      known.push_back(metric.name);
+      CurvePlot plot{fmt::format("metric-{}", metric.name),
+                     fmt::format("{} of the evaluations ({} is better)", metric.name, metric.rises ? "more" : "less"),
+                     {}};
+      for (const Split split : {Split::test, Split::train}) {
+        add_lines(
+            report, split == Split::test ? "test" : "train",
+            [&](const RecordedRun& run) -> Curve {
+              const auto same = [&](const Metric& kind) { return kind.name == metric.name; };
+              const auto at = std::ranges::find_if(run.task->metrics, same) - run.task->metrics.begin();
+              if (at == std::ssize(run.task->metrics)) return {};
+              return curve_of_evaluations(run.evaluations, static_cast<std::size_t>(at), split);
+            },
+            plot);
+      }
+      std::erase_if(plot.lines, [](const Line& line) {  // a metric of test data alone
+        return std::ranges::none_of(line.curve.mean, [](double value) { return std::isfinite(value); });
+      });
+      if (!plot.lines.empty()) plots.push_back(std::move(plot));
+    }
+  }
+  CurvePlot rate{"learning-rate", "Learning rate", {}};
+  add_lines(
+      report, "lr", [](const RecordedRun& run) { return run.rate; }, rate);
+  plots.push_back(std::move(rate));
+  return plots;
+}
+
+Json json_of(const Line& line, std::size_t buckets) {
+  const Curve curve = downsampled(line.curve, buckets);
+  Json json{{"group", line.group},
+            {"name", line.name},
+            {"points", line.curve.size()},
+            {"steps", numbers(curve.step)},
+            {"seconds", numbers(curve.seconds)},
+            {"bytes", numbers(curve.bytes)},
+            {"mean", numbers(curve.mean)}};
+  if (curve.low != curve.mean || curve.high != curve.mean) {
+    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    if (!std::ranges::equal(curve.low, curve.high, same)) {
+      json["low"] = numbers(curve.low);
+      json["high"] = numbers(curve.high);
+    }
+  }
+  return json;
+}
+
+Json json_of_plots(const Report& report) {
+  const std::vector<CurvePlot> plots = plots_of(report);
+  std::vector<std::size_t> sizes;
+  for (const CurvePlot& plot : plots) {
+    for (const Line& line : plot.lines) sizes.push_back(line.curve.size());
+  }
+  const std::size_t buckets = buckets_for(sizes, most_points, least_buckets, most_buckets);
+  auto json = Json::array();
+  for (const CurvePlot& plot : plots) {
+    auto lines = Json::array();
+    for (const Line& line : plot.lines) lines.push_back(json_of(line, buckets));
+    json.push_back({{"id", plot.id}, {"title", plot.title}, {"lines", std::move(lines)}});
+  }
+  return json;
+}
+
+// Mean, least and greatest of the runs of a group that reached the target.
+Json spread(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const auto [least, most] = std::ranges::minmax(values);
+  return {number(sum / static_cast<double>(values.size())), number(least), number(most)};
+}
+
+Json json_of_target(const Report& report) {
+  auto rows = Json::array();
+  for (std::size_t g = 0; g < report.groups.size(); ++g) {
+    std::vector<double> steps, seconds, bytes;
+    for (const std::size_t run : report.groups[g].runs) {
+      const auto row = report.runs[run].reached(*report.target);
+      if (!row) continue;
+      steps.push_back(static_cast<double>(row->step));
+      seconds.push_back(row->seconds);
+      bytes.push_back(static_cast<double>(row->bytes_sent));
+    }
+    Json json{{"group", g}, {"runs", report.groups[g].runs.size()}, {"reached", steps.size()}};
+    if (!steps.empty()) {
+      json["seconds"] = spread(seconds);
+      json["bytes"] = spread(bytes);
+      json["steps"] = spread(steps);
+    }
+    rows.push_back(std::move(json));
+  }
+  return {{"text", report.target->text()}, {"rows", std::move(rows)}};
+}
+
+Json json_of_times(const Report& report) {
+  auto rows = Json::array();
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    for (const RankTimes& rank : report.runs[r].ranks) {
+      const Recorder::Figures& m = rank.means;
+      const auto hidden = m.hidden();
+      rows.push_back({{"run", r},
+                      {"rank", rank.rank},
+                      {"step", number(m.step_ms)},
+                      {"compute", number(m.compute_ms)},
+                      {"wait", number(m.wait_ms)},
+                      {"data", number(rank.data_ms)},
+                      {"encode", number(m.encode_ms)},
+                      {"network", number(m.network_ms)},
+                      {"decode", number(m.decode_ms)},
+                      {"hidden", hidden ? number(*hidden) : Json(nullptr)}});
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string page_data(const Report& report) {
+  Json json;
+  json["runs"] = Json::array();
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    json["runs"].push_back({{"name", report.runs[r].name}, {"group", report.group_of(r)}});
+  }
+  json["groups"] = Json::array();
+  for (const RunGroup& group : report.groups) {
+    json["groups"].push_back({{"name", group.name}, {"runs", group.runs.size()}});
+  }
+  json["plots"] = json_of_plots(report);
+  json["target"] = report.target ? json_of_target(report) : Json(nullptr);
+  json["times"] = json_of_times(report);
+  std::string text;
+  // Names of folders need not be UTF-8, and `</script>` in one must not end the element.
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    text += c == '<' ? "\\u003c" : std::string(1, c);
+  }
+  return text;
+}
+
+}  // namespace sotto

@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "sotto/report/html_table.h"
+#include "sotto/report/markup.h"
+#include "sotto/report/page.h"
+#include "sotto/report/text_table.h"
+
+namespace sotto {
+namespace {
+
+int colour_of(const Report& report, std::size_t run) { return static_cast<int>(report.group_of(run)); }
+
+std::vector<HtmlCell> headings_of_runs(const Report& report, std::string first) {
+  std::vector<HtmlCell> cells{{std::move(first)}};
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    cells.push_back({.text = report.runs[r].name, .group = colour_of(report, r)});
+  }
+  return cells;
+}
+
+// A column of figures: one of each run, and which of two is better.
+struct Column {
+  std::string heading;
+  std::function<std::optional<double>(const RecordedRun&)> value;
+  std::function<std::string(double)> text;
+  enum class Best : std::uint8_t { none, least, most } best = Best::none;
+};
+
+std::optional<double> best_of(const Column& column, const Report& report) {
+  std::optional<double> best;
+  std::size_t known = 0;
+  bool differ = false;
+  for (const RecordedRun& run : report.runs) {
+    const auto value = column.value(run);
+    if (!value || !std::isfinite(*value)) continue;
+    ++known;
+    differ = differ || (best && *value != *best);
+    const bool better = !best || (column.best == Column::Best::least ? *value < *best : *value > *best);
+    if (better) best = value;
+  }
+  return column.best != Column::Best::none && known > 1 && differ ? best : std::nullopt;
+}
+
+std::string short_number(double value) { return fmt::format("{:.4g}", value); }
+std::string count(double value) { return fmt::format("{:.0f}", value); }
+std::string seconds(double value) { return fmt::format("{:.1f} s", value); }
+std::string ms(double value) { return fmt::format("{:.1f}", value); }
+std::string percent(double value) { return fmt::format("{:.0f} %", 100 * value); }
+
+Column::Best direction(const Metric& metric) { return metric.rises ? Column::Best::most : Column::Best::least; }
+
+// The mean over the ranks of a run.
+double mean_of_ranks(const RecordedRun& run, const std::function<double(const RankTimes&)>& figure) {
+  double sum = 0;
+  for (const RankTimes& rank : run.ranks) sum += figure(rank);
+  return sum / static_cast<double>(run.ranks.size());
+}
+
+// Every metric of the runs, each once: of its best or last row of the test split.
+std::vector<Column> metric_columns(const Report& report) {
+  std::vector<Column> columns;
+  std::vector<std::string_view> known;
+  for (const RecordedRun& of : report.runs) {
+    for (const Metric& metric : of.task->metrics) {
+      if (std::ranges::find(known, metric.name) != known.end()) continue;
+      known.push_back(metric.name);
+      const auto value_of = [metric](const std::optional<EvaluationRow>& row) -> std::optional<double> {
+        if (!row || !metric_table(row->metrics.kinds).find(metric.name)) return std::nullopt;
+        return row->metrics.value(metric.name);
+      };
+      const auto text = [metric](double value) { return metric.with_unit(value); };
+      if (metric.name == of.task->goal) {
+        columns.insert(columns.begin(),
+                       {fmt::format("best {}", metric.name),
+                        [=](const RecordedRun& run) { return value_of(run.best()); }, text, direction(metric)});
+      }
+      columns.push_back({fmt::format("last {}", metric.name),
+                         [=](const RecordedRun& run) { return value_of(run.last()); }, text, direction(metric)});
+    }
+  }
+  return columns;
+}
+
+std::vector<Column> target_columns(const Target& target) {
+  const auto of = [target](auto figure) {
+    return [target, figure](const RecordedRun& run) -> std::optional<double> {
+      const auto row = run.reached(target);
+      return row ? std::optional(figure(*row)) : std::nullopt;
+    };
+  };
+  const auto heading = [&](std::string_view what) { return fmt::format("{} to {}", what, target.text()); };
+  using Best = Column::Best;
+  return {{heading("steps"), of([](const EvaluationRow& row) { return static_cast<double>(row.step); }), count,
+           Best::least},
+          {heading("time"), of([](const EvaluationRow& row) { return row.seconds; }), seconds, Best::least},
+          {heading("bytes"), of([](const EvaluationRow& row) { return static_cast<double>(row.bytes_sent); }),
+           bytes_text, Best::least}};
+}
+
+std::vector<Column> cost_columns() {
+  using Best = Column::Best;
+  return {
+      {"steps", [](const RecordedRun& run) { return run.loss.step.back(); }, count},
+      {"time", [](const RecordedRun& run) { return run.loss.seconds.back(); }, seconds},
+      {"sent by all ranks", [](const RecordedRun& run) { return run.loss.bytes.back(); }, bytes_text},
+      {"sent a rank and step",
+       [](const RecordedRun& run) {
+         return mean_of_ranks(run, [](const RankTimes& rank) { return rank.means.bytes_sent; });
+       },
+       bytes_text, Best::least},
+      {"dense / sent",
+       [](const RecordedRun& run) -> std::optional<double> {
+         if (!run.summary || run.summary->bytes_per_step <= 0) return std::nullopt;
+         return run.summary->dense_bytes_per_step / run.summary->bytes_per_step;
+       },
+       short_number, Best::most},
+      {"ms a step",
+       [](const RecordedRun& run) {
+         return mean_of_ranks(run, [](const RankTimes& rank) { return rank.means.step_ms; });
+       },
+       ms, Best::least},
+      {"hidden",
+       [](const RecordedRun& run) -> std::optional<double> {
+         double sum = 0;
+         for (const RankTimes& rank : run.ranks) {
+           const auto hidden = rank.means.hidden();
+           if (!hidden) return std::nullopt;
+           sum += *hidden;
+         }
+         return sum / static_cast<double>(run.ranks.size());
+       },
+       percent, Best::most},
+  };
+}
+
+}  // namespace
+
+std::string differences_html(const Report& report) {
+  if (report.runs.size() == 1) return "<p>It is one run; below is how to repeat it.</p>\n";
+  const auto found = differences(report.settings);
+  if (found.empty()) return "<p>In no option.</p>\n";
+  HtmlTable table("differences-table", "Options in which the runs differ", headings_of_runs(report, "option"));
+  for (const Difference& one : found) {
+    std::vector<HtmlCell> row{{one.name}};
+    for (const std::string& value : one.values) row.push_back({value.empty() ? "-" : value});
+    table.add(row);
+  }
+  return table.html();
+}
+
+std::string runs_html(const Report& report) {
+  std::vector<Column> columns = metric_columns(report);
+  const auto more = [&](std::vector<Column> others) { columns.insert(columns.end(), others.begin(), others.end()); };
+  if (report.target) more(target_columns(*report.target));
+  more(cost_columns());
+  std::vector<HtmlCell> headings{{"run"}};
+  std::vector<std::optional<double>> best;
+  for (const Column& column : columns) {
+    headings.push_back({column.heading});
+    best.push_back(best_of(column, report));
+  }
+  HtmlTable table("runs-table", "Metrics of the test data, and costs; the best values are marked", headings);
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    std::vector<HtmlCell> row{{.text = report.runs[r].name, .group = colour_of(report, r)}};
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto value = columns[c].value(report.runs[r]);
+      row.push_back({.text = value ? columns[c].text(*value) : "-", .is_best = value && best[c] && *value == *best[c]});
+    }
+    table.add(row);
+  }
+  return table.html();
+}
+
+std::string commands_html(const Report& report) {
+  std::string html;
+  for (std::size_t r = 0; r < report.runs.size(); ++r) {
+    html += fmt::format("<h3><i class=\"chip g{}\"></i>{}</h3>\n<pre tabindex=\"0\"><code>{}</code></pre>\n",
+                        colour_of(report, r) % 10, escaped(report.runs[r].name), escaped(report.commands[r]));
+  }
+  return html;
+}
+
+std::string notes_html(const Report& report) {
+  std::string html;
+  bool any = false;
+  for (const RecordedRun& run : report.runs) {
+    if (run.notes.empty()) continue;
+    html += fmt::format("<h3>{}</h3>\n<ul>\n", escaped(run.name));
+    for (const Note& note : run.notes) {
+      any = any || note.is_wrong;
+      html += fmt::format("<li{}>{}</li>\n", note.is_wrong ? " class=\"wrong\"" : "", escaped(note.text));
+    }
+    html += "</ul>\n";
+  }
+  return (any ? "" : "<p>Nothing that the folders tell of.</p>\n") + html;
+}
+
+}  // namespace sotto

@@ -1,0 +1,152 @@
+#include "sotto/report/recorded_run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+
+namespace sotto {
+namespace {
+namespace fs = std::filesystem;
+
+void require_run(const fs::path& folder) {
+  if (!path_exists(folder)) throw FileError(fmt::format("{}: there is no such run folder", folder.string()));
+  for (const char* file : {"config.toml", "steps.csv"}) {
+    if (path_exists(folder / file)) continue;
+    throw FileError(fmt::format("{}: it holds no training run: there is no {} in it", folder.string(), file));
+  }
+}
+
+std::vector<RankTimes> times_of(std::span<const StepFigures> rows) {
+  std::map<std::uint64_t, RankTimes> ranks;
+  for (const StepFigures& row : rows) {
+    RankTimes& of = ranks[row.rank];
+    of.rank = row.rank;
+    ++of.steps;
+    of.means.step_ms += row.step_ms;
+    of.means.compute_ms += row.compute_ms;
+    of.means.encode_ms += row.encode_ms;
+    of.means.network_ms += row.network_ms;
+    of.means.decode_ms += row.decode_ms;
+    of.means.wait_ms += row.wait_ms;
+    of.means.bytes_sent += static_cast<double>(row.bytes_sent);
+    of.data_ms += row.data_ms;
+  }
+  std::vector<RankTimes> times;
+  for (auto& [rank, of] : ranks) {
+    Recorder::Figures& m = of.means;
+    for (double* sum : {&m.step_ms, &m.compute_ms, &m.encode_ms, &m.network_ms, &m.decode_ms, &m.wait_ms, &m.bytes_sent,
+                        &of.data_ms}) {
+      *sum /= static_cast<double>(of.steps);
+    }
+    times.push_back(of);
+  }
+  return times;
+}
+
+// What of the rows is not as a run without trouble leaves them.
+void check_rows(const StepRows& steps, std::int64_t ranks, std::vector<Note>& notes) {
+  if (steps.cut) notes.push_back({"the last line of steps.csv is not complete, and was left out"});
+  std::map<std::uint64_t, std::uint64_t> next;  // of each rank
+  std::uint64_t missing = 0, not_finite = 0;
+  std::string first_missing, first_not_finite;
+  for (const StepFigures& row : steps.rows) {
+    std::uint64_t& expected = next[row.rank];
+    if (row.step > expected && missing == 0) first_missing = fmt::format("step {} of rank {}", expected, row.rank);
+    missing += row.step - expected;
+    expected = row.step + 1;
+    if (std::isfinite(row.loss)) continue;
+    if (not_finite++ == 0) first_not_finite = fmt::format("step {} of rank {}", row.step, row.rank);
+  }
+  if (missing > 0) notes.push_back({fmt::format("steps.csv lacks {} rows; the first is {}", missing, first_missing)});
+  if (not_finite > 0) {
+    notes.push_back(
+        {fmt::format("the training loss of {} rows is not finite; the first is {}", not_finite, first_not_finite)});
+  }
+  if (next.size() < static_cast<std::size_t>(ranks)) {
+    notes.push_back({fmt::format("steps.csv has rows of {} ranks; {} were asked for", next.size(), ranks)});
+  }
+}
+
+void check_evaluations(std::span<const EvaluationRow> rows, std::vector<Note>& notes) {
+  for (const EvaluationRow& row : rows) {
+    if (row.split != Split::test || row.metrics.finite()) continue;
+    notes.push_back({fmt::format("a metric of the test after {} steps is not finite", row.step)});
+    return;
+  }
+}
+
+void check_summary(const std::optional<RunSummary>& summary, std::vector<Note>& notes) {
+  if (!summary) {
+    notes.push_back({"it has no summary.json: it failed, was killed, or still runs"});
+    return;
+  }
+  if (summary->signal != 0) {
+    notes.push_back({fmt::format("signal {} ({}) ended it after {} steps", summary->signal,
+                                 ::strsignal(summary->signal), summary->steps)});
+  }
+  if (summary->until && !summary->until->reached) {
+    notes.push_back({fmt::format("it did not reach {}", summary->until->target.text())});
+  }
+  if (summary->first_step > 0) {
+    notes.push_back({fmt::format("its last start went on from step {}", summary->first_step), false});
+  }
+  if (!summary->remark.empty()) notes.push_back({summary->remark, false});
+}
+
+// The rows as a run of this task would look at them.
+Evaluations looked_at(const RecordedRun& run, const std::optional<Target>& target) {
+  Evaluations all(run.task->metrics, run.goal(), target);
+  for (const EvaluationRow& row : run.evaluations) all.add(row);
+  return all;
+}
+
+}  // namespace
+
+const Metric& RecordedRun::goal() const {
+  for (const Metric& metric : task->metrics) {
+    if (metric.name == task->goal) return metric;
+  }
+  throw std::logic_error("the goal of a task is none of its metrics");
+}
+
+std::optional<EvaluationRow> RecordedRun::best() const { return looked_at(*this, {}).best(); }
+
+std::optional<EvaluationRow> RecordedRun::last() const {
+  std::optional<EvaluationRow> found;
+  for (const EvaluationRow& row : evaluations) {
+    if (row.split == Split::test) found = row;
+  }
+  return found;
+}
+
+std::optional<EvaluationRow> RecordedRun::reached(const Target& target) const {
+  return looked_at(*this, target).reached();
+}
+
+RecordedRun read_recorded_run(const std::string& folder) {
+  const fs::path path(folder);
+  require_run(path);
+  RecordedRun run;
+  run.name = folder;
+  while (run.name.size() > 1 && run.name.ends_with('/')) run.name.pop_back();
+  from_toml((path / "config.toml").string(), run.options);
+  run.task = &task_table().require((path / "config.toml").string() + ": task", run.options.task);
+  if (path_exists(path / "summary.json")) run.summary = read_summary(path);
+  const StepRows steps = read_step_rows(path / "steps.csv");
+  if (steps.rows.empty()) throw FileError(fmt::format("{}/steps.csv: it has no rows: no step was made", run.name));
+  run.evaluations = read_evaluations(path, run.task->metrics);
+  run.loss = curve_of_steps(steps.rows, &StepFigures::loss);
+  run.rate = curve_of_steps(steps.rows, &StepFigures::lr);
+  run.ranks = times_of(steps.rows);
+  check_summary(run.summary, run.notes);
+  check_rows(steps, run.options.ranks, run.notes);
+  check_evaluations(run.evaluations, run.notes);
+  return run;
+}
+
+}  // namespace sotto

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sotto/report/curve.h"
+#include "sotto/report/run_summary.h"
+#include "sotto/report/settings.h"
+#include "sotto/task/table.h"
+#include "sotto/train/options.h"
+#include "sotto/train/recorder.h"
+
+namespace sotto {
+
+// Where the time of a rank's steps went: means over all of its rows.
+struct RankTimes {
+  std::uint64_t rank = 0, steps = 0;
+  Recorder::Figures means;
+  double data_ms = 0;  // the part of compute that waited for data
+};
+
+// Something about a run that a reader should know.
+struct Note {
+  std::string text;
+  bool is_wrong = true;  // otherwise it is only a remark
+};
+
+// A run folder, read.
+struct RecordedRun {
+  std::string name;  // the folder, as it was given
+  TrainOptions options;
+  const TaskEntry* task = nullptr;
+  std::optional<RunSummary> summary;  // none: the run has not ended, or failed
+  Curve loss, rate;                   // of every step: the training loss, the learning rate
+  std::vector<RankTimes> ranks;
+  std::vector<EvaluationRow> evaluations;
+  std::vector<Note> notes;
+
+  const Metric& goal() const;
+  // The best and the last row of the test split, and the first that reaches the target.
+  std::optional<EvaluationRow> best() const, last() const, reached(const Target&target) const;
+};
+
+// FileError or ConfigError, which names the file and, within it, the line: the folder is missing or holds no run, or
+// one of its files is damaged.
+RecordedRun read_recorded_run(const std::string& folder);
+
+}  // namespace sotto

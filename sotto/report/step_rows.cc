@@ -1,0 +1,121 @@
+#include "sotto/report/step_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "sotto/core/error.h"
+#include "sotto/core/file.h"
+
+namespace sotto {
+namespace {
+
+struct WholeColumn {
+  std::string_view name;
+  std::uint64_t StepFigures::*member;
+};
+constexpr std::array whole_columns{WholeColumn{"step", &StepFigures::step}, WholeColumn{"rank", &StepFigures::rank},
+                                   WholeColumn{"bytes_sent", &StepFigures::bytes_sent}};
+struct RealColumn {
+  std::string_view name;
+  double StepFigures::*member;
+};
+constexpr std::array real_columns{
+    RealColumn{"loss", &StepFigures::loss},           RealColumn{"lr", &StepFigures::lr},
+    RealColumn{"step_ms", &StepFigures::step_ms},     RealColumn{"compute_ms", &StepFigures::compute_ms},
+    RealColumn{"encode_ms", &StepFigures::encode_ms}, RealColumn{"network_ms", &StepFigures::network_ms},
+    RealColumn{"decode_ms", &StepFigures::decode_ms}, RealColumn{"wait_ms", &StepFigures::wait_ms},
+    RealColumn{"data_ms", &StepFigures::data_ms}};
+
+void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
+  cells.clear();
+  while (true) {
+    const std::size_t comma = line.find(',');
+    cells.push_back(line.substr(0, comma));
+    if (comma == std::string_view::npos) return;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+std::size_t position_of(std::string_view name, const std::vector<std::string_view>& heads) {
+  const auto found = std::ranges::find(heads, name);
+  if (found == heads.end()) throw FileError(fmt::format("there is no column `{}`", name));
+  return static_cast<std::size_t>(found - heads.begin());
+}
+
+template <class T>
+void read_cell(std::string_view cell, std::string_view column, T& value) {
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error == std::errc() && end == cell.data() + cell.size()) return;
+  throw FileError(fmt::format("`{}` is no number of the column {}", cell.substr(0, 40), column));
+}
+
+class StepReader {
+ public:
+  void read_header(std::string_view line) {
+    split_cells(line, cells_);
+    columns_ = cells_.size();
+    for (std::size_t i = 0; i < whole_columns.size(); ++i) whole_at_[i] = position_of(whole_columns[i].name, cells_);
+    for (std::size_t i = 0; i < real_columns.size(); ++i) real_at_[i] = position_of(real_columns[i].name, cells_);
+  }
+  StepFigures read_row(std::string_view line) {
+    split_cells(line, cells_);
+    if (cells_.size() != columns_) throw FileError(fmt::format("it has {} cells, not {}", cells_.size(), columns_));
+    StepFigures row;
+    for (std::size_t i = 0; i < whole_columns.size(); ++i) {
+      read_cell(cells_[whole_at_[i]], whole_columns[i].name, row.*whole_columns[i].member);
+    }
+    for (std::size_t i = 0; i < real_columns.size(); ++i) {
+      read_cell(cells_[real_at_[i]], real_columns[i].name, row.*real_columns[i].member);
+    }
+    const auto [last, is_first] = last_step_.try_emplace(row.rank, row.step);
+    if (!is_first && row.step <= last->second) {
+      throw FileError(fmt::format("rank {} makes step {} after step {}", row.rank, row.step, last->second));
+    }
+    last->second = row.step;
+    return row;
+  }
+
+ private:
+  std::size_t columns_ = 0;
+  std::array<std::size_t, whole_columns.size()> whole_at_{};
+  std::array<std::size_t, real_columns.size()> real_at_{};
+  std::vector<std::string_view> cells_;
+  std::map<std::uint64_t, std::uint64_t> last_step_;  // of each rank
+};
+
+}  // namespace
+
+StepRows read_step_rows(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  StepRows found;
+  StepReader reader;
+  std::size_t number = 0, at = 0;
+  while (at < text.size()) {
+    const std::size_t end = text.find('\n', at);
+    found.cut = end == std::string::npos;
+    if (found.cut && number > 0) break;
+    const std::string_view line(text.data() + at, std::min(end, text.size()) - at);
+    ++number;
+    try {
+      if (number == 1) {
+        reader.read_header(line);
+      } else {
+        found.rows.push_back(reader.read_row(line));
+      }
+    } catch (const FileError& error) {
+      throw FileError(fmt::format("{}:{}: {}", path.string(), number, error.what()));
+    }
+    if (found.cut) break;
+    at = end + 1;
+  }
+  if (number == 0) throw FileError(fmt::format("{}:1: it is empty: no run wrote it", path.string()));
+  return found;
+}
+
+}  // namespace sotto

@@ -1,0 +1,257 @@
+"""One page of several runs: its numbers are those of their files."""
+
+import csv
+import html
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import xml.etree.ElementTree as xml
+
+import chromium
+import pytest
+
+from conftest import DEADLINE, TINY, summary, wait_until
+
+STEPS, EVERY, RANKS = 24, 8, 2
+RUNS = {"none-1": ("none", 1), "none-2": ("none", 2), "<script>alert(1)<": ("ef | topk(0.01)", 1)}
+TARGET = "accuracy=0.2"
+
+
+@pytest.fixture(scope="module")
+def trained(sotto, tmp_path_factory):
+    """A folder with three runs and their page."""
+    folder = tmp_path_factory.mktemp("report")
+
+    def program(*arguments):
+        job = subprocess.run([sotto, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=DEADLINE)
+        assert job.returncode == 0, job.stderr
+        return job.stdout
+
+    for name, (codec, seed) in RUNS.items():
+        program("train", *TINY, "--ranks", RANKS, "--max-steps", STEPS, "--eval-freq", EVERY, "--codec", codec, "--seed", seed,
+                "--lr", 0.05, "--train-dir", name)
+    out = program("report", *RUNS, "-o", "page.html", "--target", TARGET)
+    assert out.startswith("3 runs in page.html")
+    return folder
+
+
+@pytest.fixture
+def copy(trained, tmp_path):
+    """The runs, for a test that damages them."""
+    for name in RUNS:
+        shutil.copytree(trained / name, tmp_path / name, ignore=shutil.ignore_patterns("model_step_*"))
+    return tmp_path
+
+
+def rows(folder, name):
+    with open(folder / f"{name}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def page_data(page):
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def steps_of(folder):
+    """By step: the mean loss over the ranks, seconds and bytes until then."""
+    found, seconds, sent = [], [0.0] * RANKS, 0
+    table = rows(folder, "steps")
+    for step in range(STEPS):
+        ranks = [row for row in table if int(row["step"]) == step]
+        assert len(ranks) == RANKS
+        for row in ranks:
+            seconds[int(row["rank"])] += float(row["step_ms"]) / 1e3
+        sent += sum(int(row["bytes_sent"]) for row in ranks)
+        found.append((step + 1, sum(seconds) / RANKS, sent, sum(float(row["loss"]) for row in ranks) / RANKS))
+    return found
+
+
+def evaluated(folder):
+    return [row for row in rows(folder, "evaluations") if row["split"] == "test"]
+
+
+def test_curves_are_those_of_the_files(trained):
+    data = page_data((trained / "page.html").read_text())
+    assert [group["name"] for group in data["groups"]] == ["none", "ef | topk(0.01)"]
+    plots = {plot["id"]: plot["lines"] for plot in data["plots"]}
+    assert list(plots) == ["loss-of-steps", "metric-loss", "metric-accuracy", "metric-top5", "learning-rate"] or "metric-accuracy" in plots
+    loss = plots["loss-of-steps"]
+    one, other = steps_of(trained / "none-1"), steps_of(trained / "none-2")
+    for i in range(STEPS):
+        a, b = one[i], other[i]
+        for key, at in (("steps", 0), ("seconds", 1), ("bytes", 2), ("mean", 3)):
+            assert loss[0][key][i] == pytest.approx((a[at] + b[at]) / 2, rel=1e-6), key
+        assert [loss[0]["low"][i], loss[0]["high"][i]] == pytest.approx(sorted([a[3], b[3]]), rel=1e-6)
+    alone = steps_of(trained / "<script>alert(1)<")
+    assert loss[1]["mean"] == pytest.approx([row[3] for row in alone], rel=1e-6)
+    assert loss[1]["bytes"] == [row[2] for row in alone] and "low" not in loss[1]
+    accuracy = [line for line in plots["metric-accuracy"] if line["name"] == "test"][1]
+    tests = evaluated(trained / "<script>alert(1)<")
+    assert accuracy["mean"] == pytest.approx([float(row["accuracy"]) for row in tests], rel=1e-6)
+    assert accuracy["steps"] == [int(row["step"]) for row in tests] and len(tests) == STEPS // EVERY
+    assert accuracy["bytes"] == [int(row["bytes_sent"]) for row in tests]
+    assert plots["learning-rate"][0]["mean"] == [0.05] * STEPS
+
+
+def test_times_are_means_of_a_rank(trained):
+    data = page_data((trained / "page.html").read_text())
+    assert [(time["run"], time["rank"]) for time in data["times"]] == [(run, rank) for run in range(3) for rank in range(RANKS)]
+    for time in data["times"]:
+        table = [row for row in rows(trained / list(RUNS)[time["run"]], "steps") if int(row["rank"]) == time["rank"]]
+        for key in ("step", "compute", "wait", "data", "encode", "network", "decode"):
+            assert time[key] == pytest.approx(sum(float(row[f"{key}_ms"]) for row in table) / STEPS, rel=1e-5, abs=1e-9), key
+
+
+def first_that_reaches(folder):
+    return next((row for row in evaluated(folder) if float(row["accuracy"]) >= float(TARGET.split("=")[1])), None)
+
+
+def test_the_target(trained):
+    data = page_data((trained / "page.html").read_text())["target"]
+    assert data["text"] == TARGET
+    for row, names in zip(data["rows"], (["none-1", "none-2"], ["<script>alert(1)<"]), strict=True):
+        found = [row for row in map(first_that_reaches, [trained / name for name in names]) if row]
+        assert row["reached"] == len(found) and row["runs"] == len(names)
+        for key, column in (("steps", "step"), ("seconds", "seconds"), ("bytes", "bytes_sent")):
+            values = [float(one[column]) for one in found]
+            assert not values or row[key] == pytest.approx([sum(values) / len(values), min(values), max(values)], rel=1e-6)
+
+
+def test_tables_and_text(trained):
+    page = (trained / "page.html").read_text()
+    assert "<script>alert(1)<" not in page and "&lt;script&gt;alert(1)&lt;" in page
+    differences = re.search(r'<table id="differences-table">.*?</table>', page, re.DOTALL)[0]
+    assert re.findall(r'<th scope="row">([^<]*)', differences) == ["codec", "seed"]
+    table = re.search(r'<table id="runs-table">.*?</table>', page, re.DOTALL)[0]
+    for name in RUNS:
+        best = max(float(row["accuracy"]) for row in evaluated(trained / name))
+        assert f"{100 * best:.2f} %" in table
+    assert "Nothing that the folders tell of." in page
+
+
+def test_a_command_repeats_its_run(trained, good, tmp_path):
+    page = (trained / "page.html").read_text()
+    commands = re.findall(r"<code>(.*?)</code>", page, re.DOTALL)
+    words = shlex.split(html.unescape(commands[2]))
+    assert words[:2] == ["sotto", "train"] and "--codec=ef | topk(0.01)" in words
+    good(*words[1:], "--train-dir", "again")
+    assert summary(tmp_path / "again")["parameters_sha256"] == summary(trained / "<script>alert(1)<")["parameters_sha256"]
+
+
+def test_what_went_wrong_is_told(copy, good):
+    (copy / "none-1" / "summary.json").unlink()
+    steps = (copy / "none-2" / "steps.csv").read_text().splitlines(keepends=True)
+    cells = steps[5].split(",")
+    cells[3] = "nan"
+    (copy / "none-2" / "steps.csv").write_text("".join([*steps[:5], ",".join(cells), *steps[7:]]) + "3,0,1")
+    found = summary(copy / "<script>alert(1)<") | {"interrupted_by_signal": 15}
+    (copy / "<script>alert(1)<" / "summary.json").write_text(json.dumps(found))
+    good("report", *RUNS)
+    page = (copy / "report.html").read_text()
+    for text in ("it has no summary.json: it failed, was killed, or still runs", "the training loss of 1 rows is not finite",
+                 "steps.csv lacks 1 rows", "the last line of steps.csv is not complete", "signal 15 (Terminated) ended it after 24 steps"):
+        assert text in page, text
+    assert "Nothing that the folders tell of." not in page
+
+
+@pytest.mark.parametrize(("file", "text", "message"), [
+    ("steps.csv", "step,rank\n", "none-1/steps.csv:1: there is no column `bytes_sent`"),
+    ("steps.csv", None, "none-1: it holds no training run: there is no steps.csv in it"),
+    ("evaluations.csv", "step,epoch,seconds,bytes_sent,split,loss,accuracy,top5\n1,x,1,1,test,1,1,1\n", "none-1/evaluations.csv:2: `x` is no number"),
+    ("evaluations.csv", "\x00\x01", "none-1/evaluations.csv: its columns are not"),
+    ("summary.json", "{\n1}", "none-1/summary.json: not the summary of a run: [json.exception.parse_error.101] parse error at line 2"),
+    ("summary.json", "[]", "none-1/summary.json: not the summary of a run"),
+    ("config.toml", "lr =\n", "none-1/config.toml:1:"),
+    ("config.toml", "task = 'nosuch'\n", "nosuch"),
+    ("config.toml", None, "none-1: it holds no training run: there is no config.toml in it"),
+])  # fmt: skip
+def test_damaged_files_are_told_by_name_and_line(copy, run, file, text, message):
+    if text is None:
+        (copy / "none-1" / file).unlink()
+    else:
+        (copy / "none-1" / file).write_text(text)
+    job = run("report", "none-2", "none-1")
+    assert job.status in (1, 2) and message in job.err, job.err
+    assert not (copy / "report.html").exists()
+
+
+def test_what_is_no_run_is_refused(copy, run):
+    for arguments, message in (([], "run is required"), (["nosuch"], "nosuch: there is no such run folder"),
+                               (["none-1", "./none-1/"], "./none-1/: the run is given twice"),
+                               (["none-1", "--target", "bleu=1"], "--target: unknown metric `bleu`"), (["none-1", "--target", "accuracy=2"], "--target accuracy=2"),
+                               (["none-1", "-o", "none-1"], "none-1"), (["none-1", "-o", "nosuch/page.html"], "nosuch")):  # fmt: skip
+        job = run("report", *arguments)
+        assert job.status in (1, 2) and message in job.err, (arguments, job.err)
+
+
+# --- in a browser --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def browser(tmp_path):
+    if chromium.missing():
+        pytest.skip(chromium.missing())
+    made = chromium.Chromium(tmp_path)
+    yield made
+    made.close()
+
+
+TABLE = """(() => {
+  const details = document.querySelector("#plot-loss-of-steps details");
+  details.open = true;
+  return new Promise(done => setTimeout(() => done([...details.querySelectorAll("tbody tr")].map(
+    row => [...row.children].map(cell => cell.textContent))), 50));
+})()"""
+
+
+@pytest.mark.parametrize("width", [400, 1400, 2000])
+def test_the_page_in_chromium(trained, browser, tmp_path, width):
+    browser.open(trained / "page.html", width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+    assert browser.evaluate("document.querySelectorAll('#plots canvas').length") == browser.evaluate("data.plots.length") > 3
+    for x in ("seconds", "bytes", "steps"):
+        browser.evaluate(f"document.querySelector('input[value={x}]').click()")
+        browser.evaluate("document.getElementById('log-x').click()")
+        browser.evaluate("document.querySelectorAll('figcaption input').forEach(box => box.click())")
+    browser.evaluate("document.getElementById('log-x').click(); document.querySelectorAll('figcaption input').forEach(box => box.click())")
+    browser.screenshot(tmp_path / f"page-{width}.png")
+    browser.open(trained / "page.html", width, dark=True)
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    browser.screenshot(tmp_path / f"page-{width}-dark.png")
+    assert browser.errors == []
+    assert {url for url in browser.requests if not url.startswith("data:")} == {(trained / "page.html").as_uri()}
+
+
+def test_the_table_behind_a_plot(trained, browser):
+    browser.open(trained / "page.html", 1000)
+    table = browser.evaluate(TABLE)
+    alone = [row for row in table if row[0] == "ef | topk(0.01)"]
+    for cells, row in zip(alone, steps_of(trained / "<script>alert(1)<"), strict=True):
+        assert [float(cell) for cell in cells[1:5]] == pytest.approx(row, rel=1e-5)
+    assert len(table) == 2 * STEPS and browser.errors == []
+
+
+def test_keys_and_a_download(trained, browser, tmp_path):
+    browser.open(trained / "page.html", 1000)
+    browser.evaluate("document.querySelector('#plot-loss-of-steps .host').focus()")
+    browser.press("+", "+")
+    zoomed = browser.evaluate("(({min, max}) => [min, max])(curves[0].chart.scales.x)")
+    assert zoomed[0] > 1 and zoomed[1] < STEPS
+    browser.press("ArrowRight")
+    assert "steps" in browser.evaluate("document.querySelector('#plot-loss-of-steps .readout').textContent")
+    browser.press("0", "0")
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert browser.evaluate("curves[0].chart.scales.x.max") >= STEPS
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "taken"))
+    names = browser.evaluate("""[...document.querySelectorAll('button[aria-label^="Download"]')].filter(b => b.offsetParent)
+        .map(button => (button.click(), button.closest('figure').id.replace(/^(plot|bars)-/, '')))""")
+    assert len(names) > 7
+    wait_until(lambda: all((tmp_path / "taken" / f"{name}.svg").exists() for name in names), "the drawings")
+    for name in names:
+        drawing = xml.parse(tmp_path / "taken" / f"{name}.svg").getroot()
+        assert drawing.tag.endswith("svg") and len(list(drawing.iter())) > 5, name
+    paths = [path for path in xml.parse(tmp_path / "taken" / "loss-of-steps.svg").iter() if path.get("d", "").count("L") == STEPS - 1]
+    assert len(paths) == 2, "a line for each group, through every step"
+    assert browser.errors == []

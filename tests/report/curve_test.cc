@@ -1,0 +1,117 @@
+#include "sotto/report/curve.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sotto {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+Curve wave(std::size_t size) {
+  Curve curve;
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto x = static_cast<double>(i);
+    curve.add(x + 1, x / 10, 100 * x, std::sin(x));
+  }
+  return curve;
+}
+
+StepFigures row(std::uint64_t step, std::uint64_t rank, double loss, double ms, std::uint64_t bytes) {
+  StepFigures figures;
+  figures.step = step;
+  figures.rank = rank;
+  figures.loss = loss;
+  figures.step_ms = ms;
+  figures.bytes_sent = bytes;
+  return figures;
+}
+
+TEST(Curve, OfStepsIsTheMeanOverRanks) {
+  const std::vector rows{row(0, 1, 4, 1000, 10), row(0, 0, 2, 3000, 20), row(1, 0, 1, 1000, 30), row(1, 1, 2, 1000, 40),
+                         row(2, 1, 7, 1000, 50)};  // rank 0 makes fewer steps
+  const Curve curve = curve_of_steps(rows, &StepFigures::loss);
+  EXPECT_EQ(curve.step, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(curve.mean, (std::vector<double>{3, 1.5, 7}));
+  EXPECT_EQ(curve.seconds, (std::vector<double>{2, 3, 3}));
+  EXPECT_EQ(curve.bytes, (std::vector<double>{30, 100, 150}));
+}
+
+TEST(Curve, OfEvaluationsIsThatOfOneSplit) {
+  const std::vector<EvaluationRow> rows{
+      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::train, .metrics = {{}, {1, 2}}},
+      {.step = 5, .seconds = 1, .bytes_sent = 9, .split = Split::test, .metrics = {{}, {3, 4}}}};
+  EXPECT_EQ(curve_of_evaluations(rows, 1, Split::test).mean, std::vector<double>{4});
+  EXPECT_EQ(curve_of_evaluations(rows, 0, Split::train).mean, std::vector<double>{1});
+}
+
+TEST(Curve, AMeanHasTheStepsThatAllHave) {
+  Curve a, b;
+  a.add(1, 1, 10, 1);
+  a.add(2, 2, 20, 2);
+  a.add(4, 4, 40, nan);
+  b.add(2, 4, 40, 6);
+  b.add(3, 5, 50, 7);
+  b.add(4, 6, 60, 8);
+  const std::vector curves{a, b};
+  const Curve mean = mean_of(curves);
+  EXPECT_EQ(mean.step, (std::vector<double>{2, 4}));
+  EXPECT_EQ(mean.mean[0], 4);
+  EXPECT_EQ(mean.low[0], 2);
+  EXPECT_EQ(mean.high[0], 6);
+  EXPECT_EQ(mean.seconds[0], 3);
+  EXPECT_EQ(mean.bytes[0], 30);
+  EXPECT_TRUE(std::isnan(mean.mean[1]));
+  EXPECT_EQ(mean_of({}).size(), 0U);
+}
+
+TEST(Curve, ExtremesOutliveDownsampling) {
+  Curve curve = wave(10'000);
+  const auto set = [&](std::size_t i, double value) { curve.mean[i] = curve.low[i] = curve.high[i] = value; };
+  set(3217, 50);
+  set(7001, -60);
+  set(5000, nan);
+  curve.high[4444] = 70;  // of one of several runs
+  const Curve small = downsampled(curve, 100);
+  EXPECT_LE(small.size(), 203U);
+  EXPECT_TRUE(std::ranges::is_sorted(small.step));
+  EXPECT_EQ(small.step.front(), 1);
+  EXPECT_EQ(small.step.back(), 10'000);
+  EXPECT_EQ(std::ranges::count(small.mean, 50), 1);
+  EXPECT_EQ(std::ranges::count(small.mean, -60), 1);
+  EXPECT_EQ(std::ranges::count(small.high, 70), 1);
+  EXPECT_EQ(std::ranges::count_if(small.mean, [](double value) { return std::isnan(value); }), 1);
+  for (std::size_t i = 0; i < small.size(); ++i) {  // points are those of the curve
+    const auto at = static_cast<std::size_t>(small.step[i]) - 1;
+    EXPECT_EQ(small.bytes[i], curve.bytes[at]);
+  }
+}
+
+TEST(Curve, EveryBucketKeepsItsExtremes) {
+  const Curve curve = wave(1002), small = downsampled(curve, 50);
+  for (std::size_t b = 0; b < 50; ++b) {
+    const auto begin = curve.mean.begin() + static_cast<std::ptrdiff_t>(1 + 20 * b);
+    const auto [low, high] = std::minmax_element(begin, begin + 20);
+    EXPECT_EQ(std::ranges::count(small.mean, *low), 1) << b;
+    EXPECT_EQ(std::ranges::count(small.mean, *high), 1) << b;
+  }
+}
+
+TEST(Curve, AShortOneStaysAsItIs) {
+  const Curve curve = wave(202);
+  EXPECT_EQ(downsampled(curve, 100).mean, curve.mean);
+  EXPECT_EQ(downsampled({}, 100).size(), 0U);
+}
+
+TEST(Curve, BucketsKeepToABudget) {
+  const std::vector<std::size_t> few{10'000, 10}, many(80, 10'000);
+  EXPECT_EQ(buckets_for(few, 16'000, 25, 400), 400U);
+  EXPECT_EQ(buckets_for(many, 16'000, 25, 400), 99U);
+  EXPECT_EQ(buckets_for(std::vector<std::size_t>(10'000, 10'000), 16'000, 25, 400), 25U) << "never fewer";
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,50 @@
+#include "sotto/report/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace sotto {
+namespace {
+
+Settings run(const std::string& codec, const std::string& seed, const std::string& lr = "0.1") {
+  return {{"codec", codec}, {"lr", lr}, {"seed", seed}};
+}
+const std::vector<std::string> folders{"a", "b", "c", "d", "e"};
+
+TEST(Settings, AreWhatDecidesTheResult) {
+  const Settings settings = settings_of({{"train-dir", "x"}, {"lr", "1"}, {"resume", "true"}, {"master", "y"}});
+  EXPECT_EQ(settings, (Settings{{"lr", "1"}}));
+}
+
+TEST(Settings, DifferencesNameTheOptionAndTheValueOfEachRun) {
+  const std::array runs{run("none", "1"), run("int8", "1"),
+                        Settings{{"codec", "none"}, {"lr", "0.1"}, {"seed", "1"}, {"new", "x"}}};
+  const auto found = differences(runs);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "codec");
+  EXPECT_EQ(found[0].values, (std::vector<std::string>{"none", "int8", "none"}));
+  EXPECT_EQ(found[1].name, "new");
+  EXPECT_EQ(found[1].values, (std::vector<std::string>{"", "", "x"}));
+  EXPECT_TRUE(differences(std::array{run("none", "1"), run("none", "1")}).empty());
+}
+
+TEST(Settings, RunsThatDifferInTheirSeedAreAGroup) {
+  const std::array runs{run("none", "1"), run("int8", "1"), run("none", "2"), run("int8", "3"), run("none", "1")};
+  const auto groups = group_by_seed(runs, folders);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].runs, (std::vector<std::size_t>{0, 2, 4}));
+  EXPECT_EQ(groups[1].runs, (std::vector<std::size_t>{1, 3}));
+  EXPECT_EQ(groups[0].name, "none") << "the value of the one option that differs, but for the seed";
+  EXPECT_EQ(groups[1].name, "int8");
+}
+
+TEST(Settings, NamesOfGroupsSayAllThatDiffers) {
+  const std::array runs{run("none", "1"), run("int8", "1", "0.2")};
+  const auto groups = group_by_seed(runs, folders);
+  EXPECT_EQ(groups[1].name, "codec=int8, lr=0.2");
+  EXPECT_EQ(group_by_seed(std::array{run("none", "1"), run("none", "2")}, folders).at(0).name, "a");
+}
+
+}  // namespace
+}  // namespace sotto

@@ -1,0 +1,62 @@
+#include "sotto/report/step_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/message_of.h"
+#include "tests/train/temp_folder.h"
+
+namespace sotto {
+namespace {
+using test::message_of;
+using test::TempFolder;
+using test::write;
+
+const std::string header =
+    "step,rank,epoch,loss,lr,step_ms,compute_ms,encode_ms,network_ms,decode_ms,wait_ms,queue_ms,data_ms,bytes_sent,"
+    "bytes_received\n";
+
+TEST(StepRows, AreReadByTheNamesOfTheColumns) {
+  const TempFolder folder;
+  const auto path = folder.path() / "steps.csv";
+  write(path, header + "0,1,0,2.5,0.1,10,6,1,3,2,4,0,0.5,100,90\n0,0,0,nan,0.1,10,6,1,3,2,4,0,0.5,200,90\n1,1,0,2");
+  const StepRows found = read_step_rows(path);
+  ASSERT_EQ(found.rows.size(), 2U);
+  EXPECT_TRUE(found.cut) << "a line without its end";
+  EXPECT_EQ(found.rows[0].rank, 1U);
+  EXPECT_EQ(found.rows[0].loss, 2.5);
+  EXPECT_EQ(found.rows[0].wait_ms, 4);
+  EXPECT_EQ(found.rows[0].data_ms, 0.5);
+  EXPECT_EQ(found.rows[1].bytes_sent, 200U);
+  EXPECT_TRUE(std::isnan(found.rows[1].loss));
+  write(path,
+        "bytes_sent,new,data_ms,wait_ms,decode_ms,network_ms,encode_ms,compute_ms,step_ms,lr,loss,rank,step\n"
+        "7,x,1,2,3,4,5,6,8,9,10,0,0\n");
+  const StepRows other = read_step_rows(path);
+  EXPECT_FALSE(other.cut);
+  EXPECT_EQ(other.rows.at(0).loss, 10);
+}
+
+TEST(StepRows, WhatIsDamagedIsToldWithItsLine) {
+  const TempFolder folder;
+  const auto path = folder.path() / "steps.csv";
+  const auto refusal = [&](const std::string& text) {
+    write(path, text);
+    return message_of([&] { read_step_rows(path); });
+  };
+  const std::string at = path.string(), row = "0,1,0,2.5,0.1,10,6,1,3,2,4,0,0.5,100,90\n";
+  EXPECT_EQ(refusal(""), at + ":1: it is empty: no run wrote it");
+  EXPECT_EQ(refusal("step,rank\n"), at + ":1: there is no column `bytes_sent`");
+  EXPECT_EQ(refusal("\x01\x02"), at + ":1: there is no column `step`");
+  EXPECT_EQ(refusal(header + row + "1,1,0,2.5\n"), at + ":3: it has 4 cells, not 15");
+  EXPECT_EQ(refusal(header + "0,1,0,2.5x,0.1,10,6,1,3,2,4,0,0.5,100,90\n"),
+            at + ":2: `2.5x` is no number of the column loss");
+  EXPECT_EQ(refusal(header + "-1,1,0,2.5,0.1,10,6,1,3,2,4,0,0.5,100,90\n"),
+            at + ":2: `-1` is no number of the column step");
+  EXPECT_EQ(refusal(header + row + row), at + ":3: rank 1 makes step 0 after step 0");
+  EXPECT_NE(message_of([&] { read_step_rows(folder.path() / "none.csv"); }).find("none.csv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sotto
