@@ -118,6 +118,23 @@ TEST(Flags, PositionalArguments) {
   EXPECT_THROW(again.parse(std::vector<std::string>{}), ConfigError);
 }
 
+TEST(Flags, SeveralPositionalArgumentsAndALetter) {
+  std::vector<std::string> names;
+  Sample sample;
+  Flags flags("test", "A test.", "");
+  flags.alias("codec", "c");
+  flags.add_positionals("name", names, "which");
+  flags.add(sample);
+  ASSERT_TRUE(flags.parse(std::vector<std::string>{"a", "b", "-c", "int8", "c"}));
+  flags.assign(sample);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(sample.codec, "int8");
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(flags.parse(std::vector<std::string>{"--help"}));
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_NE(help.find("-c, --codec TEXT"), std::string::npos) << help;
+}
+
 TEST(Flags, HelpShowsGroupsDefaultsAndRanges) {
   Sample sample;
   Flags flags("test", "A test.", "\nExamples: none");
