@@ -8,8 +8,6 @@
 #include <cmath>
 #include <limits>
 
-#include "sotto/aggregate/hierarchical.h"
-#include "sotto/aggregate/memory/carrier.h"
 #include "sotto/core/error.h"
 #include "sotto/core/hash.h"
 #include "sotto/kernels/reduce.h"
@@ -90,12 +88,9 @@ void GradientAverager::order_buckets() {
   }
 }
 
-std::unique_ptr<Phased> GradientAverager::make(std::size_t lane, std::uint64_t step, int rank, int ranks) const {
-  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, rank, ranks, pool_, step);
-}
-
 std::unique_ptr<Phased> GradientAverager::make(std::size_t lane, std::uint64_t step) const {
-  return make(lane, step, communicator_->rank(), communicator_->size());
+  return std::make_unique<Phased>(options_.lanes[lane].phases, lanes_[lane].plans, communicator_->rank(),
+                                  communicator_->size(), pool_, step);
 }
 
 void GradientAverager::check_memories(std::size_t lane) const {
@@ -149,28 +144,17 @@ void GradientAverager::load(std::uint64_t step, const StateValues& values) {
 }
 
 void GradientAverager::spread(std::uint64_t step, std::span<const StateValues> states) {
-  for (const Lane& lane : options_.lanes) {
-    for (const Phase& phase : lane.phases) {
-      const AggregatorSpec& aggregator = phase.recipe.aggregator;
-      if (!group_of(aggregator)) continue;
-      throw ConfigError(
-          fmt::format("{}: memories of the shards of groups cannot be spread over another number of ranks",
-                      named("aggregator", aggregator.text())));
-    }
-  }
-  const auto old_ranks = static_cast<int>(states.size());
   std::vector<StateRestorer> restorers(states.begin(), states.end());
   begin_at(step, [&](std::size_t lane) {
-    MemoryCarrier carrier(1.0F / static_cast<float>(old_ranks));
-    for (int rank = 0; rank < old_ranks; ++rank) {
-      const auto old = make(lane, step, rank, old_ranks);
-      StateRestorer& restorer = restorers[static_cast<std::size_t>(rank)];
-      restore(*old, lane, restorer);
-      if (lane + 1 == lanes_.size()) restorer.finish();
-      carrier.take(*old);
-    }
+    std::vector<ScopedState> scopes;
+    for (StateRestorer& restorer : restorers) scopes.emplace_back(restorer, std::to_string(lane));
+    std::vector<StateVisitor*> each;
+    for (ScopedState& scope : scopes) each.push_back(&scope);
     auto aggregator = make(lane, step);
-    carrier.give(*aggregator);
+    aggregator->take_over(each);
+    if (lane + 1 == lanes_.size()) {
+      for (const StateRestorer& restorer : restorers) restorer.finish();
+    }
     return aggregator;
   });
 }

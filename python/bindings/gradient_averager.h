@@ -119,7 +119,6 @@ class GradientAverager {
   void order_buckets();
   void check_memories(std::size_t lane) const;
   void enter_phases();
-  std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step, int rank, int ranks) const;
   std::unique_ptr<Phased> make(std::size_t lane, std::uint64_t step) const;
   using MakeLane = std::function<std::unique_ptr<Phased>(std::size_t lane)>;
   void begin_at(std::uint64_t step, const MakeLane& make_lane);

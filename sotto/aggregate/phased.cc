@@ -75,7 +75,7 @@ Phased::Phased(std::vector<Phase> phases, std::vector<BucketPlan> buckets, int r
       pool_(std::move(pool)),
       current_(phase_of(step)) {
   check_phases(phases_, buckets_);  // finds errors of later phases at once
-  aggregator_ = make(current_);
+  aggregator_ = make(current_, rank_, ranks_);
 }
 
 std::size_t Phased::phase_of(std::uint64_t step) const {
@@ -83,19 +83,31 @@ std::size_t Phased::phase_of(std::uint64_t step) const {
   return static_cast<std::size_t>(after - phases_.begin()) - 1;
 }
 
-std::unique_ptr<Aggregator> Phased::make(std::size_t phase) const {
-  return make_aggregator(phases_[phase].recipe, buckets_, rank_, ranks_, pool_);
+std::unique_ptr<Aggregator> Phased::make(std::size_t phase, int rank, int ranks) const {
+  return make_aggregator(phases_[phase].recipe, buckets_, rank, ranks, pool_);
 }
 
 void Phased::enter(std::uint64_t step) {
   const std::size_t phase = phase_of(step);
   if (phase == current_) return;
-  auto next = make(phase);
+  auto next = make(phase, rank_, ranks_);
   MemoryCarrier carrier(1);
   carrier.take(*aggregator_);
   carrier.give(*next);
   aggregator_ = std::move(next);
   current_ = phase;
+}
+
+void Phased::take_over(std::span<StateVisitor* const> each) {
+  const int ranks = static_cast<int>(each.size());
+  const int group = static_cast<int>(group_of(phase().recipe.aggregator).value_or(1));
+  MemoryCarrier carrier(static_cast<float>(group) / static_cast<float>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto before = make(current_, rank, ranks);
+    before->visit_state(*each[static_cast<std::size_t>(rank)]);
+    if (rank % group == rank_ % group) carrier.take(*before);
+  }
+  carrier.give(*aggregator_);
 }
 
 std::string text_of(std::span<const Phase> phases) {

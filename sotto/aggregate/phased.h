@@ -47,10 +47,16 @@ class Phased final : public Aggregator {
   }
   void visit_state(StateVisitor& visitor) override { aggregator_->visit_state(visitor); }
   void retire() override { aggregator_->retire(); }
+  // In place of a reading visit_state(): goes on from the states of the ranks of another number of them, of which
+  // `each` reads one, in their order, in the phase that this one is in. Each memory becomes the mean of all, with what
+  // owners of chunks held back, so that the ranks together owe as much to the mean as before. All else begins anew.
+  // With `hierarchical`, whose ranks hold back shards, it is the mean of the ranks of the same place in their groups.
+  // ConfigError if those ranks do not fall into such groups.
+  void take_over(std::span<StateVisitor* const> each);
 
  private:
   std::size_t phase_of(std::uint64_t step) const;
-  std::unique_ptr<Aggregator> make(std::size_t phase) const;
+  std::unique_ptr<Aggregator> make(std::size_t phase, int rank, int ranks) const;
 
   std::vector<Phase> phases_;
   std::vector<BucketPlan> buckets_;

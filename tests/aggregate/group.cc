@@ -17,21 +17,6 @@ class Reader final : public StateVisitor {
   State state;
 };
 
-class Restorer final : public StateVisitor {
- public:
-  explicit Restorer(const State& state) : state_(state) {}
-  void visit(std::string_view name, std::vector<float>& values) override {
-    values = state_.floats.at(std::string(name));
-  }
-  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override {
-    bytes = state_.bytes.at(std::string(name));
-  }
-  void visit(std::string_view name, std::uint64_t& value) override { value = state_.numbers.at(std::string(name)); }
-
- private:
-  const State& state_;
-};
-
 }  // namespace
 
 Layout sample_layout() {

@@ -33,6 +33,21 @@ struct State {
   std::map<std::string, std::uint64_t> numbers;
   bool operator==(const State&) const = default;
 };
+// Gives a component what it remembers.
+class Restorer final : public StateVisitor {
+ public:
+  explicit Restorer(const State& state) : state_(state) {}
+  void visit(std::string_view name, std::vector<float>& values) override {
+    values = state_.floats.at(std::string(name));
+  }
+  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override {
+    bytes = state_.bytes.at(std::string(name));
+  }
+  void visit(std::string_view name, std::uint64_t& value) override { value = state_.numbers.at(std::string(name)); }
+
+ private:
+  const State& state_;
+};
 State state_of(Aggregator& aggregator);
 State state_of(Memory& memory);
 State state_of(VectorAverager& averager);

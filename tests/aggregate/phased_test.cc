@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -52,6 +53,84 @@ TEST(Phased, WhatIsHeldGoesOverIntoTheNextPhase) {
       });
     }
   }
+}
+
+// What each of `ranks` ranks remembers after the steps `first` to `end`, of which the first begins with the states of
+// other ranks. Adds to `balance` what came, and subtracts what went; of memsgd, both times the rate.
+std::vector<test::State> states_after(int ranks, const std::vector<Phase>& phases, int first, int end,
+                                      const std::vector<test::State>& before, std::vector<double>& balance) {
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  const bool in_rates = phases.front().recipe.memory.entry->name == "memsgd";
+  std::vector<test::State> states(static_cast<std::size_t>(ranks));
+  run_threads(ranks, 20s, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    Phased phased(phases, buckets, rank, ranks, nullptr, static_cast<std::uint64_t>(first));
+    std::vector<test::Restorer> restorers(before.begin(), before.end());
+    std::vector<StateVisitor*> each;
+    for (test::Restorer& restorer : restorers) each.push_back(&restorer);
+    if (!before.empty()) phased.take_over(each);
+    for (int step = first; step < end; ++step) {
+      phased.enter(static_cast<std::uint64_t>(step));
+      auto values = sample_gradient(sample_layout(), rank, step);
+      average_all(phased, buckets, values, step, communicator);
+      if (rank > 0) continue;
+      const double unit = in_rates ? test::sample_rate(step) : 1;
+      for (int other = 0; other < ranks; ++other) {
+        const auto gradient = sample_gradient(sample_layout(), other, step);
+        for (std::size_t i = 0; i < balance.size(); ++i) balance[i] += unit * gradient[i] / static_cast<double>(ranks);
+      }
+      for (std::size_t i = 0; i < balance.size(); ++i) balance[i] -= unit * values[i];
+    }
+    phased.enter(static_cast<std::uint64_t>(end));  // as before a checkpoint
+    states[static_cast<std::size_t>(rank)] = test::state_of(phased);
+  });
+  return states;
+}
+
+// Of every memory of the table, with owners of chunks and with groups.
+TEST(Phased, OtherRanksOweAsMuch) {
+  for (const std::string memory : {"ef", "memsgd", "demo(1)", "momentum(m=0)"}) {
+    for (const std::string aggregator : {"gather", "scatter_reduce", "sparse", "auto", "hierarchical(group=2)"}) {
+      const bool groups = aggregator.starts_with("hierarchical");
+      const auto phases = read_phases(
+          {{0, memory + " | topk(0.2)", aggregator}, {6, memory + " | f32", groups ? aggregator : "all_reduce"}});
+      std::vector<double> balance(sample_layout().size());
+      std::vector<test::State> states;
+      int step = 0;
+      for (const int ranks : {4, 2, 4}) {
+        states = states_after(ranks, phases, step, step + 2, states, balance);
+        step += 2;
+        EXPECT_GT(std::ranges::max(balance), 0.01) << "nothing was held back";
+      }
+      states_after(6, phases, step, step + 1, states, balance);
+      for (std::size_t i = 0; i < balance.size(); ++i) {
+        ASSERT_NEAR(balance[i], 0, 1e-4) << memory << ", " << aggregator << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Phased, OtherRanksTakeTheMeanOfEachVectorOfAMemory) {
+  const auto phases = read_phases({{0, "momentum(m=0.9) | topk(0.2)", "gather"}});
+  std::vector<double> balance(sample_layout().size());
+  const auto before = states_after(4, phases, 0, 3, {}, balance);
+  const auto after = states_after(2, phases, 3, 3, before, balance);
+  for (const char* name : {"memory.momentum.u", "memory.momentum.v"}) {
+    for (std::size_t i = 0; i < before[0].floats.at(name).size(); ++i) {
+      float sum = 0;
+      for (const test::State& state : before) sum += state.floats.at(name)[i];
+      for (const test::State& state : after) ASSERT_NEAR(state.floats.at(name)[i], sum / 4, 1e-6F) << name;
+    }
+  }
+}
+
+TEST(Phased, RanksThatDoNotFallIntoGroupsAreNotTakenOver) {
+  const auto phases = read_phases({{0, "ef | topk(0.2)", "hierarchical(group=2)"}});
+  const auto buckets = plan_buckets(sample_layout(), 1200);
+  Phased phased = make(phases, buckets, 0, 2);
+  std::vector<StateVisitor*> three(3);
+  EXPECT_NE(message_of([&] { phased.take_over(three); }).find("3 ranks do not fall into groups of 2"),
+            std::string::npos);
 }
 
 // Momentum and error of fetch stand in the sketch: with another ratio they go on, as if it had always been that one.
