@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +130,13 @@ class Algorithm {
   virtual void average_models(Worker& /*worker*/) {}
   // What a resumed run needs besides the worker's parameters. REQUIRES rest().
   virtual void visit_state(StateVisitor& visitor) = 0;
+  // In place of a reading visit_state(): goes on from the states of the ranks of another number of them. `each` reads
+  // that of one, in their order, and `mean` the mean of all. What ranks held back becomes its mean, so that they owe as
+  // much to the mean gradient together as before; what is warm or was chosen begins anew. REQUIRES enter(), rest(), and
+  // AlgorithmEntry::other_ranks.
+  virtual void take_over(std::span<StateVisitor* const> /*each*/, StateVisitor& /*mean*/) {
+    throw std::logic_error("an algorithm cannot go on with other ranks");
+  }
   // Traffic of what it opened besides the communicator: its mailboxes.
   virtual Traffic traffic() const { return {}; }
 
@@ -159,6 +167,7 @@ struct AlgorithmEntry {
   std::string_view paper;
   bool replicated = false;       // all ranks have the same parameters after each step and rest()
   bool uses_aggregator = false;  // uses the aggregator of recipes, and several `phases`
+  bool other_ranks = false;      // a run may go on with another number of ranks: take_over()
   bool uses_topology = false;    // uses `topology` and `mixing`
   AnyOptions (*options)();
   std::unique_ptr<Algorithm> (*make)(const AnyOptions& own, const AlgorithmOptions& options,

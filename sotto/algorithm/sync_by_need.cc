@@ -80,6 +80,10 @@ class SyncByNeed final : public Algorithm {
     aggregator_.visit_state(visitor);
     note();
   }
+  void take_over(std::span<StateVisitor* const> each, StateVisitor& /*mean*/) override {
+    aggregator_.take_over(each);
+    note();
+  }
 
  private:
   struct Part {

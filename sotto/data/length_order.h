@@ -18,7 +18,9 @@ class LengthOrder {
   // ConfigError when the examples cannot fill a batch for each rank.
   LengthOrder(std::span<const std::size_t> lengths, const OrderOptions& options);
 
-  std::uint64_t positions_per_epoch() const { return batches_.size() / static_cast<std::size_t>(options_.ranks); }
+  const Epochs& epochs() const { return epochs_; }
+  // As that of ExampleOrder.
+  void go_on(const ReadingStart& start);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);
 
@@ -26,13 +28,20 @@ class LengthOrder {
   struct Batch {
     std::size_t begin, end;  // in the examples, sorted by length
   };
+  std::vector<Batch> cut(std::size_t batch) const;
+  std::span<const std::uint32_t> examples_of(std::uint64_t batch) const;
   void make_epoch(std::uint64_t epoch);
+  void deal(std::uint64_t ranks, std::size_t batch);
+  void remove(const Reading& read);
 
   OrderOptions options_;
   std::vector<std::size_t> lengths_;  // rounded up
+  Epochs epochs_;
+  std::vector<Reading> read_;  // by others, of epoch `epochs_.epoch`
+  // Of epoch `epoch_`, without what others have read; empty before the first call:
+  std::vector<std::uint32_t> sorted_, positions_;
   std::vector<Batch> batches_;
-  std::vector<std::uint32_t> sorted_, positions_;  // of `epoch_`; empty before the first call
-  std::size_t left_out_ = 0;                       // batches before the first one of this epoch
+  std::size_t left_out_ = 0;  // batches before the first one
   std::uint64_t epoch_ = 0;
 };
 

@@ -20,7 +20,6 @@ class Loader::Impl {
       : data_(data),
         order_(data.size(), options.order, std::move(options.own)),
         options_(std::move(options)),
-        positions_per_epoch_(order_.positions_per_epoch()),
         crop_flip_(data.shape(), data.black()),
         pool_(options_.threads),
         slots_(options_.prefetch + 1) {
@@ -54,7 +53,16 @@ class Loader::Impl {
     return {slot.images, slot.labels, data_.shape()};
   }
 
-  std::uint64_t positions_per_epoch() const { return positions_per_epoch_; }
+  // Only this caller changes them.
+  const Epochs& epochs() const { return order_.epochs(); }
+
+  void go_on(const ReadingStart& start) {
+    Lock lock(mutex_);
+    changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !filling_; });
+    order_.go_on(start);
+    held_ = filled_ = start.position;
+    changed_.notify_all();
+  }
 
  private:
   struct Slot {
@@ -107,9 +115,8 @@ class Loader::Impl {
   }
 
   const Dataset& data_;
-  ExampleOrder order_;           // used by the thread alone, as is pool_
+  ExampleOrder order_;           // used by the thread while it fills, as is pool_
   const LoaderOptions options_;  // without `own`, which order_ has
-  const std::uint64_t positions_per_epoch_;
   const CropFlip crop_flip_;
   ThreadPool pool_;
 
@@ -127,6 +134,7 @@ class Loader::Impl {
 Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_unique<Impl>(data, std::move(options))) {}
 Loader::~Loader() = default;
 Batch Loader::at(std::uint64_t position) { return impl_->at(position); }
-std::uint64_t Loader::positions_per_epoch() const { return impl_->positions_per_epoch(); }
+const Epochs& Loader::epochs() const { return impl_->epochs(); }
+void Loader::go_on(const ReadingStart& start) { impl_->go_on(start); }
 
 }  // namespace sotto

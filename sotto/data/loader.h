@@ -29,7 +29,9 @@ class Loader {
   // The batch of this position (counted from 0 over all epochs); valid until the next call. Any order is allowed, but
   // only consecutive positions benefit from reading ahead.
   Batch at(std::uint64_t position);
-  std::uint64_t positions_per_epoch() const;
+  const Epochs& epochs() const;
+  // As that of ExampleOrder.
+  void go_on(const ReadingStart& start);
 
  private:
   class Impl;

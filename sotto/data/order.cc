@@ -36,12 +36,23 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
 // The order is made when it is first wanted, by the thread that wants it.
 ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own)
     : options_(options),
-      positions_per_epoch_(whole_steps(examples, options)),
       examples_(examples),
+      epochs_(Epochs::of(whole_steps(examples, options))),
       own_(std::move(own)) {}
 
 std::uint64_t ExampleOrder::round(std::uint64_t position, std::size_t i) const {
-  return own_.empty() ? position / positions_per_epoch_ : (position * options_.batch + i) / own_.size();
+  return own_.empty() ? epochs_.at(position).epoch : (position * options_.batch + i) / own_.size();
+}
+
+void ExampleOrder::go_on(const ReadingStart& start) {
+  std::uint64_t left = examples_;
+  for (const Reading& read : start.read) {
+    if (read.positions > left / read.ranks / read.batch) throw reads_too_much(start.epoch);
+    left -= read.positions * read.ranks * read.batch;
+  }
+  skipped_ = examples_ - left;
+  const std::uint64_t at_once = static_cast<std::uint64_t>(options_.ranks) * options_.batch;
+  epochs_ = {epochs_.each, start.position, start.epoch, left / at_once};
 }
 
 void ExampleOrder::make_round(std::uint64_t round) {
@@ -62,10 +73,12 @@ std::span<const std::uint32_t> ExampleOrder::at(std::uint64_t position) {
     }
     return batch_;
   }
-  make_round(round(position, 0));
-  const std::uint64_t batch = (position % positions_per_epoch_) * static_cast<std::uint64_t>(options_.ranks) +
-                              static_cast<std::uint64_t>(options_.rank);
-  return std::span(order_).subspan(batch * options_.batch, options_.batch);
+  const Epochs::Place place = epochs_.at(position);
+  make_round(place.epoch);
+  const std::uint64_t batch =
+      place.index * static_cast<std::uint64_t>(options_.ranks) + static_cast<std::uint64_t>(options_.rank);
+  const std::uint64_t skipped = place.epoch == epochs_.epoch ? skipped_ : 0;
+  return std::span(order_).subspan(skipped + batch * options_.batch, options_.batch);
 }
 
 }  // namespace sotto

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "sotto/data/epochs.h"
+
 namespace sotto {
 
 struct OrderOptions {
@@ -27,7 +29,10 @@ class ExampleOrder {
   // global batch.
   ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own = {});
 
-  std::uint64_t positions_per_epoch() const { return positions_per_epoch_; }
+  const Epochs& epochs() const { return epochs_; }
+  // From now on goes on after what other ranks have read: what they left of an epoch is read before the next one.
+  // FileError when they cannot have read that.
+  void go_on(const ReadingStart& start);
   // The examples at this position, which counts over all epochs; valid until the next call.
   std::span<const std::uint32_t> at(std::uint64_t position);
   // The round that example number `i` of the batch at this position belongs to: an epoch, or a rank's round of its own
@@ -38,8 +43,9 @@ class ExampleOrder {
   void make_round(std::uint64_t round);
 
   OrderOptions options_;
-  std::uint64_t positions_per_epoch_;
   std::size_t examples_;
+  Epochs epochs_;
+  std::uint64_t skipped_ = 0;  // examples of epoch `epochs_.epoch` that others have read
   std::vector<std::uint32_t> own_;
   std::vector<std::uint32_t> order_;  // that of `round_`, of examples or of places in own_; empty before the first call
   std::uint64_t round_ = 0;

@@ -96,7 +96,8 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
       for (const float value : image) hash.add(std::bit_cast<std::uint32_t>(value));
     });
   }
-  std::uint64_t positions_per_epoch() const override { return loader_->positions_per_epoch(); }
+  const Epochs& epochs() const override { return loader_->epochs(); }
+  void go_on(const ReadingStart& start) override { loader_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override {

@@ -7,6 +7,7 @@
 
 #include "sotto/core/layout.h"
 #include "sotto/core/segment_calls.h"
+#include "sotto/data/epochs.h"
 #include "sotto/data/options.h"
 #include "sotto/task/metric.h"
 
@@ -37,9 +38,10 @@ class Task {
   // A hash of the number of examples, and of some that are spread over all of them, so that a run does not go on with
   // others.
   virtual std::uint64_t sample_hash(Split split) const = 0;
-  // The number of batches in an epoch. Position p is batch p % positions_per_epoch() of epoch
-  // p / positions_per_epoch().
-  virtual std::uint64_t positions_per_epoch() const = 0;
+  // Which batch of which epoch a position is.
+  virtual const Epochs& epochs() const = 0;
+  // From now on goes on after what other ranks have read. FileError when they cannot have read that.
+  virtual void go_on(const ReadingStart& start) = 0;
 
   // gradient() += scale * d(mean loss of a batch)/d(parameters); returns that loss. The examples of the batch are a
   // pure function of the seed, `position` and this rank's share, so there is no state to save. Random draws, such as

@@ -65,7 +65,8 @@ class TextTask final : public ModelTask<LanguageModel, Pieces> {
       for (const std::uint16_t token : pieces.at(i, 0).tokens) hash.add(token);
     });
   }
-  std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
+  const Epochs& epochs() const override { return order_->epochs(); }
+  void go_on(const ReadingStart& start) override { order_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;
@@ -121,7 +122,7 @@ TextTask::TextTask(const TaskSetup& setup, const TextTraits& traits)
 double TextTask::accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                                      const SegmentCalls& calls) {
   Timer waiting;
-  const std::uint64_t epoch = position / order_->positions_per_epoch();
+  const std::uint64_t epoch = order_->epochs().at(position).epoch;
   const std::size_t offset =
       Philox(seed_, Purpose::augment, epoch).below(static_cast<std::uint32_t>(model_->context()));
   clear();

@@ -63,7 +63,8 @@ class TranslateTask final : public ModelTask<TranslationModel, Pairs> {
       }
     });
   }
-  std::uint64_t positions_per_epoch() const override { return order_->positions_per_epoch(); }
+  const Epochs& epochs() const override { return order_->epochs(); }
+  void go_on(const ReadingStart& start) override { order_->go_on(start); }
 
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                              const SegmentCalls& calls) override;

@@ -1,6 +1,7 @@
 #include "sotto/train/calendar.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sotto {
 namespace {
@@ -11,21 +12,16 @@ bool passes(std::uint64_t before, std::uint64_t done, std::uint64_t every) {
 
 }  // namespace
 
-Calendar::Calendar(const TrainOptions& options, std::uint64_t batches, std::uint64_t steps)
+Calendar::Calendar(const TrainOptions& options, Course course, std::uint64_t steps)
     : eval_freq_(static_cast<std::uint64_t>(options.eval_freq)),
       checkpoint_every_(static_cast<std::uint64_t>(options.checkpoint_every)),
       check_replicas_(static_cast<std::uint64_t>(options.check_replicas)),
-      accumulate_(static_cast<std::uint64_t>(options.accumulate)),
-      batches_(batches),
+      course_(std::move(course)),
       steps_(steps) {}
-
-double Calendar::epochs_at(std::uint64_t step) const {
-  return static_cast<double>(step * accumulate_) / static_cast<double>(batches_);
-}
 
 Calendar::Due Calendar::due(std::uint64_t before, std::uint64_t done) const {
   const bool evaluation =
-      eval_freq_ > 0 ? passes(before, done, eval_freq_) : passes(before * accumulate_, done * accumulate_, batches_);
+      eval_freq_ > 0 ? passes(before, done, eval_freq_) : course_.epoch_of(done) > course_.epoch_of(before);
   return {evaluation, passes(before, done, checkpoint_every_), passes(before, done, check_replicas_)};
 }
 
@@ -35,8 +31,7 @@ std::uint64_t Calendar::next_meeting(std::uint64_t done) const {
     if (every > 0) next = std::min(next, (done / every + 1) * every);
   }
   if (eval_freq_ > 0) return next;
-  const std::uint64_t epochs = done * accumulate_ / batches_ + 1;
-  return std::min(next, (epochs * batches_ + accumulate_ - 1) / accumulate_);
+  return std::min(next, course_.first_step_in(course_.epoch_of(done) + 1));
 }
 
 std::uint64_t Calendar::step_of_meeting(std::uint64_t meeting, std::uint64_t made) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "sotto/train/course.h"
 #include "sotto/train/options.h"
 
 namespace sotto {
@@ -14,10 +15,9 @@ class Calendar {
     bool any() const { return evaluation || checkpoint || comparison; }
   };
 
-  // For a run of `steps` steps. An epoch has `batches` batches, and a step uses `accumulate` of them.
-  Calendar(const TrainOptions& options, std::uint64_t batches, std::uint64_t steps);
+  // For a run of `steps` steps.
+  Calendar(const TrainOptions& options, Course course, std::uint64_t steps);
 
-  double epochs_at(std::uint64_t step) const;
   // What became due after step `before`, up to step `done`.
   Due due(std::uint64_t before, std::uint64_t done) const;
   // The first step after `done` at which an evaluation or a checkpoint is due, or the last step of the run.
@@ -28,7 +28,9 @@ class Calendar {
   std::uint64_t step_of_meeting(std::uint64_t meeting, std::uint64_t made) const;
 
  private:
-  std::uint64_t eval_freq_, checkpoint_every_, check_replicas_, accumulate_, batches_, steps_;
+  std::uint64_t eval_freq_, checkpoint_every_, check_replicas_;
+  Course course_;
+  std::uint64_t steps_;
 };
 
 }  // namespace sotto

@@ -35,6 +35,8 @@ std::vector<fs::path> partial_ones(const fs::path& train_dir) {
 
 }  // namespace
 
+std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
+
 fs::path folder(const fs::path& train_dir, std::uint64_t step) {
   return train_dir / (std::string(prefix) + std::to_string(step));
 }

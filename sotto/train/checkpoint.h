@@ -23,6 +23,8 @@ using Metadata = std::map<std::string, std::string>;
 std::filesystem::path folder(const std::filesystem::path& train_dir, std::uint64_t step);
 std::filesystem::path partial_folder(const std::filesystem::path& train_dir, std::uint64_t step);
 
+std::string rank_file(int rank);
+
 // The steps of a run's complete checkpoints, ascending.
 std::vector<std::uint64_t> find(const std::filesystem::path& train_dir);
 // Removes what an interrupted write left. REQUIRES that no run is using the folder.

@@ -81,7 +81,9 @@ DryRun dry_run(const Choices& asked) {
   const ChosenOptimiser& optimiser = choices.optimiser;
   const auto trial = make_optimiser(optimiser, layout);
   require_whole_tensors(*trial, layout, buckets);
-  const RunPlan plan = plan_run(choices, task->positions_per_epoch(), trial->dense_steps());
+  const RunPlan plan =
+      plan_run(choices, Course(task->epochs(), {.accumulate = static_cast<std::uint64_t>(options.accumulate)}),
+               trial->dense_steps());
   // Called only for their errors: whatever a run would refuse is refused here.
   make_schedule(choices.schedule, plan.horizon, plan.steps_per_epoch);
   check_phases(plan.phases, buckets);

@@ -35,6 +35,7 @@ std::string Manifest::text() const {
   checkpoint::Metadata all = identity;
   all["run"] = run;
   all["step"] = std::to_string(step);
+  all["course"] = course;
   all["rolling"] = kept == Kept::always ? "no" : kept == Kept::by_clock ? "yes" : "best";
   for (const auto& [name, hash] : parts) all[std::string(part_prefix) + name] = hash;
   return checkpoint::to_text(all);
@@ -45,6 +46,7 @@ Manifest Manifest::of_text(const std::string& text) {
   manifest.identity = checkpoint::from_text(text);
   manifest.run = take(manifest.identity, "run");
   manifest.step = std::strtoull(take(manifest.identity, "step").c_str(), nullptr, 10);
+  manifest.course = take(manifest.identity, "course");
   const std::string rolling = take(manifest.identity, "rolling");
   manifest.kept = rolling == "yes" ? Kept::by_clock : rolling == "best" ? Kept::as_best : Kept::always;
   for (auto entry = manifest.identity.begin(); entry != manifest.identity.end();) {

@@ -20,6 +20,7 @@ struct Manifest {
   std::string run;  // a random number drawn when the run started
   std::uint64_t step = 0;
   Kept kept = Kept::always;
+  std::string course{};                      // Course::text(); empty: an older version wrote it
   checkpoint::Metadata identity;             // what a run that continues from here must have in common with this one
   std::map<std::string, std::string> parts;  // block_hash() of each file, by name: "rank_0" ...
 

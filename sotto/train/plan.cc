@@ -19,18 +19,18 @@ std::string RunPlan::doubt(const AlgorithmSpec& algorithm, std::span<const Bucke
   return algorithm.entry->uses_topology ? "" : doubt_about(phases.back().recipe, buckets);
 }
 
-RunPlan plan_run(const Choices& choices, std::uint64_t batches, std::uint64_t dense_steps) {
+RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t dense_steps) {
   const TrainOptions& options = choices.options;
-  const std::uint64_t accumulate = whole(options.accumulate);
-  const std::uint64_t micro_steps = whole(options.epochs) * batches;
+  const std::uint64_t accumulate = course.scheduled_accumulate();
+  const std::uint64_t micro_steps = whole(options.epochs) * course.scheduled_batches();
   RunPlan plan;
-  plan.steps_per_epoch = std::max<std::uint64_t>(1, batches / accumulate);
-  plan.steps = micro_steps / accumulate;
-  if (plan.steps == 0) {
+  plan.steps_per_epoch = std::max<std::uint64_t>(1, course.scheduled_batches() / accumulate);
+  plan.steps = course.steps_before(whole(options.epochs));
+  if (micro_steps / accumulate == 0) {
     throw ConfigError(fmt::format("{}: {} epochs have only {} micro-steps",
                                   named("accumulate", std::to_string(accumulate)), options.epochs, micro_steps));
   }
-  plan.horizon = options.horizon > 0 ? whole(options.horizon) : plan.steps;
+  plan.horizon = options.horizon > 0 ? whole(options.horizon) : micro_steps / accumulate;
   if (options.max_steps > 0) plan.steps = std::min(plan.steps, whole(options.max_steps));
   plan.phases = {{0, choices.recipe}};
   if (choices.codec_warmup) {

@@ -7,14 +7,15 @@
 
 #include "sotto/aggregate/phased.h"
 #include "sotto/train/choices.h"
+#include "sotto/train/course.h"
 
 namespace sotto {
 
 // The length of a run, in steps of all ranks together, and what it sends.
 struct RunPlan {
-  std::uint64_t steps_per_epoch = 0;
+  std::uint64_t steps_per_epoch = 0;      // in steps of the first start, as Course
+  std::uint64_t horizon = 0;              // the length of the schedules, as well; `max-steps` does not change it
   std::uint64_t steps = 0;                // after which the run ends
-  std::uint64_t horizon = 0;              // the length of the schedules; `max-steps` does not change it
   std::vector<Phase> phases;              // of the codec
   std::string remark;                     // about the phases; empty: none
   std::vector<TopologyPhase> topologies;  // the steps at which the topology changes
@@ -24,8 +25,8 @@ struct RunPlan {
   bool only_dense() const { return phases.back().first_step >= steps && phases.back().first_step > 0; }
 };
 
-// Plans a run with `batches` micro-steps per epoch and an optimiser that needs `dense_steps` dense steps first.
+// Plans a run on this course, with an optimiser that needs `dense_steps` dense steps first.
 // ConfigError if an epoch is shorter than a step, or the codec cannot be warmed up as the options say.
-RunPlan plan_run(const Choices& choices, std::uint64_t batches, std::uint64_t dense_steps);
+RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t dense_steps);
 
 }  // namespace sotto

@@ -55,7 +55,7 @@ void Recorder::prepare(const std::filesystem::path& train_dir, std::span<const s
       const auto [comma, error] = std::from_chars(text.data() + at, text.data() + end, step);
       const bool has_rank =
           std::from_chars(std::min(comma + 1, text.data() + end), text.data() + end, rank).ec == std::errc();
-      if (error == std::errc() && has_rank && rank < first_steps.size() && step < first_steps[rank]) {
+      if (error == std::errc() && has_rank && step < first_steps[std::min<std::size_t>(rank, first_steps.size() - 1)]) {
         kept.append(text, at, end + 1 - at);
       }
       at = end + 1;

@@ -27,7 +27,7 @@ struct StepRow {
 class Recorder {
  public:
   // Rank 0 prepares the file before any rank opens it: writes the header, and removes each rank's rows from its first
-  // step on, which a resumed run will repeat.
+  // step on, which a resumed run will repeat. Ranks that there were before, and are not now, count as the last one.
   static void prepare(const std::filesystem::path& train_dir, std::span<const std::uint64_t> first_steps);
 
   Recorder(const std::filesystem::path& train_dir, int rank);

@@ -90,6 +90,9 @@ void Replica::visit_state(StateVisitor& visitor) {
     ScopedState own(visitor, "plateau");
     plateau_->visit_state(own);
   }
+}
+
+void Replica::visit_trained(StateVisitor& visitor) {
   Tally& trained = task_.trained();
   const std::size_t size = trained.size() * sizeof(double);
   std::vector<std::uint8_t> bytes(size);

@@ -48,8 +48,10 @@ class Replica final : public Worker {
   // From now on the state of this is part of what visit_state() visits. It must live as long.
   void keep(Plateau& plateau) { plateau_ = &plateau; }
 
-  // Visits what a resumed run needs besides parameters and buffers.
+  // Visits what a resumed run needs besides parameters and buffers: what the optimiser and the schedule remember.
   void visit_state(StateVisitor& visitor);
+  // And the tally of Task::trained().
+  void visit_trained(StateVisitor& visitor);
 
   Task& task() { return task_; }
   double data_seconds() const { return data_seconds_; }  // time that the last step waited for its batches

@@ -30,8 +30,9 @@ Run::Run(Choices choices, const World& world)
       weights_doubt_(start_from_weights(options_, *task_)),
       replica_(*task_, make_optimiser(choices_.optimiser, task_->layout()),
                plan_buckets(task_->layout(), choices_.buckets), accumulate(), seed(), world.rank),
-      plan_(plan_run(choices_, task_->positions_per_epoch(), replica_.optimiser().dense_steps())),
-      calendar_(options_, task_->positions_per_epoch(), plan_.steps),
+      course_(task_->epochs(), step_size(world.size)),
+      plan_(plan_run(choices_, course_, replica_.optimiser().dense_steps())),
+      calendar_(options_, course_, plan_.steps),
       schedule_(make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch)),
       method_(method()),
       replicated_(choices_.algorithm.entry->replicated),
@@ -135,6 +136,10 @@ void Run::end(TrainResult& result) {
 // Runs before ranks with different algorithms could send each other anything.
 std::unique_ptr<Algorithm> Run::make_same_algorithm() {
   require_same_start(choices_, *task_, *communicator_);
+  return make_planned_algorithm();
+}
+
+std::unique_ptr<Algorithm> Run::make_planned_algorithm() {
   return make_algorithm(choices_.algorithm,
                         {.phases = plan_.phases,
                          .topology = choices_.topology,
@@ -151,6 +156,17 @@ std::unique_ptr<Algorithm> Run::make_same_algorithm() {
 std::string Run::method() const {
   check_phases(plan_.phases, replica_.buckets());
   return text_of(plan_.phases);
+}
+
+// From now on steps mean what this course says.
+void Run::follow(Course course) {
+  task_->go_on(course.start());
+  course.set_epochs(task_->epochs());
+  course_ = std::move(course);
+  plan_ = plan_run(choices_, course_, replica_.optimiser().dense_steps());
+  calendar_ = Calendar(options_, course_, plan_.steps);
+  schedule_ = make_schedule(choices_.schedule, plan_.horizon, plan_.steps_per_epoch);
+  identity_["codec"] = method_ = method();
 }
 
 // The number of steps that each rank has made. REQUIRES rest().
@@ -173,8 +189,8 @@ bool Run::train_step(std::uint64_t step) {
   const std::uint64_t before = done_, rate_step = own_speed ? own_speed->rate_step() : step;
   StepRow row;
   row.step = step;
-  row.epoch = calendar_.epochs_at(together_ ? rate_step : step);
-  row.lr = choices_.optimiser.lr * schedule_(rate_step);
+  row.epoch = course_.epochs_at(together_ ? rate_step : step);
+  row.lr = choices_.optimiser.lr * schedule_(course_.scheduled_step(rate_step));
   const bool captured = communicator_->rank() == idle_ && capture_.due(step) && !interruption_.failed();
   if (captured) {
     interruption_.attempt([&] { replica_.copy_next_gradient(capture_.room(task_->gradient().size())); });

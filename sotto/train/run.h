@@ -13,6 +13,7 @@
 #include "sotto/train/calendar.h"
 #include "sotto/train/capture.h"
 #include "sotto/train/choices.h"
+#include "sotto/train/course.h"
 #include "sotto/train/evaluations.h"
 #include "sotto/train/interruption.h"
 #include "sotto/train/plan.h"
@@ -37,7 +38,9 @@ class Run {
  private:
   // In run.cc, the order of a run and of its steps:
   std::unique_ptr<Algorithm> make_same_algorithm();
+  std::unique_ptr<Algorithm> make_planned_algorithm();
   std::string method() const;
+  void follow(Course course);
   void begin(RunFolder& folder);
   void end(TrainResult& result);
   bool train_step(std::uint64_t step);
@@ -52,6 +55,7 @@ class Run {
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
+  checkpoint::Metadata take_up(const Manifest& manifest);
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();
@@ -69,6 +73,9 @@ class Run {
   std::size_t own_rank() const { return static_cast<std::size_t>(communicator_->rank()); }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(options_.seed); }
   std::uint64_t accumulate() const { return static_cast<std::uint64_t>(options_.accumulate); }
+  StepSize step_size(int ranks) const {
+    return {static_cast<std::uint64_t>(ranks - idle_), static_cast<std::uint64_t>(options_.batch_size), accumulate()};
+  }
 
   Timer total_;
   StopSignal signals_;
@@ -78,6 +85,7 @@ class Run {
   std::unique_ptr<Task> task_;
   std::string weights_doubt_;  // of start_from_weights(), before anybody copies or compares the parameters
   Replica replica_;
+  Course course_;
   RunPlan plan_;
   Calendar calendar_;
   Schedule schedule_;

@@ -16,6 +16,7 @@
 #include "sotto/core/thread_pool.h"
 #include "sotto/train/broadcast_text.h"
 #include "sotto/train/evaluate.h"
+#include "sotto/train/other_ranks.h"
 #include "sotto/train/run_folder.h"
 #include "sotto/train/safetensors.h"
 
@@ -26,8 +27,6 @@ namespace {
 constexpr std::size_t clock_kept = 2;
 constexpr std::size_t hash_digits = 64;
 
-std::string rank_file(int rank) { return "rank_" + std::to_string(rank); }
-
 void require_finite_parameters(Task& task, int rank, std::uint64_t steps_done) {
   const auto parameters = task.parameters();
   const auto bad = std::ranges::find_if(parameters, [](float value) { return !std::isfinite(value); });
@@ -35,6 +34,13 @@ void require_finite_parameters(Task& task, int rank, std::uint64_t steps_done) {
   throw NumericError(fmt::format("rank {}: parameter {} holds {} after step {}; the last checkpoint is as it was", rank,
                                  task.layout().name_at(static_cast<std::size_t>(bad - parameters.begin())), *bad,
                                  steps_done));
+}
+
+// How many ranks have written parts.
+int ranks_of(const Manifest& manifest) {
+  int ranks = 0;
+  while (manifest.parts.contains(checkpoint::rank_file(ranks))) ++ranks;
+  return ranks;
 }
 
 void require_identity(const fs::path& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted) {
@@ -87,16 +93,15 @@ struct RunFolder::Shared {
 // Whether the model file has other parameters than those that this rank trains.
 bool RunFolder::own_parameters(Replica& replica) const { return !replicated_ || !replica.to_evaluate().empty(); }
 
-std::string RunFolder::own_file() const { return rank_file(communicator_.rank()); }
+std::string RunFolder::own_file() const { return checkpoint::rank_file(communicator_.rank()); }
 
-void RunFolder::save(std::uint64_t steps_done, Kept kept, std::optional<std::uint64_t> best, Replica& replica,
-                     Algorithm& algorithm, RunTotals totals, const checkpoint::Metadata& identity) {
+void RunFolder::save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
+                     RunTotals totals) {
   Task& task = replica.task();
-  require_finite_parameters(task, communicator_.rank(), steps_done);
-  const fs::path partial = checkpoint::partial_folder(path_, steps_done);
+  require_finite_parameters(task, communicator_.rank(), manifest.step);
+  const fs::path partial = checkpoint::partial_folder(path_, manifest.step);
   const bool first = communicator_.rank() == 0;
-  Manifest manifest{
-      .run = fmt::format("{:016x}", run_), .step = steps_done, .kept = kept, .identity = identity, .parts = {}};
+  manifest.run = fmt::format("{:016x}", run_);
   files_.run("make a folder for the checkpoint", [&] {
     if (!first) return;
     checkpoint::remove_partial(path_);
@@ -134,6 +139,7 @@ void RunFolder::write_own(const fs::path& partial, Manifest& manifest, Replica& 
   own.add("buffers", replica.task().buffers());
   if (own_parameters(replica)) own.add("parameters", replica.task().parameters());
   replica.visit_state(own);
+  replica.visit_trained(own);
   algorithm.visit_state(own);
   manifest.parts[own_file()] = own.finish();
 }
@@ -150,7 +156,7 @@ void RunFolder::gather_parts(Manifest& manifest) {
   std::string all(hash_digits * static_cast<std::size_t>(communicator_.size()), '\0');
   communicator_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    manifest.parts[rank_file(rank)] = all.substr(hash_digits * static_cast<std::size_t>(rank), hash_digits);
+    manifest.parts[checkpoint::rank_file(rank)] = all.substr(hash_digits * static_cast<std::size_t>(rank), hash_digits);
   }
 }
 
@@ -185,7 +191,7 @@ std::string RunFolder::name_of(std::uint64_t step) const {
   return fs::is_directory(folder, missing) ? folder.filename().string() : "";
 }
 
-std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata& identity) {
+std::vector<std::string> RunFolder::choose_checkpoint(const Wanted& wanted) {
   std::vector<std::uint64_t> steps;
   files_.run("look for checkpoints", [&] {
     if (communicator_.rank() == 0) steps = checkpoint::find(path_);
@@ -211,12 +217,13 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
     problem = broadcast_text(problem, communicator_);
     if (problem.empty()) {
       const Manifest manifest = Manifest::of_text(broadcast_text(text, communicator_));
-      if (!manifest.parts.contains(rank_file(0))) {
+      if (!manifest.parts.contains(checkpoint::rank_file(0))) {
         throw ConfigError(fmt::format("{}: holds imported weights alone; start a run of its own from them with {}",
                                       named("resume", folder.string()),
                                       named("weights", (folder / checkpoint::model_file).string())));
       }
-      require_identity(folder, manifest.identity, identity);
+      require_identity(folder, manifest.identity, wanted(manifest));
+      written_by_ = ranks_of(manifest);
       problem = manifest.step == step
                     ? verdict_on(manifest)
                     : fmt::format("{}: holds step {}; it was renamed by hand?", folder.string(), manifest.step);
@@ -235,12 +242,21 @@ std::vector<std::string> RunFolder::choose_checkpoint(const checkpoint::Metadata
 // Why some part differs from the manifest, the same text on all ranks; empty if none does.
 std::string RunFolder::verdict_on(const Manifest& manifest) {
   const fs::path folder = checkpoint::folder(path_, manifest.step);
+  const auto ranks = manifest.identity.find("ranks");
+  if (ranks == manifest.identity.end() || ranks->second != std::to_string(written_by_)) {
+    return fmt::format("{}: the manifest does not name the parts of all ranks", folder.string());
+  }
   std::array<char, 512> mine{};
   files_.run("check its part of the checkpoint", [&] {
     ThreadPool pool(static_cast<int>(options_.codec_threads));
-    std::string problem = problem_of_part(folder, own_file(), manifest, pool);
-    if (problem.empty() && communicator_.rank() == 0) {
-      problem = problem_of_part(folder, std::string(checkpoint::model_file), manifest, pool);
+    std::vector<std::string> parts;  // those of this rank; other ranks may have written more, or fewer
+    for (int rank = communicator_.rank(); rank < written_by_; rank += communicator_.size()) {
+      parts.push_back(checkpoint::rank_file(rank));
+    }
+    if (communicator_.rank() == 0) parts.emplace_back(checkpoint::model_file);
+    std::string problem;
+    for (const std::string& part : parts) {
+      if (problem.empty()) problem = problem_of_part(folder, part, manifest, pool);
     }
     std::memcpy(mine.data(), problem.data(), std::min(problem.size(), mine.size() - 1));
   });
@@ -256,6 +272,10 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) 
   const fs::path folder = checkpoint::folder(path_, start_step_);
   Task& task = replica.task();
   files_.run("read its part of the checkpoint", [&] {
+    if (written_by_ != communicator_.size()) {
+      OtherRanks others(folder, written_by_);
+      return others.give(communicator_.rank(), own_parameters(replica), replica, algorithm, totals);
+    }
     StateReader own(folder / own_file());
     own.get("buffers", task.buffers());
     if (own_parameters(replica)) {
@@ -265,6 +285,7 @@ void RunFolder::load(Replica& replica, Algorithm& algorithm, RunTotals& totals) 
     }
     totals.visit_state(own);
     replica.visit_state(own);
+    replica.visit_trained(own);
     algorithm.visit_state(own);
     own.finish();
   });

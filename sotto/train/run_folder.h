@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,11 +33,14 @@ class RunFolder {
   RunFolder(const Choices& choices, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
+  // What a run must have in common with the checkpoint of this manifest. It may refuse it, alike on all ranks.
+  using Wanted = std::function<checkpoint::Metadata(const Manifest&)>;
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
   // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact; ConfigError if the
-  // newest one has another model, codec, number of ranks, ..., as `identity` says.
-  std::vector<std::string> choose_checkpoint(const checkpoint::Metadata& identity);
+  // newest one has another model, codec, ..., than is wanted.
+  std::vector<std::string> choose_checkpoint(const Wanted& wanted);
   std::uint64_t start_step() const { return start_step_; }
+  int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
   // On rank 0: why another run could write here at the same time; empty if it cannot.
   std::string lock_doubt() const { return lock_ ? lock_->doubt() : ""; }
   // block_hash() of the last saved model, on rank 0.
@@ -47,16 +51,17 @@ class RunFolder {
   // start_step().
   std::string begin(std::span<const std::uint64_t> first_steps, const Evaluations& evaluations);
 
-  // Writes model_step_N, completely or not at all; `steps_done` steps have been applied. Then removes checkpoints that
-  // need not be kept, except that of step `best`. NumericError if a parameter is not finite: no run could continue from
-  // there.
-  void save(std::uint64_t steps_done, Kept kept, std::optional<std::uint64_t> best, Replica& replica,
-            Algorithm& algorithm, RunTotals totals, const checkpoint::Metadata& identity);
+  // Writes model_step_N, completely or not at all, with this manifest, whose run and parts are filled in. Then removes
+  // checkpoints that need not be kept, except that of step `best`. NumericError if a parameter is not finite: no run
+  // could continue from there.
+  void save(Manifest manifest, std::optional<std::uint64_t> best, Replica& replica, Algorithm& algorithm,
+            RunTotals totals);
   // Removes all checkpoints that were kept as the best, except that of step `best`.
   void remove_superseded(std::uint64_t best);
   // "model_step_N" if there is a checkpoint of that step, otherwise "". Not collective.
   std::string name_of(std::uint64_t step) const;
-  // Reads the checkpoint of start_step(). FileError if it cannot be read.
+  // Reads the checkpoint of start_step(). FileError if it cannot be read. Of another number of ranks, as
+  // other_ranks.h says.
   void load(Replica& replica, Algorithm& algorithm, RunTotals& totals);
 
  private:
@@ -79,6 +84,7 @@ class RunFolder {
   FileWork files_;
   std::uint64_t run_ = 0;  // a random number of this run, the same on all ranks
   std::uint64_t start_step_ = 0;
+  int written_by_ = 1;
   bool replicated_;
   std::string parameters_sha256_;
 };

@@ -21,10 +21,42 @@ checkpoint::Metadata Run::identity() const {
   return identity;
 }
 
+// Takes up the course of a checkpoint. Returns what its run must have in common with this one.
+checkpoint::Metadata Run::take_up(const Manifest& manifest) {
+  const std::string folder = checkpoint::folder(folder_->path(), manifest.step).string();
+  const StepSize size = step_size(communicator_->size());
+  Course course(Epochs::of(task_->epochs().each), size);
+  if (!manifest.course.empty()) course = Course::of_text(manifest.course);
+  if (course.start().position > manifest.step * course.size().accumulate) {
+    throw FileError(folder + ": its course begins after its step");
+  }
+  const auto found = manifest.identity.find("ranks");
+  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
+  const bool same = before == std::to_string(communicator_->size());
+  if (!same) {
+    require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
+    course = course.changed(manifest.step, size);
+  }
+  follow(std::move(course));
+  checkpoint::Metadata wanted = identity_;
+  if (same) return wanted;
+  for (const char* may_change : {"ranks", "batch-size", "accumulate"}) wanted.erase(may_change);
+  return wanted;
+}
+
 // Resumes from the newest intact checkpoint.
 void Run::resume(RunFolder& folder) {
-  for (const std::string& line : folder.choose_checkpoint(identity_)) say("left aside: " + line);
+  const std::string planned = method_;
+  const auto left_aside = folder.choose_checkpoint([this](const Manifest& manifest) { return take_up(manifest); });
+  for (const std::string& line : left_aside) say("left aside: " + line);
   if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
+  if (folder.written_by() != communicator_->size()) {
+    say(
+        fmt::format("rank count changed from {} to {}: what is left of epoch {} comes first, what ranks held back "
+                    "becomes their mean, schedules go on by examples",
+                    folder.written_by(), communicator_->size(), course_.epoch_of(folder.start_step())));
+    if (method_ != planned) algorithm_ = make_planned_algorithm();  // the phases of its codec begin at other steps
+  }
   algorithm_->enter(folder.start_step());
   folder.load(replica_, *algorithm_, before_);
   is_saved_ = true;
@@ -41,7 +73,8 @@ void Run::save(Kept kept) {
   algorithm_->rest();
   algorithm_->enter(done_);
   lend_batch_norm(*task_, idle_, *communicator_);
-  folder_->save(done_, kept, best_step(), replica_, *algorithm_, totals(), identity_);
+  folder_->save({.run = {}, .step = done_, .kept = kept, .course = course_.text(), .identity = identity_, .parts = {}},
+                best_step(), replica_, *algorithm_, totals());
   is_saved_ = true;
   if (kept == Kept::always) kept_ = done_;
   interruption_.saved();
@@ -90,7 +123,7 @@ void Run::record(const RunTotals& spent) {
   communicator_->all_reduce(std::span<double>(sums));
   const auto bytes = static_cast<std::uint64_t>(sums.back());
   sums.pop_back();
-  const EvaluationRow tested{done_, calendar_.epochs_at(done_), spent.seconds, bytes, Split::test, tested_.metrics};
+  const EvaluationRow tested{done_, course_.epochs_at(done_), spent.seconds, bytes, Split::test, tested_.metrics};
   EvaluationRow trained = tested;
   trained.split = Split::train;
   trained.metrics = task_->metrics(sums);
@@ -130,7 +163,7 @@ void Run::show(const StepRow& row, std::uint64_t done) {
       "step {}/{}  epoch {:.2f}  loss {:.4f}  {:.1f} ms (compute {:.1f}, encode {:.1f}, network {:.1f}, decode "
       "{:.1f})  "
       "{:.1f} KB sent  {:.0f} s left",
-      done, plan_.steps, calendar_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
+      done, plan_.steps, course_.epochs_at(done), r.loss, r.seconds * 1e3, r.compute * 1e3, r.timings.encode * 1e3,
       r.timings.network * 1e3, r.timings.decode * 1e3, static_cast<double>(row.bytes_sent) / 1e3, remaining));
 }
 

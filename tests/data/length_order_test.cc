@@ -25,7 +25,7 @@ std::vector<std::vector<std::uint32_t>> epoch_of(const std::vector<std::size_t>&
   std::vector<std::vector<std::uint32_t>> batches;
   for (int rank = 0; rank < ranks; ++rank) {
     LengthOrder order(lengths, {.rank = rank, .ranks = ranks, .batch = batch});
-    const std::uint64_t positions = order.positions_per_epoch();
+    const std::uint64_t positions = order.epochs().each;
     for (std::uint64_t p = 0; p < positions; ++p) {
       const auto examples = order.at(epoch * positions + p);
       batches.emplace_back(examples.begin(), examples.end());
@@ -69,7 +69,7 @@ TEST(LengthOrder, EpochsDifferAndPositionsRepeat) {
   EXPECT_NE(epoch_of(lengths, 2, 1), epoch_of(lengths, 2, 2));
   LengthOrder order(lengths, {.batch = 10});
   const std::vector<std::uint32_t> third(order.at(3).begin(), order.at(3).end());
-  order.at(order.positions_per_epoch() + 1);
+  order.at(order.epochs().each + 1);
   EXPECT_TRUE(std::ranges::equal(order.at(3), third));
 }
 
@@ -77,7 +77,7 @@ TEST(LengthOrder, RanksHaveNeighbouringLengths) {
   const auto lengths = some_lengths(1000);
   LengthOrder first(lengths, {.rank = 0, .ranks = 2, .batch = 10}),
       second(lengths, {.rank = 1, .ranks = 2, .batch = 10});
-  for (std::uint64_t p = 0; p < first.positions_per_epoch(); ++p) {
+  for (std::uint64_t p = 0; p < first.epochs().each; ++p) {
     const std::size_t one = lengths[first.at(p).front()], other = lengths[second.at(p).front()];
     EXPECT_LE(std::max(one, other) - std::min(one, other), 7U);
   }

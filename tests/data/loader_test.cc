@@ -76,7 +76,7 @@ TEST(Loader, AnEpochIsThePermutationOfSeedAndEpoch) {
   for (const int ranks : {1, 2, 4}) {
     const std::size_t batch = 24 / static_cast<std::size_t>(ranks);
     Loader loader(data, {.order = {.ranks = ranks, .batch = batch}});
-    ASSERT_EQ(loader.positions_per_epoch(), 4U);
+    ASSERT_EQ(loader.epochs().each, 4U);
     const auto all = seen(data, ranks, batch, 3 * 4);
     std::vector<std::uint32_t> order(103);
     for (std::size_t epoch = 0; epoch < 3; ++epoch) {
@@ -97,6 +97,20 @@ TEST(Loader, TheSameGlobalOrderForAnyNumberOfRanks) {
   EXPECT_EQ(seen(data, 2, 6, 20), one);
   EXPECT_EQ(seen(data, 4, 3, 20), one);
   EXPECT_NE(seen(data, 1, 12, 20, 2), one);
+}
+
+// The thread has read ahead from another place by then.
+TEST(Loader, GoesOnAfterWhatOtherRanksHaveRead) {
+  const Numbered data(100);
+  const auto undisturbed = seen(data, 1, 12, 17);
+  Loader loader(data, {.order = {.batch = 12}});
+  loader.at(0);
+  loader.go_on({.position = 40, .epoch = 1, .read = {{4, 6, 2}}});
+  ASSERT_EQ(loader.epochs().left, 4U);
+  for (std::size_t i = 0; i < 5; ++i) {  // the last one begins the next epoch
+    const auto wanted = std::span(undisturbed).subspan(96 + 48 + 12 * i, 12);
+    EXPECT_TRUE(std::ranges::equal(ids(loader.at(40 + i)), wanted)) << i;
+  }
 }
 
 TEST(Loader, AnyOrderOfAccessGivesTheSameBatches) {
@@ -159,7 +173,7 @@ TEST(Loader, TooLittleData) {
   EXPECT_NE(open(0, 1).find("batch size"), std::string::npos);
   EXPECT_FALSE(open(SIZE_MAX / 2 + 1, 4).empty());  // times 4 it is 0
   Loader just(data, {.order = {.ranks = 4, .batch = 24}});
-  EXPECT_EQ(just.positions_per_epoch(), 1U);
+  EXPECT_EQ(just.epochs().each, 1U);
   EXPECT_THROW(Loader(data, {.order = {.rank = 2, .ranks = 2}}), std::logic_error);
 }
 

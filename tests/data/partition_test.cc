@@ -193,7 +193,7 @@ TEST(Dataset, LabelsAreThoseOfTheImages) {
 TEST(OwnExamples, AreGoneRoundWithoutEnd) {
   const std::vector<std::uint32_t> own{3, 5, 7, 11, 13};
   ExampleOrder order(24, {.rank = 1, .ranks = 2, .batch = 4}, own);
-  EXPECT_EQ(order.positions_per_epoch(), 3U) << "that of the mean";
+  EXPECT_EQ(order.epochs().each, 3U) << "that of the mean";
   std::vector<std::uint32_t> seen;
   for (std::uint64_t position = 0; position < 10; ++position) {
     const auto batch = order.at(position);

@@ -36,7 +36,7 @@ TEST(Language, CutsTheTextIntoPieces) {
   const auto task = task_of(setup_of({.data = "text", .data_dir = folder.path().string()}));
   EXPECT_EQ(task->examples(Split::train), 10U);
   EXPECT_EQ(task->examples(Split::test), 3U);
-  EXPECT_EQ(task->positions_per_epoch(), 3U);
+  EXPECT_EQ(task->epochs().each, 3U);
   EXPECT_NEAR(task->loss_of_guessing(), std::log(256), 1e-12);
 }
 

@@ -42,7 +42,7 @@ TEST_F(LinearTask, DealsRowsByLabel) {
     for (const int rank : {0, 1}) {
       setup.share = {rank, 2};
       const auto made = entry.make(setup);
-      EXPECT_EQ(made->positions_per_epoch(), 1U);
+      EXPECT_EQ(made->epochs().each, 1U);
       made->accumulate_gradient(0, 1, 0, {});
       // Each feature is in one row of each label, and the three rows of a batch have one label.
       EXPECT_EQ(made->gradient()[0], made->gradient()[1]);

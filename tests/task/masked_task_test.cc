@@ -128,7 +128,7 @@ TEST_F(Masked, EveryExampleOfEveryEpochHidesPlacesOfItsOwn) {
   write_file_atomic(folder / "test.txt", text);
   const DataOptions data{.data = "text", .data_dir = folder.path().string()};
   const auto task = task_of(1, data, 1);
-  const std::uint64_t epoch = task->positions_per_epoch();
+  const std::uint64_t epoch = task->epochs().each;
   std::set<double> losses;
   for (const std::uint64_t position : {0UL, 1UL, 2UL, epoch, epoch + 1, 2 * epoch}) {
     const double loss = task->accumulate_gradient(position, 1, 0, {});

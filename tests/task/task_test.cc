@@ -57,7 +57,7 @@ TEST_P(EveryTask, KnowsItsSizes) {
   EXPECT_EQ(task->examples(Split::train), 60U);
   EXPECT_EQ(task->examples(Split::test), 23U);
   if (quick_.losses > 0) {
-    EXPECT_EQ(task->positions_per_epoch(), 3U) << "of two ranks";
+    EXPECT_EQ(task->epochs().each, 3U) << "of two ranks";
   }
   EXPECT_EQ(task->parameters().size(), task->gradient().size());
   EXPECT_EQ(task->goal().name, entry_.goal);
@@ -168,7 +168,7 @@ TEST(Partitioned, ImagesAreThoseOfTheHand) {
   EXPECT_EQ(entry.make(setup)->data_report(0), "");
   setup.partition = partition_table().read("partition", "shards(1)");
   const auto task = entry.make(setup);
-  EXPECT_EQ(task->positions_per_epoch(), 2U);
+  EXPECT_EQ(task->epochs().each, 2U);
   EXPECT_NE(task->data_report(1).find("\n    3        20 "), std::string::npos) << task->data_report(1);
   const auto data = open_dataset(setup.data, Split::train);
   Labels labels;

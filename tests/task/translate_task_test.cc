@@ -52,7 +52,7 @@ TEST(Translate, EvaluatesEveryPair) {
 TEST(Translate, CountsWhatItTrains) {
   const auto task = task_of();
   double sum = 0, tokens = 0;
-  for (std::uint64_t position = 0; position < task->positions_per_epoch(); ++position) {
+  for (std::uint64_t position = 0; position < task->epochs().each; ++position) {
     const double before = task->trained()[1];
     const double loss = task->accumulate_gradient(position, 1, 0, {});
     sum += loss * (task->trained()[1] - before);

@@ -225,6 +225,11 @@ TEST(Choices, OfAnOptimiserAllLastsButTheDecay) {
   EXPECT_EQ(lasting("sign(weight-decay=0.1)"), "sign");
 }
 
+RunPlan plan_of(const TrainOptions& options, std::uint64_t batches, std::uint64_t dense_steps) {
+  const auto accumulate = static_cast<std::uint64_t>(options.accumulate);
+  return plan_run(read_choices(options), Course(Epochs::of(batches), {.accumulate = accumulate}), dense_steps);
+}
+
 std::string phases_of(const RunPlan& plan) {
   std::string text;
   for (const Phase& phase : plan.phases) text += std::to_string(phase.first_step) + " " + phase.recipe.said + "; ";
@@ -235,36 +240,35 @@ TEST(RunPlan, CountsStepsOfMicroSteps) {
   TrainOptions options;
   options.epochs = 5;
   options.accumulate = 4;
-  RunPlan plan = plan_run(read_choices(options), 18, 0);
+  RunPlan plan = plan_of(options, 18, 0);
   EXPECT_EQ(plan.steps_per_epoch, 4U);
   EXPECT_EQ(plan.steps, 22U);
   EXPECT_EQ(plan.horizon, 22U);
   options.max_steps = 7;
-  plan = plan_run(read_choices(options), 18, 0);
+  plan = plan_of(options, 18, 0);
   EXPECT_EQ(plan.steps, 7U);
   EXPECT_EQ(plan.horizon, 22U) << "a stop stretches nothing";
   options.horizon = 100;
-  EXPECT_EQ(plan_run(read_choices(options), 18, 0).horizon, 100U);
+  EXPECT_EQ(plan_of(options, 18, 0).horizon, 100U);
   options.accumulate = 91;
-  EXPECT_NE(message_of([&] { plan_run(read_choices(options), 18, 0); }).find("5 epochs have only 90 micro-steps"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { plan_of(options, 18, 0); }).find("5 epochs have only 90 micro-steps"), std::string::npos);
 }
 
 TEST(RunPlan, BeginsDenseWhereSomebodySaysSo) {
   TrainOptions options;
   options.codec = "ef | topk(0.1)";
-  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 0)), "0 ef | topk(0.1); ");
-  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 6)), "0 ef | f32; 6 ef | topk(0.1); ") << "the optimiser";
+  EXPECT_EQ(phases_of(plan_of(options, 10, 0)), "0 ef | topk(0.1); ");
+  EXPECT_EQ(phases_of(plan_of(options, 10, 6)), "0 ef | f32; 6 ef | topk(0.1); ") << "the optimiser";
   options.codec_start_after = 9;
-  EXPECT_EQ(phases_of(plan_run(read_choices(options), 10, 0)), "0 ef | f32; 9 ef | topk(0.1); ");
-  EXPECT_FALSE(plan_run(read_choices(options), 10, 0).only_dense());
+  EXPECT_EQ(phases_of(plan_of(options, 10, 0)), "0 ef | f32; 9 ef | topk(0.1); ");
+  EXPECT_FALSE(plan_of(options, 10, 0).only_dense());
   options.codec_start_after = 30;
-  EXPECT_TRUE(plan_run(read_choices(options), 10, 0).only_dense());
+  EXPECT_TRUE(plan_of(options, 10, 0).only_dense());
   options.codec_start_after = 0;
-  EXPECT_FALSE(plan_run(read_choices(options), 10, 0).only_dense());
+  EXPECT_FALSE(plan_of(options, 10, 0).only_dense());
   options.codec_warmup = "list(50%/20%)";
   options.codec_start_after = 15;
-  const std::string found = phases_of(plan_run(read_choices(options), 10, 0));
+  const std::string found = phases_of(plan_of(options, 10, 0));
   EXPECT_TRUE(found.starts_with("0 ef | f32; 15 ef | topk(ratio=0.2")) << found;
   EXPECT_NE(found.find("; 20 ef | topk(ratio=0.1"), std::string::npos) << found;
 }

@@ -37,7 +37,8 @@ class Chain final : public Task {
   std::span<float> gradient() override { return gradient_; }
   std::span<float> buffers() override { return {&statistics_, 1}; }
   std::uint64_t examples(Split) const override { return 1; }
-  std::uint64_t positions_per_epoch() const override { return 1; }
+  const Epochs& epochs() const override { return epochs_; }
+  void go_on(const ReadingStart&) override {}
   double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t, const SegmentCalls& calls) override {
     positions.push_back(position);
     for (const std::size_t segment : {0, 2, 3}) calls.needed(segment);
@@ -66,6 +67,7 @@ class Chain final : public Task {
   std::vector<std::uint64_t> positions;  // that were asked for
 
  private:
+  Epochs epochs_;
   Metric goal_;
   Tally trained_{0};
   float statistics_ = 0;
@@ -285,21 +287,21 @@ TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
   {
     StateWriter file(temp.path() / "rank_0");
     totals.visit_state(file);
-    replica().visit_state(file);
+    replica().visit_trained(file);
     file.finish();
   }
   task.trained() = {9, 9};
   RunTotals read;
   StateReader file(temp.path() / "rank_0");
   read.visit_state(file);
-  replica().visit_state(file);
+  replica().visit_trained(file);
   file.finish();
   EXPECT_EQ(task.trained(), (Tally{0.1, 3}));
   EXPECT_EQ(read.seconds, 1.0 / 3);
   EXPECT_EQ(read.bytes_sent, 7U);
   task.trained() = {1};
   StateReader other(temp.path() / "rank_0");
-  EXPECT_NE(message_of([&] { replica().visit_state(other); }).find("task/trained"), std::string::npos);
+  EXPECT_NE(message_of([&] { replica().visit_trained(other); }).find("task/trained"), std::string::npos);
 }
 
 }  // namespace

@@ -237,20 +237,27 @@ void LocalSteps::average_models(Worker& worker) {
   aggregate(worker.parameters(), Op::avg, communicator_);
 }
 
-// Leaves out a wish to stop, which does not hold for a run that goes on.
-void LocalSteps::visit_state(StateVisitor& visitor) {
-  {
-    ScopedState own(visitor, plan_.name);
-    outer_.visit_state(own);
-    if (plan_.overlap > 0) {
-      visit_vector(own, "on_its_way", on_its_way_);
-      for (std::size_t s = 0; s < shards_.size(); ++s) {
-        own.visit(fmt::format("due/{}", s), shards_[s].due);
-        shards_[s].stop = 0;
-      }
-    }
+// Without the aggregator. Leaves out a wish to stop, which does not hold for a run that goes on.
+void LocalSteps::visit_own(StateVisitor& visitor) {
+  ScopedState own(visitor, plan_.name);
+  outer_.visit_state(own);
+  if (plan_.overlap == 0) return;
+  visit_vector(own, "on_its_way", on_its_way_);
+  for (std::size_t s = 0; s < shards_.size(); ++s) {
+    own.visit(fmt::format("due/{}", s), shards_[s].due);
+    shards_[s].stop = 0;
   }
+}
+
+void LocalSteps::visit_state(StateVisitor& visitor) {
+  visit_own(visitor);
   aggregator_.visit_state(visitor);
+  note();
+}
+
+void LocalSteps::take_over(std::span<StateVisitor* const> each, StateVisitor& mean) {
+  visit_own(mean);
+  aggregator_.take_over(each);
   note();
 }
 

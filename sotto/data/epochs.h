@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sotto/core/error.h"
+
+namespace sotto {
+
+// A stretch of an epoch: so many positions, at each of which so many ranks read so many examples.
+struct Reading {
+  std::uint64_t ranks = 1, batch = 1, positions = 0;
+};
+
+// Where a run goes on whose number of ranks, or whose batches, have changed: what is left of an epoch comes first.
+struct ReadingStart {
+  std::uint64_t position = 0;   // of these ranks, the first one
+  std::uint64_t epoch = 0;      // the epoch that was begun
+  std::vector<Reading> read{};  // what was read of it, in this order
+};
+
+inline FileError reads_too_much(std::uint64_t epoch) {
+  return FileError("a checkpoint with more read of epoch " + std::to_string(epoch) + " than it has");
+}
+
+// Which batch of which epoch a position is. Positions count over all epochs.
+struct Epochs {
+  std::uint64_t each = 1;                        // positions of a whole epoch
+  std::uint64_t first = 0, epoch = 0, left = 1;  // position `first` is the first of the `left` that `epoch` still has
+
+  static Epochs of(std::uint64_t each) { return {each, 0, 0, each}; }
+
+  struct Place {
+    std::uint64_t epoch = 0, index = 0;
+    std::uint64_t positions = 1;  // of this epoch, or of what was left of it
+    bool operator==(const Place&) const = default;
+  };
+  // REQUIRES position >= first.
+  Place at(std::uint64_t position) const {
+    const std::uint64_t made = position - first;
+    if (made < left) return {epoch, made, left};
+    return {epoch + 1 + (made - left) / each, (made - left) % each, each};
+  }
+  // The first position of an epoch; `first` for those that were begun before.
+  std::uint64_t begin_of(std::uint64_t other) const {
+    return other <= epoch ? first : first + left + (other - epoch - 1) * each;
+  }
+};
+
+}  // namespace sotto

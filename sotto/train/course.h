@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sotto/task/task.h"
+
+namespace sotto {
+
+// How many examples a step has: `accumulate` batches on each rank. None is 0.
+struct StepSize {
+  std::uint64_t ranks = 1, batch = 1, accumulate = 1;
+  bool operator==(const StepSize&) const = default;
+};
+
+// What the steps of a run mean for its data and its schedules, also after the number of ranks has changed. Steps go on
+// counting. Epochs go by examples: every example once, whoever reads it. Schedules, too: they count in steps of the
+// first start, so that a rate belongs to the same place in the data whatever the ranks. Checkpoints hold this.
+class Course {
+ public:
+  // Of a run that begins.
+  Course(const Epochs& epochs, const StepSize& size);
+
+  const StepSize& size() const { return size_; }
+  ReadingStart start() const { return {epochs_.first, epochs_.epoch, read_}; }
+
+  std::uint64_t epoch_of(std::uint64_t step) const { return epochs_.at(step * size_.accumulate).epoch; }
+  double epochs_at(std::uint64_t step) const;
+  // The first step that begins in this epoch or later, and how many steps are complete before it.
+  std::uint64_t first_step_in(std::uint64_t epoch) const;
+  std::uint64_t steps_before(std::uint64_t epoch) const { return epochs_.begin_of(epoch) / size_.accumulate; }
+
+  // Of the first start, and the step of it that stands where this step stands in the data.
+  std::uint64_t scheduled_batches() const { return batches_; }  // of an epoch
+  std::uint64_t scheduled_accumulate() const { return accumulate_; }
+  std::uint64_t scheduled_step(std::uint64_t step) const { return batches_at(step) / accumulate_; }
+
+  // The course from `step` on, with steps of another size. Complete once set_epochs() gives it those of a task that
+  // goes on from start().
+  Course changed(std::uint64_t step, const StepSize& size) const;
+  void set_epochs(const Epochs& epochs) { epochs_ = epochs; }
+
+  std::string text() const;
+  // FileError if it is no course.
+  static Course of_text(std::string_view text);
+
+ private:
+  Course() = default;
+  std::uint64_t batches_at(std::uint64_t step) const;
+
+  std::uint64_t batches_ = 1, accumulate_ = 1;  // of the first start
+  StepSize size_;
+  Epochs epochs_;
+  std::uint64_t made_ = 0;     // of the batches of the first start, how many of epochs_.epoch were read before
+  std::vector<Reading> read_;  // of epochs_.epoch, before
+};
+
+}  // namespace sotto

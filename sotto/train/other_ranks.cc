@@ -1,0 +1,104 @@
+#include "sotto/train/other_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <ranges>
+#include <vector>
+
+#include "sotto/core/error.h"
+#include "sotto/train/checkpoint.h"
+#include "sotto/train/safetensors.h"
+
+namespace sotto {
+
+// Reads the mean of vectors of floats, and what else the first part has.
+class OtherRanks::Mean final : public StateVisitor {
+ public:
+  explicit Mean(std::deque<StateReader>& parts) : parts_(parts) {}
+
+  // The sum is one of doubles, so that the mean of equal floats is that float.
+  void visit(std::string_view name, std::vector<float>& values) override {
+    parts_.front().visit(name, values);
+    std::vector<double> sum(values.begin(), values.end());
+    for (std::size_t i = 1; i < parts_.size(); ++i) {
+      parts_[i].visit(name, values);
+      std::ranges::transform(sum, values, sum.begin(), std::plus<>());
+    }
+    const auto count = static_cast<double>(parts_.size());
+    std::ranges::transform(sum, values.begin(), [&](double all) { return static_cast<float>(all / count); });
+  }
+  void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override { visit_first(name, bytes); }
+  void visit(std::string_view name, std::uint64_t& value) override { visit_first(name, value); }
+
+  void get(std::string_view name, std::span<float> values) {
+    std::vector<float> mean(values.size());
+    visit_vector(*this, name, mean);
+    std::ranges::copy(mean, values.begin());
+  }
+
+ private:
+  template <class T>
+  void visit_first(std::string_view name, T& value) {
+    for (StateReader& part : parts_ | std::views::reverse) part.visit(name, value);
+  }
+
+  std::deque<StateReader>& parts_;
+};
+
+OtherRanks::OtherRanks(const std::filesystem::path& folder, int written_by) : folder_(folder) {
+  for (int rank = 0; rank < written_by; ++rank) parts_.emplace_back(folder / checkpoint::rank_file(rank));
+}
+
+void OtherRanks::give(int rank, bool own_parameters, Replica& replica, Algorithm& algorithm, RunTotals& totals) {
+  Task& task = replica.task();
+  Mean mean(parts_);
+  mean.get("buffers", task.buffers());
+  if (own_parameters) {
+    mean.get("parameters", task.parameters());
+  } else {
+    SafetensorsReader(folder_ / checkpoint::model_file).read(task.layout(), task.parameters());
+  }
+  replica.visit_state(mean);
+
+  Tally counted(task.trained().size());
+  totals = {};
+  for (StateReader& part : parts_) {
+    RunTotals own;
+    own.visit_state(part);
+    totals.bytes_sent += own.bytes_sent;
+    totals.seconds = std::max(totals.seconds, own.seconds);
+    replica.visit_trained(part);
+    std::ranges::transform(counted, task.trained(), counted.begin(), std::plus<>());
+  }
+  task.trained() = counted;
+  if (rank > 0) {
+    totals.bytes_sent = 0;
+    std::ranges::fill(task.trained(), 0.0);
+  }
+
+  std::vector<StateVisitor*> each;
+  for (StateReader& part : parts_) each.push_back(&part);
+  algorithm.take_over(each, mean);
+  for (const StateReader& part : parts_) part.finish();
+}
+
+void require_other_ranks(const Choices& choices, const std::string& folder, const std::string& before, int ranks,
+                         const Manifest& manifest) {
+  const std::string refusal =
+      fmt::format("{}: it was written with ranks {}, this run has {}", named("resume", folder), before, ranks);
+  if (manifest.course.empty()) {
+    throw ConfigError(
+        fmt::format("{}, and an older version of sotto wrote it, which did not note what was read; use {}", refusal,
+                    named("ranks", before)));
+  }
+  if (choices.algorithm.entry->other_ranks) return;
+  throw ConfigError(
+      fmt::format("{}, and `{}` cannot go on with another number; use the same, or start a run of its own from the "
+                  "mean model with {}",
+                  refusal, choices.algorithm.entry->name,
+                  named("weights", (std::filesystem::path(folder) / checkpoint::model_file).string())));
+}
+
+}  // namespace sotto
