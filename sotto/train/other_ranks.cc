@@ -26,19 +26,25 @@ class OtherRanks::Mean final : public StateVisitor {
       parts_[i].visit(name, values);
       std::ranges::transform(sum, values, sum.begin(), std::plus<>());
     }
-    const auto count = static_cast<double>(parts_.size());
-    std::ranges::transform(sum, values.begin(), [&](double all) { return static_cast<float>(all / count); });
+    give(sum, values);
   }
   void visit(std::string_view name, std::vector<std::uint8_t>& bytes) override { visit_first(name, bytes); }
   void visit(std::string_view name, std::uint64_t& value) override { visit_first(name, value); }
 
   void get(std::string_view name, std::span<float> values) {
-    std::vector<float> mean(values.size());
-    visit_vector(*this, name, mean);
-    std::ranges::copy(mean, values.begin());
+    std::vector<double> sum(values.size());
+    for (StateReader& part : parts_) {
+      part.get(name, values);
+      std::ranges::transform(sum, values, sum.begin(), std::plus<>());
+    }
+    give(sum, values);
   }
 
  private:
+  void give(std::span<const double> sum, std::span<float> mean) const {
+    const auto count = static_cast<double>(parts_.size());
+    std::ranges::transform(sum, mean.begin(), [&](double all) { return static_cast<float>(all / count); });
+  }
   template <class T>
   void visit_first(std::string_view name, T& value) {
     for (StateReader& part : parts_ | std::views::reverse) part.visit(name, value);
