@@ -55,8 +55,8 @@ void Run::resume(RunFolder& folder) {
         fmt::format("rank count changed from {} to {}: what is left of epoch {} comes first, what ranks held back "
                     "becomes their mean, schedules go on by examples",
                     folder.written_by(), communicator_->size(), course_.epoch_of(folder.start_step())));
-    if (method_ != planned) algorithm_ = make_planned_algorithm();  // the phases of its codec begin at other steps
   }
+  if (method_ != planned) algorithm_ = make_planned_algorithm();  // the first start planned its phases otherwise
   algorithm_->enter(folder.start_step());
   folder.load(replica_, *algorithm_, before_);
   is_saved_ = true;
