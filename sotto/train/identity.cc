@@ -107,6 +107,18 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
   return identity;
 }
 
+void require_identity(const std::string& folder, const checkpoint::Metadata& found,
+                      const checkpoint::Metadata& wanted) {
+  for (const auto& [key, value] : wanted) {
+    const auto there = found.find(key);
+    const std::string other = there == found.end() ? "(nothing)" : there->second;
+    if (other != value) {
+      throw ConfigError(fmt::format("{}: it was written with {} {}, this run has {}; use the same, or another {}",
+                                    named("resume", folder), key, other, value, named("train-dir")));
+    }
+  }
+}
+
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator) {
   if (const auto rank = first_other(mine, communicator)) throw ConfigError(fmt::format("rank {} {}", *rank, otherwise));
 }

@@ -19,6 +19,9 @@ namespace sotto {
 checkpoint::Metadata run_identity(const Choices& choices, const std::string& method, const Layout& parameters,
                                   int ranks);
 
+// ConfigError if the identity of a checkpoint, in this folder, is not what is wanted.
+void require_identity(const std::string& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted);
+
 // These functions are collective. ConfigError on every rank if a rank's number differs from rank 0's: "rank 2
 // OTHERWISE".
 void require_same(std::uint64_t mine, std::string_view otherwise, Communicator& communicator);

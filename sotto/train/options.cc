@@ -144,7 +144,7 @@ void TrainOptions::visit(OptionVisitor& v) {
            "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; empty: after the epochs");
   v.option("keep-best", keep_best,
            "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
-  v.option("resume", resume, "go on from the newest checkpoint of `train-dir`");
+  v.option("resume", resume, "go on from the newest checkpoint of `train-dir`, with any number of ranks");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option("capture", capture,
            "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; empty: none");

@@ -55,7 +55,7 @@ class Run {
   // In run_records.cc, what a run writes to its folder and prints:
   checkpoint::Metadata identity() const;
   void resume(RunFolder& folder);
-  checkpoint::Metadata take_up(const Manifest& manifest);
+  void take_up(const Manifest& manifest);
   void save(Kept kept);
   std::optional<std::uint64_t> best_step() const;  // nothing unless the best is kept
   bool evaluate();

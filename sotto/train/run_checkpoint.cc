@@ -43,17 +43,6 @@ int ranks_of(const Manifest& manifest) {
   return ranks;
 }
 
-void require_identity(const fs::path& folder, const checkpoint::Metadata& found, const checkpoint::Metadata& wanted) {
-  for (const auto& [key, value] : wanted) {
-    const auto there = found.find(key);
-    const std::string other = there == found.end() ? "(nothing)" : there->second;
-    if (other != value) {
-      throw ConfigError(fmt::format("{}: it was written with {} {}, this run has {}; use the same, or another {}",
-                                    named("resume", folder.string()), key, other, value, named("train-dir")));
-    }
-  }
-}
-
 void rename_or_fail(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
@@ -191,7 +180,7 @@ std::string RunFolder::name_of(std::uint64_t step) const {
   return fs::is_directory(folder, missing) ? folder.filename().string() : "";
 }
 
-std::vector<std::string> RunFolder::choose_checkpoint(const Wanted& wanted) {
+std::vector<std::string> RunFolder::choose_checkpoint(const Check& check) {
   std::vector<std::uint64_t> steps;
   files_.run("look for checkpoints", [&] {
     if (communicator_.rank() == 0) steps = checkpoint::find(path_);
@@ -222,7 +211,7 @@ std::vector<std::string> RunFolder::choose_checkpoint(const Wanted& wanted) {
                                       named("resume", folder.string()),
                                       named("weights", (folder / checkpoint::model_file).string())));
       }
-      require_identity(folder, manifest.identity, wanted(manifest));
+      check(manifest);
       written_by_ = ranks_of(manifest);
       problem = manifest.step == step
                     ? verdict_on(manifest)

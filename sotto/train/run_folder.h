@@ -33,12 +33,11 @@ class RunFolder {
   RunFolder(const Choices& choices, Communicator& communicator);
 
   const std::filesystem::path& path() const { return path_; }
-  // What a run must have in common with the checkpoint of this manifest. It may refuse it, alike on all ranks.
-  using Wanted = std::function<checkpoint::Metadata(const Manifest&)>;
+  // Refuses a manifest of which this run cannot go on, with an error, alike on all ranks.
+  using Check = std::function<void(const Manifest&)>;
   // To resume: chooses the newest checkpoint whose parts are all intact; `start_step` is 0 if there is no checkpoint
-  // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact; ConfigError if the
-  // newest one has another model, codec, ..., than is wanted.
-  std::vector<std::string> choose_checkpoint(const Wanted& wanted);
+  // yet. Returns a line for each newer damaged one, with the reason. FileError if none is intact.
+  std::vector<std::string> choose_checkpoint(const Check& check);
   std::uint64_t start_step() const { return start_step_; }
   int written_by() const { return written_by_; }  // the number of ranks that wrote the chosen checkpoint
   // On rank 0: why another run could write here at the same time; empty if it cannot.

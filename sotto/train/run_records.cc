@@ -6,6 +6,7 @@
 
 #include "sotto/train/batch_norm.h"
 #include "sotto/train/identity.h"
+#include "sotto/train/other_ranks.h"
 #include "sotto/train/run.h"
 #include "sotto/train/summary.h"
 
@@ -21,33 +22,34 @@ checkpoint::Metadata Run::identity() const {
   return identity;
 }
 
-// Takes up the course of a checkpoint. Returns what its run must have in common with this one.
-checkpoint::Metadata Run::take_up(const Manifest& manifest) {
+// Takes up the course of a checkpoint. ConfigError when that has another model, data, ..., than this run.
+void Run::take_up(const Manifest& manifest) {
   const std::string folder = checkpoint::folder(folder_->path(), manifest.step).string();
+  const auto found = manifest.identity.find("ranks");
+  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
+  const bool same = before == std::to_string(communicator_->size());
+  checkpoint::Metadata wanted = identity_;
+  wanted.erase("codec");  // the steps at which it changes depend on the course
+  if (!same) {
+    require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
+    for (const char* may_change : {"ranks", "batch-size", "accumulate"}) wanted.erase(may_change);
+  }
+  require_identity(folder, manifest.identity, wanted);
+
   const StepSize size = step_size(communicator_->size());
   Course course(Epochs::of(task_->epochs().each), size);
   if (!manifest.course.empty()) course = Course::of_text(manifest.course);
   if (course.start().position > manifest.step * course.size().accumulate) {
     throw FileError(folder + ": its course begins after its step");
   }
-  const auto found = manifest.identity.find("ranks");
-  const std::string before = found == manifest.identity.end() ? "(nothing)" : found->second;
-  const bool same = before == std::to_string(communicator_->size());
-  if (!same) {
-    require_other_ranks(choices_, folder, before, communicator_->size(), manifest);
-    course = course.changed(manifest.step, size);
-  }
-  follow(std::move(course));
-  checkpoint::Metadata wanted = identity_;
-  if (same) return wanted;
-  for (const char* may_change : {"ranks", "batch-size", "accumulate"}) wanted.erase(may_change);
-  return wanted;
+  follow(same ? std::move(course) : course.changed(manifest.step, size));
+  require_identity(folder, manifest.identity, {{"codec", method_}});
 }
 
 // Resumes from the newest intact checkpoint.
 void Run::resume(RunFolder& folder) {
   const std::string planned = method_;
-  const auto left_aside = folder.choose_checkpoint([this](const Manifest& manifest) { return take_up(manifest); });
+  const auto left_aside = folder.choose_checkpoint([this](const Manifest& manifest) { take_up(manifest); });
   for (const std::string& line : left_aside) say("left aside: " + line);
   if (folder.start_step() == 0) return say("no checkpoint yet: starting at step 0");
   if (folder.written_by() != communicator_->size()) {

@@ -105,6 +105,20 @@ TEST(OtherRanks, GoOnWithMeansAndSums) {
   }
 }
 
+TEST(OtherRanks, AreRefusedWithWhatToDoInstead) {
+  TrainOptions options;
+  const auto why = [&](const Manifest& manifest) {
+    return message_of([&] { require_other_ranks(read_choices(options), "runs/a/model_step_4", "4", 2, manifest); });
+  };
+  Manifest manifest;
+  EXPECT_NE(why(manifest).find("an older version of sotto wrote it"), std::string::npos);
+  manifest.course = "noted";
+  EXPECT_EQ(why(manifest), "");
+  options.algorithm = "choco";
+  EXPECT_NE(why(manifest).find("`choco` cannot go on with another number"), std::string::npos);
+  EXPECT_NE(why(manifest).find("runs/a/model_step_4/model.safetensors"), std::string::npos);
+}
+
 TEST(OtherRanks, PartsThatDoNotFitAreRefused) {
   const test::TempFolder temp;
   run_threads(1, std::chrono::seconds(20), [&](Communicator& communicator) {
