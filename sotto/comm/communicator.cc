@@ -132,7 +132,12 @@ void Communicator::all_reduce(std::span<std::byte> data, DType type, ReduceOp op
   require(data.size() % size_of(type) == 0, "all_reduce: the data is no whole number of elements");
   require(reinterpret_cast<std::uintptr_t>(data.data()) % size_of(type) == 0, "all_reduce: the data is not aligned");
   const Call call(*this, "all_reduce");
-  if (size_ > 1 && !data.empty()) do_all_reduce(data, type, op);
+  if (size_ == 1 || data.empty()) return;
+  if (data.size() <= direct_bytes) {
+    reduce_directly(data, type, op);
+  } else {
+    reduce_in_ring(data, type, op);
+  }
 }
 
 void Communicator::all_reduce(std::span<float> data, ReduceOp op) {
@@ -148,18 +153,37 @@ void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::by
   const Call call(*this, "all_gather");
   if (mine.empty()) return;
   std::memmove(all.subspan(static_cast<std::size_t>(rank_) * mine.size()).data(), mine.data(), mine.size());
-  if (size_ > 1) do_all_gather(mine, all);
+  gather_all(mine, all);
 }
 
+// A binomial tree: in round k the 2^k ranks that have the data, counted from the root, send it to 2^k other ranks.
 void Communicator::broadcast(std::span<std::byte> data, int root) {
   require(root >= 0 && root < size_, "broadcast: the root is one of 0 .. size-1");
   const Call call(*this, "broadcast");
-  if (size_ > 1 && !data.empty()) do_broadcast(data, root);
+  if (data.empty()) return;
+  const int place = (rank_ + size_ - root) % size_;
+  for (int have = 1; have < size_; have *= 2) {
+    if (place < have && place + have < size_) {
+      const Send send{(place + have + root) % size_, data};
+      counted_exchange({&send, 1}, {});
+    } else if (place >= have && place < 2 * have) {
+      Recv recv{(place - have + root) % size_, data};
+      counted_exchange({}, {&recv, 1});
+    }
+  }
 }
 
 void Communicator::barrier() {
   const Call call(*this, "barrier");
-  if (size_ > 1) do_barrier();
+  hear_from_all();
+}
+
+// Dissemination: after round k every rank has heard, directly or indirectly, from the 2^(k+1)-1 ranks before it. The
+// messages are empty.
+void Communicator::hear_from_all() {
+  for (int distance = 1; distance < size_; distance *= 2) {
+    swap_with((rank_ + distance) % size_, {}, (rank_ + size_ - distance) % size_, {});
+  }
 }
 
 std::unique_ptr<Communicator> Communicator::clone() {
@@ -197,14 +221,6 @@ std::uint64_t Communicator::all_reduce_bytes(std::size_t elements, DType type) c
   // Each half of the ring sends every part except one.
   const std::size_t kept = ring_part_size(elements, rank_ + 1, size_) + ring_part_size(elements, rank_ + 2, size_);
   return (2 * elements - kept) * size_of(type);
-}
-
-void Communicator::do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op) {
-  if (data.size() <= direct_bytes) {
-    reduce_directly(data, type, op);
-  } else {
-    reduce_in_ring(data, type, op);
-  }
 }
 
 // With few ranks, each sends its vector to all others and computes x_0 + x_1 + ... + x_(W-1), in this order. With many
@@ -249,7 +265,7 @@ void Communicator::reduce_directly(std::span<std::byte> data, DType type, Reduce
   scratch_.resize(std::max(scratch_.size(), length * static_cast<std::size_t>(size_)));
   const std::span<std::byte> all(scratch_.data(), length * static_cast<std::size_t>(size_));
   std::memcpy(all.subspan(static_cast<std::size_t>(rank_) * length).data(), data.data(), length);
-  Communicator::do_all_gather(data, all);
+  gather_all(data, all);
   std::memcpy(data.data(), all.data(), length);
   for (std::size_t at = length; at < all.size(); at += length) reduce_into(data, all.subspan(at, length), type, op);
 }
@@ -278,7 +294,7 @@ void Communicator::reduce_in_ring(std::span<std::byte> data, DType type, ReduceO
 
 // One round. Each rank sends to rank+1 first, then to rank+2, ..., so that at any time all ranks send to different
 // ones.
-void Communicator::do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Communicator::gather_all(std::span<const std::byte> mine, std::span<std::byte> all) {
   sends_.clear();
   recvs_.clear();
   for (int i = 1; i < size_; ++i) {
@@ -287,28 +303,6 @@ void Communicator::do_all_gather(std::span<const std::byte> mine, std::span<std:
     recvs_.push_back({from, all.subspan(static_cast<std::size_t>(from) * mine.size(), mine.size())});
   }
   counted_exchange(sends_, recvs_);
-}
-
-// A binomial tree: in round k the 2^k ranks that have the data, counted from the root, send it to 2^k other ranks.
-void Communicator::do_broadcast(std::span<std::byte> data, int root) {
-  const int place = (rank_ + size_ - root) % size_;
-  for (int have = 1; have < size_; have *= 2) {
-    if (place < have && place + have < size_) {
-      const Send send{(place + have + root) % size_, data};
-      counted_exchange({&send, 1}, {});
-    } else if (place >= have && place < 2 * have) {
-      Recv recv{(place - have + root) % size_, data};
-      counted_exchange({}, {&recv, 1});
-    }
-  }
-}
-
-// Dissemination: after round k every rank has heard, directly or indirectly, from the 2^(k+1)-1 ranks before it. The
-// messages are empty.
-void Communicator::do_barrier() {
-  for (int distance = 1; distance < size_; distance *= 2) {
-    swap_with((rank_ + distance) % size_, {}, (rank_ + size_ - distance) % size_, {});
-  }
 }
 
 void Communicator::swap_with(int to, std::span<const std::byte> data, int from, std::span<std::byte> room) {

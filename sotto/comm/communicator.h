@@ -80,9 +80,9 @@ class Communicator {
   void all_to_all(std::span<const Send> sends, std::span<Recv> recvs);
   virtual bool goes_in_rounds() const { return true; }
 
-  // Element-wise over all ranks, in place. Every rank gets the same bits, and so does every backend. Integers wrap;
-  // 16-bit floats are added as floats and rounded after each addition; NaN wins min and max. `data` is aligned to its
-  // type.
+  // Element-wise over all ranks, in place. Every rank gets the same bits, and so does every backend, because these
+  // collectives are made of exchanges here; communicator.cc documents the order of each sum. Integers wrap; 16-bit
+  // floats are added as floats and rounded after each addition; NaN wins min and max. `data` is aligned to its type.
   void all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
   void all_reduce(std::span<float> data, ReduceOp op = ReduceOp::sum);
   void all_reduce(std::span<double> data, ReduceOp op = ReduceOp::sum);
@@ -115,18 +115,15 @@ class Communicator {
   // The step that errors name from now on.
   void at_step(std::uint64_t step) { step_ = step; }
   // The bytes that this rank sends in an all_reduce of this many elements (for predictions).
-  virtual std::uint64_t all_reduce_bytes(std::size_t elements, DType type) const;
+  std::uint64_t all_reduce_bytes(std::size_t elements, DType type) const;
 
  protected:
   // Backends throw CommError through fail(), and fill in `arrived`.
   virtual void do_exchange(std::span<const Send> sends, std::span<Recv> recvs) = 0;
-  // The defaults use do_exchange; communicator.cc documents the order of each sum. A backend may override them.
-  virtual void do_all_reduce(std::span<std::byte> data, DType type, ReduceOp op);
-  virtual void do_all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
-  virtual void do_broadcast(std::span<std::byte> data, int root);
-  virtual void do_barrier();
   virtual std::unique_ptr<Communicator> do_clone() = 0;
   virtual std::unique_ptr<Mailbox> do_open_mailbox(std::size_t max_bytes);
+
+  void hear_from_all();  // barrier() within another public call
 
   // "rank 2: exchange with rank 0 at step 17: REASON"; without the peer if it is below 0.
   std::string failure(std::string_view operation, int peer, std::string_view reason) const;
@@ -137,13 +134,14 @@ class Communicator {
     std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0, messages_sent = 0;
     std::atomic<double> seconds = 0;
   };
-  Counters traffic_;  // an override of a collective adds the bytes of its formula
+  Counters traffic_;
 
  private:
   class Call;
   void check_peers(std::span<const Send> sends, std::span<const Recv> recvs) const;
   void counted_exchange(std::span<const Send> sends, std::span<Recv> recvs);
   void exchange_in_rounds(std::span<const Send> sends, std::span<Recv> recvs);
+  void gather_all(std::span<const std::byte> mine, std::span<std::byte> all);
   void swap_with(int to, std::span<const std::byte> data, int from, std::span<std::byte> room);
   void reduce_directly(std::span<std::byte> data, DType type, ReduceOp op);
   void reduce_in_ring(std::span<std::byte> data, DType type, ReduceOp op);

@@ -174,7 +174,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> do_clone() override {
-    if (size() > 1) do_barrier();  // its error names missing ranks
+    hear_from_all();  // its error names missing ranks
     return std::make_unique<MpiCommunicator>(session_, session_->duplicate(group_), deadline());
   }
 

@@ -56,8 +56,9 @@ class QueuedMailbox : public Mailbox {
   // Called for a new letter; of(to).changed is notified, too. MPI wakes the thread that makes all its calls.
   virtual void posted(int /*to*/) SOTTO_REQUIRES(mutex_) {}
 
-  // Called, without the lock, after a message was polled or close() has begun: the inbox may have room again. A backend
-  // that stops reading while there is none looks again then.
+  // Called, without the lock, after a message was polled or close() has begun: the inbox may have room again. Tcp's
+  // thread stops reading a connection while there is none, and looks again then; the threads of Gloo and MPI wait in
+  // the inbox itself.
   virtual void made_room() {}
 
   // Marks the peer as lost, unless it has left; takes the lock.
