@@ -7,7 +7,7 @@
 namespace sotto {
 
 BucketThread::BucketThread(std::size_t buckets, bool overlap, Work prepare, Work exchange, Communicator* together)
-    : prepare_(std::move(prepare)), exchange_(std::move(exchange)), buckets_(buckets), queue_(buckets) {
+    : prepare_(std::move(prepare)), exchange_(std::move(exchange)), buckets_(buckets) {
   if (overlap) calls_.ready = [this](std::size_t /*bucket*/) { post_next(); };  // buckets become ready in order
   if (together == nullptr) return;
   calls_.is_void = [this, together](bool overflows) {
@@ -27,18 +27,14 @@ void BucketThread::run(Worker& worker, std::uint64_t step, StepReport& report) {
   const Timer waiting;
   thread_.wait();
   report.wait = agreeing_ + waiting.seconds();
-  report.queue = queue_.take().mean();
+  report.queue = thread_.take_waits().mean();
 }
 
 void BucketThread::post_next() {
   const std::size_t bucket = posted_++;
   if (void_) return;
   prepare_(bucket);
-  queue_.ready(bucket);
-  thread_.post([this, bucket] {
-    queue_.begin(bucket);
-    exchange_(bucket);
-  });
+  thread_.post_measured([this, bucket] { exchange_(bucket); });
 }
 
 }  // namespace sotto

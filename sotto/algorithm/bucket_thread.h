@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sotto/algorithm/algorithm.h"
-#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
 
 namespace sotto {
@@ -37,7 +36,6 @@ class BucketThread {
   std::size_t posted_ = 0;
   bool void_ = false;
   double agreeing_ = 0;  // seconds
-  QueueMeter queue_;
   CommThread thread_;  // last: it is destroyed before what its work uses
 };
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "sotto/algorithm/compute.h"
-#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
 #include "sotto/core/mutex.h"
 #include "sotto/core/timer.h"
@@ -24,8 +23,7 @@ class SyncByNeed final : public Algorithm {
         calls_{.needed = [this](std::size_t bucket) { settle(bucket); },
                .ready = [this](std::size_t bucket) { on_ready(bucket); },
                .is_void = [this](bool overflows) { return agree(overflows); }},
-        buckets_(buckets.size()),
-        queue_(buckets.size()) {
+        buckets_(buckets.size()) {
     for (std::size_t b = 0; b < buckets.size(); ++b) buckets_[b].plan = buckets[b];
     note();
   }
@@ -105,7 +103,7 @@ class SyncByNeed final : public Algorithm {
     report.wait += waited_;
     const Lock lock(spent_mutex_);
     report.timings += std::exchange(spent_, {});
-    report.queue += queue_.take().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
+    report.queue += thread_.take_waits().seconds / static_cast<double>(std::max<std::size_t>(1, buckets_.size()));
   }
 
   void wait(const std::function<bool()>& enough) {
@@ -168,12 +166,8 @@ class SyncByNeed final : public Algorithm {
     offer_in_place(*worker_, part.plan);
     part.open = true;
     part.exchanged = false;
-    {
-      const Lock lock(spent_mutex_);
-      queue_.ready(index);
-    }
     ready_.store(index + 1, std::memory_order_release);
-    thread_.post([this] { exchange_one(); });
+    thread_.post_measured([this] { exchange_one(); });
   }
 
   // --- on the communication thread ---------------------------------------------------------------------------------
@@ -182,10 +176,6 @@ class SyncByNeed final : public Algorithm {
     Timings timings;
     const std::size_t index = next(timings);
     Part& part = buckets_[index];
-    {
-      const Lock lock(spent_mutex_);
-      queue_.begin(index);
-    }
     Bucket bucket{worker_->gradient().subspan(part.plan.range.begin, part.plan.range.size()), &part.plan.layout,
                   static_cast<std::uint16_t>(index)};
     aggregator_.average(bucket, key_, {key_.step, lr_}, communicator_, timings);
@@ -235,7 +225,6 @@ class SyncByNeed final : public Algorithm {
 
   Mutex spent_mutex_;
   Timings spent_ SOTTO_GUARDED_BY(spent_mutex_);
-  QueueMeter queue_ SOTTO_GUARDED_BY(spent_mutex_);
   CommThread thread_;  // last: it is destroyed before what its work uses
 };
 

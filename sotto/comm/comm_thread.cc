@@ -1,6 +1,8 @@
 #include "sotto/comm/comm_thread.h"
 
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "sotto/core/mutex.h"
 #include "sotto/core/plain_floats.h"
 #include "sotto/core/thread.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 
@@ -24,12 +27,17 @@ class CommThread::Impl {
     thread_.join();
   }
 
-  void post(std::function<void()> work) {
+  void post(std::function<void()> work, bool measured) {
     {
       const Lock lock(mutex_);
-      posted_.push_back(std::move(work));
+      posted_.push_back({std::move(work), measured ? std::optional(Clock::now()) : std::nullopt});
     }
     changed_.notify_all();
+  }
+
+  Waits take_waits() {
+    const Lock lock(mutex_);
+    return std::exchange(waits_, {});
   }
 
   void wait(const std::function<bool()>& enough) {
@@ -40,17 +48,26 @@ class CommThread::Impl {
   }
 
  private:
+  struct Posted {
+    std::function<void()> work;
+    std::optional<Clock::time_point> since;  // of measured work
+  };
+
   void run() {
-    const PlainFloats floats;                  // a new thread inherits the floating-point settings of its creator
-    std::vector<std::function<void()>> batch;  // swapped with posted_, so that both keep their memory
+    const PlainFloats floats;   // a new thread inherits the floating-point settings of its creator
+    std::vector<Posted> batch;  // swapped with posted_, so that both keep their memory
     Lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return !posted_.empty() || ending_; });
       if (posted_.empty()) return;
       batch.swap(posted_);
       running_ = true;
-      for (auto& work : batch) {
+      for (auto& [work, since] : batch) {
         if (error_) break;
+        if (since) {
+          waits_.seconds += std::chrono::duration<double>(Clock::now() - *since).count();
+          ++waits_.works;
+        }
         lock.unlock();
         std::exception_ptr error;
         try {
@@ -70,7 +87,8 @@ class CommThread::Impl {
 
   Mutex mutex_;
   Condition changed_;
-  std::vector<std::function<void()>> posted_ SOTTO_GUARDED_BY(mutex_);
+  Waits waits_ SOTTO_GUARDED_BY(mutex_);
+  std::vector<Posted> posted_ SOTTO_GUARDED_BY(mutex_);
   bool running_ SOTTO_GUARDED_BY(mutex_) = false;
   bool ending_ SOTTO_GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ SOTTO_GUARDED_BY(mutex_);
@@ -79,7 +97,9 @@ class CommThread::Impl {
 
 CommThread::CommThread() : impl_(std::make_unique<Impl>()) {}
 CommThread::~CommThread() = default;
-void CommThread::post(std::function<void()> work) { impl_->post(std::move(work)); }
+void CommThread::post(std::function<void()> work) { impl_->post(std::move(work), false); }
+void CommThread::post_measured(std::function<void()> work) { impl_->post(std::move(work), true); }
+CommThread::Waits CommThread::take_waits() { return impl_->take_waits(); }
 void CommThread::wait() {
   wait([] { return false; });
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -14,6 +16,15 @@ class CommThread {
   // Posting allocates nothing once the queue has grown: the callable must fit std::function's small buffer (two
   // pointers).
   void post(std::function<void()> work);
+  // As post(), for work whose wait for the work before it is measured, such as the exchange of a finished bucket.
+  void post_measured(std::function<void()> work);
+  struct Waits {
+    double seconds = 0;  // sum
+    std::size_t works = 0;
+    double mean() const { return seconds / static_cast<double>(std::max<std::size_t>(1, works)); }
+  };
+  // The waits of measured work that began since the last call.
+  Waits take_waits();
   // Waits until all posted work is done.
   void wait();
   // Waits until enough() returns true, which is checked after each piece of work, or until all work is done. Throws as

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sotto/core/error.h"
+#include "sotto/core/timer.h"
 
 namespace sotto {
 namespace {
@@ -87,6 +88,24 @@ TEST(CommThread, TellsWhoWaitsForOneThatAnEarlierOneFailed) {
   thread.post([&done] { done = true; });
   EXPECT_THROW(thread.wait([&done] { return done.load(); }), CommError);
   EXPECT_FALSE(done);
+}
+
+TEST(CommThread, MeasuresHowLongWorkWaitsForTheWorkBeforeIt) {
+  CommThread thread;
+  EXPECT_EQ(thread.take_waits().works, 0U);
+  std::promise<void> go;
+  thread.post([&go] { go.get_future().wait(); });  // which is not measured itself
+  for (int i = 0; i < 2; ++i) thread.post_measured([] {});
+  const Timer timer;
+  while (timer.seconds() < 0.001) {
+  }
+  const double least = timer.seconds();
+  go.set_value();
+  thread.wait();
+  const CommThread::Waits waits = thread.take_waits();
+  EXPECT_EQ(waits.works, 2U);
+  EXPECT_GE(waits.mean(), least);
+  EXPECT_EQ(thread.take_waits().seconds, 0);
 }
 
 TEST(CommThread, WaitsForNothing) {

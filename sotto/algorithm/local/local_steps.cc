@@ -55,8 +55,7 @@ LocalSteps::LocalSteps(const LocalPlan& plan, const AlgorithmOptions& options, s
       aggregator_(phases_of_differences(plan.name, options, buckets), buckets_, communicator.rank(),
                   communicator.size(), std::make_shared<ThreadPool>(options.codec_threads)),
       outer_(plan.outer, size_of(buckets)),
-      shards_(plan.shards),
-      queue_(buckets.size()) {
+      shards_(plan.shards) {
   if (plan_.overlap > 0) {
     on_its_way_.resize(size_of(buckets));
     deltas_ = on_its_way_;
@@ -86,7 +85,7 @@ StepReport LocalSteps::step(Worker& worker, const StepInput& input) {
   finish(worker, input, report);
   report.wait += lap.lap();
   report.timings = std::exchange(done_, {});
-  report.queue = std::exchange(done_queue_, {}).mean();
+  report.queue = thread_.take_waits().mean();
   if (report.stop) asked_ = false;
   report.seconds = total.seconds();
   return report;
@@ -155,13 +154,11 @@ void LocalSteps::offer(Worker& worker, std::size_t bucket) {
 }
 
 void LocalSteps::post(std::size_t bucket) {
-  queue_.ready(bucket);
-  thread_.post([this, bucket] { exchange(bucket); });
+  thread_.post_measured([this, bucket] { exchange(bucket); });
 }
 
 void LocalSteps::exchange(std::size_t index) {
   const BucketPlan& plan = buckets_[index];
-  queue_.begin(index);
   Bucket bucket{deltas_.subspan(plan.range.begin, plan.range.size()), &plan.layout, static_cast<std::uint16_t>(index)};
   aggregator_.average(bucket, shard_of(index).key, {}, communicator_, timings_);
 }
@@ -203,7 +200,6 @@ void LocalSteps::finish(Worker& worker, const StepInput& input, StepReport& repo
 void LocalSteps::wait() {
   thread_.wait();
   done_ += std::exchange(timings_, {});
-  done_queue_ += queue_.take();
   note();
 }
 

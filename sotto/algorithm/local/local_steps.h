@@ -9,7 +9,6 @@
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/local/outer_step.h"
 #include "sotto/algorithm/local/turns.h"
-#include "sotto/algorithm/queue_meter.h"
 #include "sotto/comm/comm_thread.h"
 
 namespace sotto {
@@ -87,8 +86,6 @@ class LocalSteps final : public Algorithm {
   bool asked_ = false;  // this rank was asked to stop, and the ranks have not stopped
   Timings timings_;     // belongs to the communication thread until wait(), which adds it to done_
   Timings done_;
-  QueueMeter queue_;
-  QueueMeter::Waited done_queue_;         // as done_
   std::string aggregator_name_, remark_;  // copies, because the aggregator may be at work
   CommThread thread_;                     // last: it is destroyed before what its work uses
 };
