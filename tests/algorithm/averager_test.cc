@@ -144,7 +144,7 @@ TEST(Averaging, KeepsTheSumToTheLastBit) {
           }
           averager.step(adds(0.03125F), false, timings);
           sum += ranks * 0.03125;
-          averager.rest();
+          averager.rest(x);
           for (const std::size_t i : {0U, 15U, 31U}) {
             double found = x[i];
             communicator.all_reduce(std::span(&found, 1));
@@ -171,7 +171,7 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
         averager.step(adds(0.5F), false, timings);
         averager.wait_for_answer();
       }
-      averager.rest();
+      averager.rest(x);
       communicator.barrier();
       EXPECT_EQ(averager.traffic().bytes_sent, averager.exchanges() * (message + note) + averager.notes_sent() * note);
       EXPECT_TRUE(communicator.rank() % 2 == 0 || averager.exchanges() == 20) << averager.exchanges();
@@ -194,7 +194,7 @@ TEST(Averaging, GoesOnWithoutThoseThatLeft) {
       averager.step(adds(1), false, timings);
       averager.wait_for_answer();
     }
-    averager.rest();
+    averager.rest(x);
     EXPECT_EQ(x, all(4));
     EXPECT_EQ(averager.exchanges(), 0U);
   });
@@ -222,13 +222,13 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
     auto x = all(1);
     averager.read(x);
     averager.step(adds(1), false, timings);
-    averager.rest();
+    averager.rest(x);
     wait_until([&] { return averager.known_steps() == 8; });
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{5, 1}));
     averager.read(x);
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 1}));
     EXPECT_TRUE(averager.step(adds(1), false, timings));  // the other one has come to the next
-    averager.rest();
+    averager.rest(x);
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 2}));
   });
 }
@@ -265,10 +265,10 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
     auto x = all(1);
     averager.read(x);
     averager.step(adds(1), false, timings);
-    averager.rest();
+    averager.rest(x);
     EXPECT_EQ(x, all(2));
     x = all(7);  // as if the ranks had averaged their models
-    averager.rest();
+    averager.rest(x);
     averager.read(x);
     done.wait();
   });
@@ -289,7 +289,7 @@ TEST(Averaging, NamesAStalledRank) {
       auto x = all(1);
       averager.read(x);
       averager.step(adds(1), false, timings);
-      const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(); });
+      const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(x); });
       EXPECT_NE(error.find(asks ? "rank 0 was asked for its model and said nothing for 1 s"
                                 : "rank 0 is waited for and said nothing for 1 s"),
                 std::string::npos)
@@ -318,7 +318,7 @@ TEST(Averaging, NamesTheSilentRankOfTwoThatItWaitsFor) {
     auto x = all(1);
     averager.read(x);
     averager.step(adds(1), false, timings);
-    const std::string error = message_of([&] { averager.rest(); });
+    const std::string error = message_of([&] { averager.rest(x); });
     EXPECT_NE(error.find("rank 2 is waited for and said nothing for 2 s"), std::string::npos) << error;
   });
 }
@@ -337,7 +337,7 @@ TEST(Averaging, NamesARankThatAnswersAndMakesNoStep) {
     auto x = all(1);
     averager.read(x);
     averager.step(adds(1), false, timings);
-    const std::string error = message_of([&] { averager.rest(); });
+    const std::string error = message_of([&] { averager.rest(x); });
     EXPECT_NE(error.find("rank 0 made no step that is waited for for 2 s"), std::string::npos) << error;
   });
 }

@@ -65,15 +65,16 @@ class Group {
     codec_->encode({values, &buckets_[bucket].layout, bucket},
                    {1, static_cast<std::uint16_t>(rank), 0, static_cast<std::uint32_t>(of(rank).step)}, {}, {&whole, 1},
                    {&message, 1});
-    server_.take(rank, message.bytes());
+    take(rank, message.bytes());
   }
   void note(int rank, const ServerNote& note) {
     std::vector<std::byte> bytes(ServerNote::bytes);
     write_note(note, bytes);
-    server_.take(rank, bytes);
+    take(rank, bytes);
   }
   void rest(int rank) { note(rank, {.kind = ServerNote::Kind::rest, .step = of(rank).step}); }
 
+  void take(int rank, std::span<const std::byte> mail) { server_.take(rank, mail, *optimiser_); }
   Server& server() { return server_; }
   // How many answers a worker got, and what it then has.
   std::uint64_t steps(int rank) { return of(rank).step; }

@@ -270,9 +270,9 @@ TEST(Server, RefusesWhatDoesNotBelongThere) {
   });
   expect("no worker", [](Group& g) {
     const std::vector<std::byte> nothing(ServerNote::bytes);
-    g.server().take(5, nothing);
+    g.take(5, nothing);
   });
-  expect("", [](Group& g) { g.server().take(1, {}); });
+  expect("", [](Group& g) { g.take(1, {}); });
   expect("never was", [](Group& g) {
     for (std::uint16_t b = 0; b < some_buckets().size(); ++b) {
       std::vector<float> of(some_buckets()[b].range.size());
@@ -283,10 +283,10 @@ TEST(Server, RefusesWhatDoesNotBelongThere) {
   std::vector<std::byte> note(ServerNote::bytes);
   write_note({.kind = Kind::rest}, note);
   for (std::size_t cut = 0; cut < note.size(); ++cut) {
-    expect("", [&](Group& g) { g.server().take(1, std::span(note).first(cut)); });
+    expect("", [&](Group& g) { g.take(1, std::span(note).first(cut)); });
   }
   note.push_back(std::byte{0});
-  expect("too many", [&](Group& g) { g.server().take(1, note); });
+  expect("too many", [&](Group& g) { g.take(1, note); });
 }
 
 TEST(Shards, AreBalancedAndWhole) {

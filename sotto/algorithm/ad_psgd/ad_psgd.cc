@@ -30,7 +30,8 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   StepReport step(Worker& worker, const StepInput& input) override {
     Timer total, lap;
     StepReport report;
-    averager_.read(worker.parameters());
+    parameters_ = worker.parameters();
+    averager_.read(parameters_);
     report.wait = lap.lap();
     communicator_.at_step(input.step);
     worker.optimiser().begin_step(input.step);
@@ -46,7 +47,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
     return report;
   }
 
-  void rest() override { averager_.rest(); }
+  void rest() override { averager_.rest(parameters_); }
 
   void average_models(Worker& worker) override {
     rest();
@@ -68,6 +69,7 @@ class AdPsgd final : public Algorithm, private OwnSpeed {
   bool overlap_;
   bool each_;
   Communicator& communicator_;
+  std::span<float> parameters_;  // the worker's, from its first step on
   Averager averager_;
 };
 

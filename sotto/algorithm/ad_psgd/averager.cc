@@ -38,7 +38,6 @@ Averager::~Averager() {
 void Averager::read(std::span<float> x) {
   const Lock lock(mutex_);
   rethrow();
-  shown_ = x;
   if (shared_.state != State::resting) {
     std::ranges::copy(shared_.x, x.begin());
     return;
@@ -90,7 +89,7 @@ void Averager::wait_for_answer() {
   rethrow();
 }
 
-void Averager::rest() {
+void Averager::rest(std::span<float> x) {
   Lock lock(mutex_);
   rethrow();
   Roll& roll = shared_.roll;
@@ -107,7 +106,7 @@ void Averager::rest() {
   lock.lock();
   wait_for_all(lock, Roll::Await::meeting);
   shared_.state = State::resting;
-  if (!shown) std::ranges::copy(shared_.x, shown_.begin());
+  if (!shown) std::ranges::copy(shared_.x, x.begin());
 }
 
 void Averager::abandon() {

@@ -44,8 +44,8 @@ class Averager {
   // Waits for the answer to the request that the last step caused, if any.
   void wait_for_answer();
   // A meeting of all ranks, after which nothing is on its way. Answers others until all have come, and then copies the
-  // model to the place that read() was given, once. Nothing changes the model until the next read().
-  void rest();
+  // model to `x`, unless this rank is at rest already. Nothing changes the model until the next read().
+  void rest(std::span<float> x);
   // After an error: ranks that wait for this one see that it is lost. Only the destructor may follow.
   void abandon();
 
@@ -68,7 +68,7 @@ class Averager {
     std::vector<Mail> held{};  // requests that came at a rest, at most one per peer
     // Buffers that are reused:
     PairNote note{};
-    std::vector<std::byte> letter{};
+    std::vector<std::byte> letter{};  // of offer()
   };
 
   // --- on the averaging thread ---
@@ -84,7 +84,8 @@ class Averager {
   void take_answer(int sender, const PairNote& note, std::span<const std::byte> model);
   void open(int sender, const PairNote& note, std::span<const std::byte> model);
   void move() SOTTO_REQUIRES(mutex_);
-  void offer(PairNote::Kind kind, std::uint32_t number) SOTTO_REQUIRES(mutex_);  // into own_.letter
+  // A letter with the model as it is now; valid until the next offer.
+  std::span<const std::byte> offer(PairNote::Kind kind, std::uint32_t number) SOTTO_REQUIRES(mutex_);
   void inquire();
   void watch(Clock::time_point taken);
   bool must_be_questioned(int peer, Clock::time_point taken);
@@ -108,7 +109,6 @@ class Averager {
   Condition changed_;
   AveragerState shared_ SOTTO_GUARDED_BY(mutex_);
   Own own_;
-  std::span<float> shown_;  // where read() copied the model
   int exceptions_ = std::uncaught_exceptions();
   std::thread thread_;  // last: it uses all of the above
 };

@@ -61,6 +61,7 @@ bool Averager::turn() {
 
 void Averager::ask() {
   int peer = 0;
+  std::span<const std::byte> letter;
   {
     const Lock lock(mutex_);
     if (plan_.peers.empty() || shared_.asked || shared_.state != State::at_work) return;
@@ -73,10 +74,10 @@ void Averager::ask() {
       return;
     }
     const auto number = static_cast<std::uint32_t>(shared_.requests++);
-    offer(PairNote::Kind::request, number);
+    letter = offer(PairNote::Kind::request, number);
     shared_.asked = {peer, number, Clock::now()};
   }
-  if (mailbox_->send(peer, own_.letter)) return;
+  if (mailbox_->send(peer, letter)) return;
   const Lock lock(mutex_);
   shared_.asked.reset();
   changed_.notify_all();
@@ -91,13 +92,14 @@ int Averager::next_peer() {
   return -1;
 }
 
-void Averager::offer(PairNote::Kind kind, std::uint32_t number) {
+std::span<const std::byte> Averager::offer(PairNote::Kind kind, std::uint32_t number) {
   const Timer timer;
   Key key = key_;
   key.step = static_cast<std::uint32_t>(shared_.roll.steps());
   write_letter(kind, number, own_.letter);
   own_.model.offer(shared_.x, key, own_.letter);
   shared_.timings.encode += timer.seconds();
+  return own_.letter;
 }
 
 void Averager::move() {
@@ -168,12 +170,13 @@ void Averager::take_request(Mail mail) {
 void Averager::answer(const Mail& mail) {
   const auto model = read_note(mail.data, ranks_, own_.note);
   open(mail.sender, own_.note, model);
+  std::span<const std::byte> letter;
   {
     const Lock lock(mutex_);
-    offer(PairNote::Kind::answer, own_.note.number);
+    letter = offer(PairNote::Kind::answer, own_.note.number);
     move();
   }
-  mailbox_->send(mail.sender, own_.letter);
+  mailbox_->send(mail.sender, letter);
 }
 
 void Averager::take_answer(int sender, const PairNote& note, std::span<const std::byte> model) {

@@ -57,7 +57,6 @@ Server::Server(const ServerPlan& plan, int rank, Shard shard, std::shared_ptr<Co
 }
 
 void Server::begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser) {
-  optimiser_ = &optimiser;
   optimiser.take_shares(plan_.rate_share());
   if (begun_ == 0) {
     shard_.gather(parameters, model_);
@@ -79,19 +78,21 @@ void Server::all_know() {
   }
 }
 
-void Server::take(int sender, std::span<const std::byte> mail) {
+Timings Server::take(int sender, std::span<const std::byte> mail, Optimiser& optimiser) {
+  Turn turn{optimiser};
   try {
     Client& from = client(sender);
     if (is_note(mail)) {
       const ServerNote note = read_note(mail, generation_);
       require(mail.size() == ServerNote::bytes, "bytes too many after a note");
-      take_note(from, note);
+      take_note(from, note, turn);
     } else {
       take_message(from, mail);
     }
   } catch (const WireError& error) {
     throw WireError(fmt::format("rank {}: message of rank {} to the server: {}", rank_, sender, error.what()));
   }
+  return turn.timings;
 }
 
 Server::Client& Server::client(int rank) {
@@ -120,7 +121,7 @@ void Server::take_message(Client& from, std::span<const std::byte> bytes) {
   from.since = Clock::now();
 }
 
-void Server::take_note(Client& from, const ServerNote& note) {
+void Server::take_note(Client& from, const ServerNote& note, Turn& turn) {
   require(note.step == from.next && from.state == State::at_work, "a note of another step");
   from.since = Clock::now();
   if (note.stop != ServerNote::never && stop_ == ServerNote::never) {
@@ -134,10 +135,10 @@ void Server::take_note(Client& from, const ServerNote& note) {
     for (Message& message : from.messages) message.here = false;
     from.note = note;
     from.state = State::waits;
-    take_gradient(from);
+    take_gradient(from, turn);
   } else if (note.kind == Kind::rest) {
     from.state = State::rests;
-    if (plan_.mode == Mode::sync) update_when_enough();
+    if (plan_.mode == Mode::sync) update_when_enough(turn);
     rest_when_all();
   } else {
     require(note.kind == Kind::idle && !from.trains, "a note that a server does not take");
@@ -146,30 +147,30 @@ void Server::take_note(Client& from, const ServerNote& note) {
   }
 }
 
-void Server::take_gradient(Client& from) {
-  if (plan_.mode == Mode::sync) return from.note.version < version_ ? take_late(from) : update_when_enough();
+void Server::take_gradient(Client& from, Turn& turn) {
+  if (plan_.mode == Mode::sync) return from.note.version < version_ ? take_late(from, turn) : update_when_enough(turn);
   const Clients one = choose([&](const Client& client) { return &client == &from; });
-  update(one);
-  answer(plan_.mode == Mode::stale ? released() : one);
+  update(one, turn);
+  answer(plan_.mode == Mode::stale ? released() : one, turn);
 }
 
 // The gradient was taken at an older model, so it makes no update: it is dropped, or carried over to the next one.
-void Server::take_late(Client& from) {
+void Server::take_late(Client& from, Turn& turn) {
   if (plan_.carry) add_to(carried_, from);
-  answer(choose([&](const Client& client) { return &client == &from; }));
+  answer(choose([&](const Client& client) { return &client == &from; }), turn);
 }
 
 // An update needs plan_.quorum workers that wait or rest. To ask for all that are at work would hang if they wait at
 // several servers, each of which has answered only some of them. This rule does not hang: of the servers' last updates,
 // look at the oldest. All workers in it that do not rest wait at that server again, because the updates that they
 // needed from the other servers came later.
-void Server::update_when_enough() {
+void Server::update_when_enough(Turn& turn) {
   const auto at_rest =
       std::ranges::count_if(clients_, [](const Client& c) { return c.trains && c.state == State::rests; });
   const Clients waiting = choose([](const Client& client) { return client.state == State::waits; });
   if (waiting.empty() || waiting.size() + static_cast<std::size_t>(at_rest) < plan_.quorum) return;
-  update(waiting);
-  answer(waiting);
+  update(waiting, turn);
+  answer(waiting, turn);
 }
 
 // The workers that wait, and are not too far ahead of the slowest.
@@ -183,7 +184,7 @@ Server::Clients Server::released() {
       [&](const Client& client) { return client.state == State::waits && done(client) - least <= plan_.bound; });
 }
 
-void Server::update(Clients with) {
+void Server::update(Clients with, Turn& turn) {
   const Timer timer;
   std::ranges::fill(mean_, 0.0F);
   const Client* farthest = with.front();
@@ -196,13 +197,13 @@ void Server::update(Clients with) {
     std::ranges::fill(carried_, 0.0F);
   }
   const double rate = farthest->note.rate * plan_.rate_share();
-  optimiser_->begin_step(version_);
+  turn.optimiser.begin_step(version_);
   for (const Shard::Part& part : shard_.parts()) {
-    optimiser_->apply(Shard::bucket(model_, part).values, Shard::bucket(mean_, part).values, part.plan.range.begin,
-                      rate);
+    turn.optimiser.apply(Shard::bucket(model_, part).values, Shard::bucket(mean_, part).values, part.plan.range.begin,
+                         rate);
   }
   ++version_;
-  timings_.decode += timer.seconds();
+  turn.timings.decode += timer.seconds();
 }
 
 void Server::add_to(std::vector<float>& sum, Client& from) {
@@ -214,7 +215,7 @@ void Server::add_to(std::vector<float>& sum, Client& from) {
 }
 
 // Answers its own rank last.
-void Server::answer(Clients all) {
+void Server::answer(Clients all, Turn& turn) {
   const Timer timer;
   std::ranges::stable_partition(all, [this](const Client* client) { return client->rank != rank_; });
   bool encoded = false;
@@ -230,7 +231,7 @@ void Server::answer(Clients all) {
     to->state = State::at_work;
     to->since = Clock::now();
   }
-  timings_.encode += timer.seconds();
+  turn.timings.encode += timer.seconds();
 }
 
 void Server::post(const Client& to, Kind kind) {

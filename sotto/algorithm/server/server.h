@@ -25,9 +25,9 @@ class Server {
 
   // All ranks are about to take this step, and have these parameters. Only those of the first call count.
   void begin(std::uint64_t step, std::span<const float> parameters, Optimiser& optimiser);
-  // Takes a note or message, and posts the answers that are due, the one to its own rank last. WireError names the
-  // sender.
-  void take(int sender, std::span<const std::byte> mail);
+  // Takes a note or message, makes the update that is due with `optimiser`, and posts the answers, the one to its own
+  // rank last. Returns the times of that. WireError names the sender.
+  Timings take(int sender, std::span<const std::byte> mail, Optimiser& optimiser);
   bool at_rest() const;
   // Tells clients at rest that the server is alive.
   void remind();
@@ -37,7 +37,6 @@ class Server {
   std::uint64_t least_step() const;  // the first step that some worker has no answer to
   double loss() const;               // mean over workers of the losses that they last reported
   std::uint64_t version() const { return version_; }
-  Timings& timings() { return timings_; }
 
   const Shard& shard() const { return shard_; }
   // At rest: what all ranks must have. all_know() says that they have it.
@@ -69,19 +68,25 @@ class Server {
     Clock::time_point since{};
   };
 
+  // What a call of take() works with.
+  struct Turn {
+    Optimiser& optimiser;
+    Timings timings{};
+  };
+
   using State = Client::State;
   using Clients = std::span<Client*>;  // some of them, in rank order
 
   Client& client(int rank);
   void take_message(Client& from, std::span<const std::byte> bytes);
-  void take_note(Client& from, const ServerNote& note);
-  void take_gradient(Client& from);
-  void take_late(Client& from);
-  void update_when_enough();
+  void take_note(Client& from, const ServerNote& note, Turn& turn);
+  void take_gradient(Client& from, Turn& turn);
+  void take_late(Client& from, Turn& turn);
+  void update_when_enough(Turn& turn);
   Clients released();
-  void update(Clients with);
+  void update(Clients with, Turn& turn);
   void add_to(std::vector<float>& sum, Client& from);
-  void answer(Clients all);
+  void answer(Clients all, Turn& turn);
   void post(const Client& to, ServerNote::Kind kind);
   void post(const Client& to, ServerNote::Kind kind, std::span<std::byte> letter);
   void rest_when_all();
@@ -97,7 +102,6 @@ class Server {
   std::uint64_t seed_;
   std::uint16_t generation_;
   Post post_;
-  Optimiser* optimiser_ = nullptr;
   std::vector<Client> clients_;  // in rank order
   std::vector<float> model_, mean_;
   std::vector<float> known_;    // in step: what all workers know of the model
@@ -105,7 +109,6 @@ class Server {
   std::uint64_t begun_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t stop_ = ServerNote::never;
-  Timings timings_;
   std::vector<Client*> chosen_;    // buffer of choose()
   std::vector<std::byte> letter_;  // buffer of answer()
 };

@@ -32,6 +32,7 @@ void ServerThread::work(std::uint64_t step, std::span<const float> parameters, O
   throw_error();
   if (shared_.state == State::working) return;
   server_.begin(step, parameters, optimiser);
+  shared_.optimiser = &optimiser;
   shared_.least_step = step;
   shared_.state = State::working;
   changed_.notify_all();
@@ -71,8 +72,9 @@ void ServerThread::run() {
       Lock lock(mutex_);
       changed_.wait(lock, [this]() SOTTO_REQUIRES(mutex_) { return shared_.state != State::resting; });
       if (shared_.state == State::ending) return;
+      Optimiser& optimiser = *shared_.optimiser;
       lock.unlock();
-      serve();
+      serve(optimiser);
       lock.lock();
       if (shared_.state == State::ending) return;
       shared_.state = State::resting;
@@ -92,7 +94,7 @@ void ServerThread::run() {
 // A worker that owes a gradient, and was silent for too long, is lost: CommError. But first the server takes all mail
 // that came until a little later, because the silence may be this thread's own: it was busy, or stopped for a while.
 // Workers lose patience later than the server, so that the server can say for whom all waited.
-void ServerThread::serve() {
+void ServerThread::serve(Optimiser& optimiser) {
   const auto quarter = requests_.deadline() / 4;
   const auto grace = quarter / 8;
   auto reminded = Clock::now();
@@ -116,24 +118,23 @@ void ServerThread::serve() {
     }
     auto until = reminded + quarter;
     if (rank >= 0) until = std::min(until, (overdue ? seen + grace : since + 3 * quarter));
-    taken = serve_next(std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now));
+    taken = serve_next(std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now), optimiser);
     const Lock lock(mutex_);
     if (shared_.state == State::ending) return;
   }
 }
 
 // Takes one mail at most. Returns the time before which all mail was taken.
-Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most) {
+Clock::time_point ServerThread::serve_next(std::chrono::milliseconds most, Optimiser& optimiser) {
   const auto nothing_until = Clock::now() + most;
   auto mail = requests_.poll(most);
   if (!mail) return nothing_until;
   const auto arrived = mail->arrived;
-  server_.take(mail->sender, mail->data);
+  const Timings done = server_.take(mail->sender, mail->data, optimiser);
   requests_.recycle(std::move(*mail));
   const Lock lock(mutex_);
   shared_.least_step = server_.least_step();
   shared_.loss = server_.loss();
-  const Timings done = std::exchange(server_.timings(), {});
   shared_.timings.encode += done.encode;
   shared_.timings.decode += done.decode;
   changed_.notify_all();

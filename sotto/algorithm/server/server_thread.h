@@ -35,16 +35,17 @@ class ServerThread {
   struct Shared {
     enum class State : std::uint8_t { resting, working, ending };
     State state = State::resting;
-    std::exception_ptr error;      // if set, the server works no more
-    std::uint64_t least_step = 0;  // as of Server::least_step()
-    double loss = 0;               // as of Server::loss()
+    Optimiser* optimiser = nullptr;  // while it works
+    std::exception_ptr error;        // if set, the server works no more
+    std::uint64_t least_step = 0;    // as of Server::least_step()
+    double loss = 0;                 // as of Server::loss()
     Timings timings;
   };
   using State = Shared::State;
 
   void run();
-  void serve();
-  Clock::time_point serve_next(std::chrono::milliseconds most);
+  void serve(Optimiser& optimiser);
+  Clock::time_point serve_next(std::chrono::milliseconds most, Optimiser& optimiser);
   void discard();
   void throw_error() const SOTTO_REQUIRES(mutex_);
 
