@@ -41,7 +41,7 @@ void try_codec(const Part& part, const StageSpecs& stages, const Key& key, int r
     if (codec->contract(layout).kind == Contract::Kind::exact) return;  // it takes all finite values
     const Bucket bucket = part.bucket(b);
     if (part.aggregator->name() == "all_reduce") {
-      std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->linear_type().value()));
+      std::vector<std::byte> form(codec->linear_count(layout) * size_of(codec->traits().linear_type.value()));
       codec->to_linear(bucket, 1.0F / static_cast<float>(ranks), key, form);
       continue;
     }

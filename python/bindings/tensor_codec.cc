@@ -54,7 +54,7 @@ StageSpecs codec_of(const std::string& sentence) {
 TensorCodec::TensorCodec(const std::string& sentence, int threads, std::size_t most)
     : codec_(make_codec(codec_of(sentence), std::make_shared<ThreadPool>(threads))),
       opened_(codec_->make_opened()),
-      sentence_(codec_->sentence()),
+      sentence_(codec_->traits().sentence),
       most_(most) {}
 
 Contract TensorCodec::contract(const std::vector<std::int64_t>& shape) const {

@@ -35,7 +35,7 @@ class AllReduce final : public Aggregator {
     mean_.average(prepared, bucket, key, communicator, timings);
     if (!parts_.memory->remembers()) return;
     timer.lap();
-    if (!parts_.codec->additive()) {  // all ranks hold back what the mean lacks
+    if (!parts_.codec->traits().additive) {  // all ranks hold back what the mean lacks
       SentValues sent(bucket.values, *parts_.codec, key);
       parts_.memory->settle(prepared, sent);
       timings.decode += timer.lap();
@@ -64,8 +64,9 @@ class AllReduce final : public Aggregator {
 }  // namespace
 
 std::string all_reduce_suits(const Codec& codec, std::span<const BucketPlan> /*buckets*/) {
-  if (codec.linear_type()) return "";
-  return "messages of `" + codec.sentence() + "` cannot be summed without decoding them; use gather or scatter_reduce";
+  if (codec.traits().linear_type) return "";
+  return "messages of `" + codec.traits().sentence +
+         "` cannot be summed without decoding them; use gather or scatter_reduce";
 }
 
 std::unique_ptr<Aggregator> make_all_reduce(AggregatorParts parts) {

@@ -28,7 +28,7 @@ constexpr double unbounded = 1e6;
 class AutoAggregator final : public Aggregator {
  public:
   explicit AutoAggregator(AggregatorParts parts) : parts_(std::move(parts)) {
-    linear_ = parts_.codec->linear_type().has_value();
+    linear_ = parts_.codec->traits().linear_type.has_value();
     inner_ = linear_ ? make_all_reduce(parts_) : make_gather(parts_);
     measure_anew();
   }
@@ -38,7 +38,7 @@ class AutoAggregator final : public Aggregator {
   std::string remark() const override {
     if (parts_.ranks == 1) return "";
     if (linear_)
-      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way", parts_.codec->sentence());
+      return fmt::format("aggregator: all_reduce, as `{}` can be summed on the way", parts_.codec->traits().sentence);
     if (choice_ == open) return "";
     std::string chosen, others;
     for (const auto& [choice, bytes] :

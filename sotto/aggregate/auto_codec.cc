@@ -109,7 +109,7 @@ void AutoCodec::adopt() {
 }
 
 std::string auto_codec_suits(const AutoCodecOptions& options, const AggregatorParts& parts) {
-  if (parts.memory->remembers() || parts.codec->sentence() != "f32") {
+  if (parts.memory->remembers() || parts.codec->traits().sentence != "f32") {
     return "it chooses a whole method: no memory before it, no codec after it";
   }
   AggregatorParts tried = parts;

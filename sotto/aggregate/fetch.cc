@@ -98,7 +98,7 @@ class Fetch final : public Aggregator {
 
 std::string fetch_suits(const FetchOptions& /*options*/, const AggregatorParts& parts) {
   if (parts.memory->remembers()) return "keeps what it did not send in the sketch: no memory may stand before it";
-  if (parts.codec->linear_type() == DType::f32) return "";
+  if (parts.codec->traits().linear_type == DType::f32) return "";
   return "adds sketches of many steps: what follows it must end in f32";
 }
 

@@ -17,7 +17,7 @@ bool sparse_can_be_had(const AggregatorParts& parts) {
 
 GatheredStep::GatheredStep(const AggregatorParts& parts)
     : parts_(parts),
-      codec_(make_codec(parts.codec->stages(), parts.pool)),
+      codec_(make_codec(parts.codec->traits().stages, parts.pool)),
       encoder_(codec_),
       opened_(codec_->make_opened()),
       seen_(parts.buckets.size()) {}

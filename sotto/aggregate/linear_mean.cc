@@ -9,7 +9,7 @@ namespace sotto {
 
 LinearMean::LinearMean(std::shared_ptr<Codec> codec, const Layout& layout)
     : codec_(std::move(codec)),
-      type_(codec_->linear_type().value()),
+      type_(codec_->traits().linear_type.value()),
       exact_(codec_->contract(layout).kind == Contract::Kind::exact) {}
 
 std::span<std::byte> LinearMean::linear(const Bucket& bucket) {

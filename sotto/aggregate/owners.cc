@@ -22,7 +22,7 @@ Owners::Owners(const AggregatorParts& parts, std::shared_ptr<Codec> codec, float
       ranks_(parts.ranks),
       share_(share),
       codec_(std::move(codec)),
-      mean_codec_(make_codec(codec_->stages(), parts.pool)),
+      mean_codec_(make_codec(codec_->traits().stages, parts.pool)),
       encoder_(codec_),
       mean_encoder_(mean_codec_),
       own_(static_cast<std::size_t>(parts.ranks)),

@@ -215,7 +215,7 @@ std::unique_ptr<Aggregator> make_power(const PowerOptions& options, AggregatorPa
 
 std::size_t power_bytes(const AnyOptions& options, Codec& codec, const Layout& bucket) {
   const Plan plan = plan_bucket(bucket, options.as<PowerOptions>());
-  return (codec.linear_count(plan.left) + codec.linear_count(plan.right)) * size_of(codec.linear_type().value());
+  return (codec.linear_count(plan.left) + codec.linear_count(plan.right)) * size_of(codec.traits().linear_type.value());
 }
 
 }  // namespace sotto

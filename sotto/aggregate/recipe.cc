@@ -82,7 +82,7 @@ void check_rest(const Sentence& sentence, std::size_t first) {
 
 // Checks what follows `call`, an aggregator that stands in place of a codec.
 void check_tail(const Sentence& sentence, const Call& call, const Recipe& recipe) {
-  if (!make_codec(recipe.stages)->linear_type()) {
+  if (!make_codec(recipe.stages)->traits().linear_type) {
     const Call& next = *(&call + 1);
     fail_at(sentence, next, next.position,
             fmt::format("what follows `{}` is summed on the way: it must be linear", call.name));

@@ -6,7 +6,8 @@ namespace sotto {
 
 std::string vote_suits(const Codec& codec, std::span<const BucketPlan> buckets) {
   if (codec.contract(buckets.front().layout).signs) return "";
-  return "a vote is of signs, and messages of `" + codec.sentence() + "` are not: use `signs`, or scatter_reduce";
+  return "a vote is of signs, and messages of `" + codec.traits().sentence +
+         "` are not: use `signs`, or scatter_reduce";
 }
 
 std::unique_ptr<Aggregator> make_vote(AggregatorParts parts) {

@@ -118,7 +118,7 @@ std::vector<MeasuredCodec> measure_all(std::span<const std::string> sentences, c
   std::vector<MeasuredCodec> measured;
   for (const std::string& sentence : sentences) {
     turns.push_back(codecs.emplace_back(codec_of(sentence, pool)).get());
-    measured.push_back({turns.back()->sentence(), "", {}});
+    measured.push_back({turns.back()->traits().sentence, "", {}});
   }
   const GradientFile input = input_of(options, flags);
   const auto results = measure(turns, input.layout, input.values, static_cast<int>(options.repeats));

@@ -31,10 +31,9 @@ bool has_one_block(const Quantise& quantise) {
 
 }  // namespace
 
-ChainParts::ChainParts(StageSpecs specs_, Stages made, std::shared_ptr<ThreadPool> pool_)
+ChainParts::ChainParts(StageSpecs specs, Stages made, std::shared_ptr<ThreadPool> pool_)
     : stages(std::move(made)),
-      specs(std::move(specs_)),
-      sentence(text_of(specs)),
+      traits{.stages = std::move(specs)},
       pool(std::move(pool_)),
       packing(stages.quantise->packing()),
       whole(dynamic_cast<const WholeUnits*>(stages.quantise.get())),
@@ -50,6 +49,11 @@ ChainParts::ChainParts(StageSpecs specs_, Stages made, std::shared_ptr<ThreadPoo
   use(stages.within.get());
   use(stages.quantise.get());
   use(stages.code.get());
+  traits.sentence = text_of(traits.stages);
+  traits.additive = !stages.transform || stages.transform->traits().additive;
+  // Rows of several ranks can be summed if the map is the same on every rank.
+  traits.lists_atoms = stages.select.chooses() && !stages.within && traits.additive;
+  if (linear() != nullptr) traits.linear_type = linear()->type();
 }
 
 ChainMessage::ChainMessage(std::shared_ptr<ChainParts> parts)

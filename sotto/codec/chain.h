@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "sotto/codec/chain_encoder.h"
 #include "sotto/codec/codec.h"
@@ -14,12 +14,8 @@ class Chain final : public Codec {
  public:
   // `made` are the stages that `stages` names.
   Chain(StageSpecs stages, Stages made, std::shared_ptr<ThreadPool> pool = std::make_shared<ThreadPool>(1))
-      : parts_(std::make_shared<ChainParts>(std::move(stages), std::move(made), std::move(pool))),
-        encoder_(parts_),
-        reader_(parts_) {}
+      : Chain(std::make_shared<ChainParts>(std::move(stages), std::move(made), std::move(pool))) {}
 
-  const StageSpecs& stages() const override { return parts_->specs; }
-  const std::string& sentence() const override { return parts_->sentence; }
   Contract contract(const Layout& layout) const override { return ChainMessage(parts_).contract(layout); }
   std::size_t max_bytes(const Layout& layout, Range part) const override {
     return ChainMessage(parts_).max_bytes(layout, part);
@@ -33,12 +29,10 @@ class Chain final : public Codec {
     encoder_.encode(bucket, key, agreed, parts, out);
   }
   std::unique_ptr<Opened> make_opened() const override { return std::make_unique<OpenedChain>(parts_); }
-  bool lists_atoms() const override;
   void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> messages, Range part, Bucket& out) override {
     reader_.add_mean_of_holders(messages, part, out);
   }
 
-  std::optional<DType> linear_type() const override;
   std::size_t linear_count(const Layout& layout) override { return reader_.linear_count(layout); }
   void to_linear(const Bucket& bucket, float scale, const Key& key, std::span<std::byte> out) override {
     encoder_.to_linear(bucket, scale, key, out);
@@ -46,11 +40,13 @@ class Chain final : public Codec {
   void from_linear(std::span<const std::byte> in, float scale, const Key& key, Bucket& out) override {
     reader_.from_linear(in, scale, key, out);
   }
-  bool additive() const override { return !parts_->stages.transform || parts_->stages.transform->traits().additive; }
   void clear_chosen(const Key& key, Bucket& out) override { reader_.clear_chosen(key, out); }
   void visit_state(StateVisitor& visitor) override;
 
  private:
+  explicit Chain(std::shared_ptr<ChainParts> parts)
+      : Codec(parts->traits), parts_(std::move(parts)), encoder_(parts_), reader_(parts_) {}
+
   std::shared_ptr<ChainParts> parts_;
   ChainEncoder encoder_;
   OpenedChain reader_;  // reads linear forms and means

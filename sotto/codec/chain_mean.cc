@@ -5,12 +5,6 @@
 
 namespace sotto {
 
-// Rows of several ranks can be summed if the map is the same on every rank.
-bool Chain::lists_atoms() const {
-  const Stages& stages = parts_->stages;
-  return stages.select.chooses() && !stages.within && (!stages.transform || stages.transform->traits().additive);
-}
-
 void OpenedChain::add_mean_of_holders(std::span<const std::unique_ptr<Opened>> messages, Range part, Bucket& out) {
   if (messages.empty()) return;
   const Plan plan = this->plan(*out.layout, part);

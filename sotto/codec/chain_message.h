@@ -39,8 +39,7 @@ struct ChainParts {
   std::size_t agreed_count() const { return agreed != nullptr ? agreed->agreed_count() : 0; }  // numbers a segment
 
   Stages stages;
-  StageSpecs specs;
-  std::string sentence;
+  CodecTraits traits;
   std::shared_ptr<ThreadPool> pool;
   Packing packing;
   const WholeUnits* whole;  // null: units can be cut

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sotto/codec/message.h"
@@ -76,7 +77,8 @@ class Sent {
   virtual void clear_chosen(Bucket& /*out*/) {}
 };
 
-// An opened message: its whole content has been checked, once. After a bad message nothing is open.
+// An opened message: its whole content has been checked, once. After a bad message nothing is open. Abstract for the
+// same reason as Codec: only the reader that a codec makes knows the stages.
 class Opened : public Sent {
  public:
   // WireError if this codec cannot have made the message for this layout and part. Any rank can open any rank's
@@ -84,17 +86,27 @@ class Opened : public Sent {
   virtual void open(const MessageView& message, const Layout& layout, Range part) = 0;
 };
 
+// What never changes about a codec.
+struct CodecTraits {
+  StageSpecs stages{};       // make_codec(stages) makes an equal codec
+  std::string sentence{};    // the stages as text, with every option named; its hash is in every message
+  bool lists_atoms = false;  // every message lists its atoms, and each atom is the same one on every rank
+  // Of a linear codec (contract().linear): the type of the numbers of its linear form.
+  std::optional<DType> linear_type{};
+  // Whether from_linear() of a sum equals the sum of the single from_linear() results. If not, only the mean of all
+  // ranks is known, not what was sent of one rank's vector.
+  bool additive = true;
+};
+
 // The lossy or lossless code of a bucket. Abstract so that whoever uses one needs no header of a stage. An object
 // serves one caller at a time and reuses its buffers, so steps after the first allocate nothing. All randomness comes
 // from the Key.
 class Codec {
  public:
+  explicit Codec(CodecTraits traits = {}) : traits_(std::move(traits)) {}
   virtual ~Codec() = default;
 
-  // The stages of the codec: make_codec(stages()) makes an equal one.
-  virtual const StageSpecs& stages() const = 0;
-  // The stages as text, with every option named. Its hash is in every message.
-  virtual const std::string& sentence() const = 0;
+  const CodecTraits& traits() const { return traits_; }
   virtual Contract contract(const Layout& layout) const = 0;
   // An upper bound on the size of a whole message, header included, for a part of a bucket of this layout.
   virtual std::size_t max_bytes(const Layout& layout, Range part) const = 0;
@@ -111,30 +123,27 @@ class Codec {
   // Makes a reader that can open one message after another. It shares the stages of this codec, so both must serve the
   // same caller.
   virtual std::unique_ptr<Opened> make_opened() const = 0;
-  // Whether every message lists its atoms, and each atom is the same one on every rank.
-  virtual bool lists_atoms() const { return false; }
   // out[part] += the mean of these messages, where each atom is averaged only over the messages that hold it. Segments
-  // that a selection sends whole (dense segments) are in all messages. REQUIRES lists_atoms(), and open messages of
-  // this codec.
+  // that a selection sends whole (dense segments) are in all messages. REQUIRES traits().lists_atoms, and open
+  // messages of this codec.
   virtual void add_mean_of_holders(std::span<const std::unique_ptr<Opened>> /*messages*/, Range /*part*/,
                                    Bucket& /*out*/) {}
 
-  // Linear codecs (contract().linear) also have a form of linear_count() numbers of this type that can be summed over
+  // Linear codecs also have a form of linear_count() numbers of traits().linear_type that can be summed over
   // ranks element by element. For the same seed, step and bucket its numbers stand for the same elements on every rank.
   // from_linear() computes the bucket from a sum of such forms.
-  virtual std::optional<DType> linear_type() const { return std::nullopt; }
   virtual std::size_t linear_count(const Layout&) { return 0; }
   virtual void to_linear(const Bucket&, float /*scale*/, const Key&, std::span<std::byte> /*out*/) {}
   virtual void from_linear(std::span<const std::byte> /*in*/, float /*scale*/, const Key&,
                            Bucket& /*out: overwritten*/) {}
-  // Whether from_linear() of a sum equals the sum of the single from_linear() results. If not, only the mean of all
-  // ranks is known, not what was sent of one rank's vector.
-  virtual bool additive() const { return true; }
   // As Sent::clear_chosen(), for the linear form of this step.
   virtual void clear_chosen(const Key&, Bucket& /*out*/) {}
 
   // Warm starts and tables, for checkpoints.
   virtual void visit_state(StateVisitor&) {}
+
+ private:
+  CodecTraits traits_;
 };
 
 // Makes the codec of these stages (see read_stages() in stages.h); without a quantiser, floats are sent unchanged.

@@ -245,7 +245,8 @@ class LinearForm {
   virtual void add(std::span<const std::byte> in, float scale, std::span<float> out) const = 0;
 };
 
-// Offered by a quantiser that sketches the bins which another one computes, the quantiser before it.
+// Offered by a quantiser that sketches the bins which another one computes, the quantiser before it. Only
+// `minmax_sketch` offers it. It is an interface so that sentences are put together without its name.
 class BinSketch {
  public:
   virtual ~BinSketch() = default;

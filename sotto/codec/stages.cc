@@ -251,7 +251,7 @@ StageSpecs read_stages(const Sentence& sentence, std::size_t first) {
   for (std::size_t i = first; i < sentence.calls.size(); ++i) {
     stages.push_back(table.read(sentence, sentence.calls[i]));
   }
-  return make_codec(stages)->stages();
+  return make_codec(stages)->traits().stages;
 }
 
 StageSpecs read_stages(std::string_view text) { return read_stages(parse_sentence("codec", text)); }

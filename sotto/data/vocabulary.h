@@ -20,7 +20,7 @@ class Vocabulary {
   virtual std::string decode(std::span<const std::int64_t> tokens) const = 0;
 };
 
-// A model of SentencePiece (Kudo, Richardson, EMNLP 2018).
+// A model of SentencePiece (Kudo, Richardson, EMNLP 2018). Abstract so that its users need no header of that library.
 class SentencePieces : public Vocabulary {
  public:
   // Adds the tokens of a text, and for each of them how many bytes of the text it stands for.

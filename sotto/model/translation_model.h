@@ -30,8 +30,8 @@ struct TokenLoss {
   double tokens = 0;
 };
 
-// A model from sentences to sentences. `source` ends with end_token; `target` begins with begin_token and ends with
-// end_token.
+// A model from sentences to sentences. Abstract so that tasks need no header of LibTorch. `source` ends with end_token;
+// `target` begins with begin_token and ends with end_token.
 class TranslationModel : public Model {
  public:
   virtual std::size_t context() const = 0;  // the longest sentence, with its marks

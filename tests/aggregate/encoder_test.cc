@@ -16,8 +16,6 @@ using namespace std::chrono_literals;
 class Asking final : public Codec {
  public:
   explicit Asking(bool asks) : asks_(asks) {}
-  const StageSpecs& stages() const override { return stages_; }
-  const std::string& sentence() const override { return sentence_; }
   Contract contract(const Layout&) const override { return {}; }
   std::size_t max_bytes(const Layout&, Range) const override { return 0; }
   std::size_t agreed_count(const Layout& layout) const override { return asks_ ? layout.segments().size() : 0; }
@@ -39,8 +37,6 @@ class Asking final : public Codec {
   std::vector<float> given;
 
  private:
-  std::string sentence_ = "asking";
-  StageSpecs stages_;
   bool asks_;
 };
 

@@ -66,10 +66,10 @@ TEST(Steps, OfLinearCodecsAllocateNothing) {
   for (const std::string& sentence : all_sentences()) {
     SCOPED_TRACE(sentence);
     const auto codec = make_codec(read_stages(sentence));
-    if (!codec->linear_type()) continue;
+    if (!codec->traits().linear_type) continue;
     const Layout layout = mixed_layout();
     std::vector<float> values = gaussian(layout, 3);
-    std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->linear_type()));
+    std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->traits().linear_type));
     Bucket bucket{values, &layout, 0};
     std::size_t after_first = 0;
     for (std::uint32_t step = 0; step < 4; ++step) {

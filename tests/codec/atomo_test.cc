@@ -215,7 +215,7 @@ TEST(Atomo, AnswersForItsOptions) {
   EXPECT_NE(error("svd | atomo(3) | atomo(9, scope=bucket)").find("of each factor alone"), std::string::npos);
   EXPECT_NE(error("dct | atomo(3) | topk(0.5)").find("a second select stage"), std::string::npos);
   EXPECT_NE(error("svd | atomo(3) | topk(0.5) | topk(0.1)").find("a second select stage"), std::string::npos);
-  EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->sentence(),
+  EXPECT_EQ(make_codec(read_stages("atomo(5%)"))->traits().sentence,
             "atomo(s=5%, p=waterfill, scope=segment, dense=1024) | f32");
 }
 

@@ -58,7 +58,7 @@ TEST(Chosen, IsTheSameOfAMessageAndOfItsLinearForm) {
   const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 50)};
   for (const std::string& sentence : all_sentences()) {
     const auto codec = make_codec(read_stages(sentence));
-    if (!codec->linear_type()) continue;
+    if (!codec->traits().linear_type) continue;
     const auto message = encode(*codec, input, {.seed = 51, .rank = 1, .step = 7});
     std::vector<float> marks(input.values.size(), 1.0F);
     Bucket out{marks, &input.layout, 0};

@@ -175,7 +175,7 @@ TEST(Clusters, AreFoundAnewEveryFewSteps) {
   const Input input = vector_of(3000, 66);
   const auto codec = make_codec(read_stages("clusters(retrain=3)"));
   const auto fresh = [&](std::uint32_t step) {
-    return body_of(*make_codec(read_stages(codec->sentence())), input, step);
+    return body_of(*make_codec(read_stages(codec->traits().sentence)), input, step);
   };
   const auto first = body_of(*codec, input, 7);
   EXPECT_EQ(first, fresh(7));

@@ -86,7 +86,7 @@ TEST(Codes, ComeNearTheEntropyOfTheSymbols) {
         if (std::string(code) == "huffman") {
           EXPECT_LE(bytes, least + 400'000 / 8.0 * 1.086 + 300);
         }
-        EXPECT_EQ(decode(*make_codec(read_stages(codec->sentence())), input, message),
+        EXPECT_EQ(decode(*make_codec(read_stages(codec->traits().sentence)), input, message),
                   decode(*make_codec(read_stages(quantise)), input, encode(*make_codec(read_stages(quantise)), input)));
       }
     }

@@ -98,7 +98,7 @@ TEST_P(GoldenFile, IsWhatWeWriteAndRead) {
   ASSERT_EQ(golden.input.size(), golden.size);
   ASSERT_EQ(golden.decoded.size(), golden.size);
   const auto codec = make_codec(read_stages(golden.sentence));
-  EXPECT_EQ(codec->sentence(), golden.sentence);
+  EXPECT_EQ(codec->traits().sentence, golden.sentence);
 
   std::vector<Range> parts(golden.part_number, Range{0, golden.part.begin});
   parts.push_back(golden.part);

@@ -19,7 +19,7 @@ TEST(Sentences, HaveEveryStageOfTheTable) {
   const auto sentences = listed_sentences();
   for (const StageEntry& stage : stage_table()) {
     EXPECT_TRUE(std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-      const auto calls = parse_sentence("test", make_codec(read_stages(sentence))->sentence()).calls;
+      const auto calls = parse_sentence("test", make_codec(read_stages(sentence))->traits().sentence).calls;
       return std::ranges::find(calls, stage.name, &Call::name) != calls.end();
     })) << stage.name;
   }
@@ -28,7 +28,7 @@ TEST(Sentences, HaveEveryStageOfTheTable) {
 TEST(Laws, CanonicalSentenceMakesTheSameCodec) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
-    EXPECT_EQ(make_codec(read_stages(codec->sentence()))->sentence(), codec->sentence());
+    EXPECT_EQ(make_codec(read_stages(codec->traits().sentence))->traits().sentence, codec->traits().sentence);
   });
 }
 
@@ -119,7 +119,7 @@ TEST(Laws, EveryTargetMakesTheSameBytesAndFloats) {
 TEST(Laws, WhatGoesAsItIsLeavesNothingBehind) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
-    if (codec->sentence().find("f32") == std::string::npos || transforms(sentence)) return;
+    if (codec->traits().sentence.find("f32") == std::string::npos || transforms(sentence)) return;
     if (codec->contract(mixed_layout()).kind == Contract::Kind::unbiased) return;  // what goes is scaled
     for (const Input& input : all_inputs()) {
       const auto decoded = decode(*codec, input, encode(*codec, input));

@@ -16,14 +16,14 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
     const Input input{"gaussian", mixed_layout(), gaussian(mixed_layout(), 11)};
-    EXPECT_EQ(codec->linear_type().has_value(), codec->contract(input.layout).linear);
-    if (!codec->linear_type()) {
+    EXPECT_EQ(codec->traits().linear_type.has_value(), codec->contract(input.layout).linear);
+    if (!codec->traits().linear_type) {
       EXPECT_EQ(codec->linear_count(input.layout), 0U);
       return;
     }
     EXPECT_GT(codec->linear_count(input.layout), 0U);
     std::vector<float> values = input.values;
-    std::vector<std::byte> linear(codec->linear_count(input.layout) * size_of(*codec->linear_type()));
+    std::vector<std::byte> linear(codec->linear_count(input.layout) * size_of(*codec->traits().linear_type));
     const Key key{.seed = 19, .rank = 1, .step = 3};
     codec->to_linear({values, &input.layout, 2}, 0.25F, key, linear);
     std::vector<float> out(values.size(), 5.0F);
@@ -47,7 +47,7 @@ TEST(Laws, LinearFormOfOrdinaryValuesKeepsTheContract) {
 TEST(Laws, SumsOfLinearFormsAreSumsOfMessages) {
   for_all([](const std::string& sentence) {
     const auto codec = fresh(sentence);
-    if (codec->linear_type() != DType::f32 || !codec->additive()) return;
+    if (codec->traits().linear_type != DType::f32 || !codec->traits().additive) return;
     const Layout layout = borrowed_layout();
     std::vector<float> sum(codec->linear_count(layout)), linear(sum.size());
     std::vector<float> wanted(layout.size()), out(layout.size());

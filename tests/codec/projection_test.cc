@@ -62,7 +62,7 @@ TEST(Projection, RecoversASumFromTheSumOfProjections) {
   Bucket bucket{out, &layout, 0};
   codec->from_linear(std::as_bytes(std::span(sum)), 1, {}, bucket);
   EXPECT_LE(square_distance(out, total), 1e-8 * square_norm(total));
-  EXPECT_FALSE(codec->additive());
+  EXPECT_FALSE(codec->traits().additive);
   EXPECT_LT(sum.size(), elements / 4);
 }
 

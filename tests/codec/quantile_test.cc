@@ -264,7 +264,7 @@ TEST(MinMaxSketch, WantsBinsInFrontOfIt) {
        {"qsgd | minmax_sketch", "quantile | quantile", "quantile | minmax_sketch | minmax_sketch"}) {
     EXPECT_NE(error(sentence).find("a second quantise stage"), std::string::npos) << error(sentence);
   }
-  EXPECT_EQ(make_codec(read_stages("quantile | minmax_sketch"))->sentence(),
+  EXPECT_EQ(make_codec(read_stages("quantile | minmax_sketch"))->traits().sentence,
             "quantile(bins=256) | minmax_sketch(groups=8, rows=2, columns=0.3)");
 }
 

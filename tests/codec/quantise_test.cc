@@ -230,7 +230,7 @@ TEST(Adaptive, GivesEachSegmentItsOwnBits) {
 }
 
 TEST(TernGrad, NamesLaterOptionsWhereTheyAreNotTheDefault) {
-  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->sentence(); };
+  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
   EXPECT_EQ(canonical("terngrad"), "terngrad(clip=2.5)");
   EXPECT_EQ(canonical("terngrad(shared=false, pack=bits)"), "terngrad(clip=2.5)");
   EXPECT_EQ(canonical("terngrad(pack=trits)"), "terngrad(clip=2.5, shared=false, pack=trits)");

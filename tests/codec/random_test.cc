@@ -118,7 +118,7 @@ TEST(RandomShare, LeavesDenseSegmentsWhole) {
         }
         EXPECT_GT(sent, 18U) << sentence;
         EXPECT_LT(sent, 26U) << sentence;
-        if (!codec->linear_type()) continue;
+        if (!codec->traits().linear_type) continue;
         std::vector<float> form_of(codec->linear_count(layout)), out = input.values;
         codec->to_linear({out, &layout, 0}, 1, {}, std::as_writable_bytes(std::span(form_of)));
         Bucket bucket{out, &layout, 0};

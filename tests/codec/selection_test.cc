@@ -188,7 +188,7 @@ TEST(DroppingThreshold, DropsTheShareThatIsSmallest) {
 }
 
 TEST(Dense, IsANumberOrAll) {
-  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->sentence(); };
+  const auto canonical = [](const char* sentence) { return make_codec(read_stages(sentence))->traits().sentence; };
   EXPECT_EQ(canonical("topk(0.1, dense=all)"), "topk(ratio=0.1, scope=segment, dense=all) | f32");
   for (const char* call : {"topk(dense={})", "sampled_topk(dense={})", "threshold(dense={})", "randomk(dense={})",
                            "block(dense={})", "atomo(1, dense={})"}) {

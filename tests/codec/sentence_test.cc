@@ -29,7 +29,7 @@ std::string codec_error(const std::string& sentence) {
 }
 
 TEST(Sentence, IsMadeCanonical) {
-  const auto canonical = [](const char* text) { return make_codec(read_stages(text))->sentence(); };
+  const auto canonical = [](const char* text) { return make_codec(read_stages(text))->traits().sentence; };
   EXPECT_EQ(canonical("topk(1%)"), "topk(ratio=0.01, scope=segment, dense=1024) | f32");
   EXPECT_EQ(canonical("zstd"), "f32 | zstd(level=1)");
   EXPECT_EQ(canonical("topk | qsgd(2) | zstd(3)"),

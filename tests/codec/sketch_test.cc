@@ -66,7 +66,7 @@ TEST(CountSketch, OfASumIsTheSumOfSketches) {
   const auto of_total = decoded_by("count_sketch(5, 5%, 0.5%)", flat("total", total));
   // Those at the border of what is kept are noise, and may be others.
   EXPECT_LE(square_distance(only_large(out), only_large(of_total)), 1e-8 * square_norm(total));
-  EXPECT_FALSE(codec->additive());
+  EXPECT_FALSE(codec->traits().additive);
 }
 
 // One row is unbiased; elements of different chunks meet with probability 1 / (w m), of one chunk, which share a

@@ -43,7 +43,7 @@ TEST(StageInterface, ATransformGoesThereAndBack) {
   const auto codec = chain(true, nullptr);
   const auto decoded = decode(*chain(true, nullptr), input, encode(*codec, input), 2);
   for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_NEAR(decoded[i], 2 * input.values[i], 1e-6);
-  EXPECT_FALSE(codec->linear_type().has_value());
+  EXPECT_FALSE(codec->traits().linear_type.has_value());
 }
 
 TEST(StageInterface, RowsAreSelectedByTheirEnergy) {

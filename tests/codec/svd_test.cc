@@ -258,7 +258,7 @@ TEST(Svd, AnotherShapeInTheSamePlaceBeginsAnew) {
   const auto codec = make_codec(read_stages("svd(rank=8, exact=0) | topk(1)"));
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{40, 20}, {20, 900}, {900, 20}, {20, 40}}) {
     const Input input = low_rank(rows, cols);
-    EXPECT_EQ(encode(*codec, input), encode(*make_codec(read_stages(codec->sentence())), input));
+    EXPECT_EQ(encode(*codec, input), encode(*make_codec(read_stages(codec->traits().sentence)), input));
   }
 }
 

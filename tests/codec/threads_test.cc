@@ -166,7 +166,7 @@ TEST(Threads, MakeTheSameLinearForms) {
       const auto codec = make_codec(read_stages(sentence), pool);
       std::vector<float> values = input.values;
       Bucket bucket{values, &layout, 0};
-      std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->linear_type()));
+      std::vector<std::byte> linear(codec->linear_count(layout) * size_of(*codec->traits().linear_type));
       codec->to_linear(bucket, 0.25F, {}, linear);
       codec->from_linear(linear, 3, {}, bucket);
       if (expected.empty()) expected = values;

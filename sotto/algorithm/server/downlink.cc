@@ -81,7 +81,7 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
 StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets) {
   if (asked.empty()) {
     const auto codec = make_codec(uplink);
-    return objection(*codec, buckets).empty() ? codec->stages() : make_codec({})->stages();
+    return objection(*codec, buckets).empty() ? codec->traits().stages : make_codec({})->traits().stages;
   }
   // Parentheses around a codec let it hold a `|`.
   const bool wrapped = asked.front() == '(' && asked.back() == ')';
@@ -95,7 +95,7 @@ StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, st
   }
   const auto codec = make_codec(recipe.stages);
   if (const std::string why = objection(*codec, buckets); !why.empty()) refuse(why);
-  return codec->stages();
+  return codec->traits().stages;
 }
 
 }  // namespace sotto

@@ -20,10 +20,9 @@ struct EliasOptions {
 class Elias final : public SymbolCode {
  public:
   using Options = EliasOptions;
-  explicit Elias(const EliasOptions& options) : options_(options) {}
+  explicit Elias(const EliasOptions& options) : SymbolCode({.wants_counts = false}), options_(options) {}
 
  private:
-  bool wants_counts() const override { return false; }
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
                                                          std::span<std::byte> room) const override;
   void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,

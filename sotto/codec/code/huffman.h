@@ -20,14 +20,13 @@ class Huffman final : public SymbolCode {
  public:
   using Options = HuffmanOptions;
   static constexpr unsigned longest = 12;  // bits of a code word
-  explicit Huffman(const HuffmanOptions& options) : options_(options) {}
+  explicit Huffman(const HuffmanOptions& options) : SymbolCode({.one_model_a_unit = options.model == "segment"}) {}
 
  private:
   struct Word {
     std::uint16_t bits = 0;  // the first bit is the lowest
     std::uint8_t length = 0;
   };
-  bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
   std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
@@ -37,7 +36,6 @@ class Huffman final : public SymbolCode {
   // Fills words_ with canonical code words of these lengths; length 0 means none.
   void assign(std::span<const std::uint8_t> lengths);
 
-  HuffmanOptions options_;
   std::array<Word, most_symbols> words_{};                          // of the current group
   std::array<std::uint16_t, std::size_t{1} << longest> decoded_{};  // symbol << 4 | length, indexed by the next bits
 };

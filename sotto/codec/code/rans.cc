@@ -22,7 +22,7 @@ using States = std::array<std::uint32_t, kernels::rans_most_lanes>;
 }  // namespace
 
 std::optional<std::size_t> Rans::write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) {
-  if (adaptive()) return 0;
+  if (adaptive_) return 0;
   precision_ = precision_for(counts);
   const auto frequencies = std::span(frequencies_).first(counts.size());
   share_frequencies(counts, precision_, frequencies);
@@ -31,7 +31,7 @@ std::optional<std::size_t> Rans::write_model(std::span<const std::uint32_t> coun
 }
 
 std::size_t Rans::read_model(std::span<const std::byte> in, std::size_t alphabet) {
-  if (adaptive()) return 0;
+  if (adaptive_) return 0;
   const auto frequencies = std::span(frequencies_).first(alphabet);
   const FrequencyTable table = read_frequencies(in, frequencies);
   table_ =
@@ -55,7 +55,7 @@ std::span<const std::byte> Rans::encode_with(std::size_t lanes, std::span<const 
   std::ranges::fill(states, kernels::rans_lowest);
   std::byte* const end = room.data() + room.size();
   std::byte* begin = end;
-  if (adaptive()) {
+  if (adaptive_) {
     // Collects the frequencies of each block in order; then the blocks are coded, the last one first.
     std::array<std::array<std::uint16_t, most_symbols>, most_blocks> known;
     std::array<std::size_t, most_blocks + 1> begins{};
@@ -98,7 +98,7 @@ void Rans::decode_chunk(std::span<const std::byte> in, std::size_t alphabet, std
     if (used > words.size()) throw WireError("rans: a chunk that ends too early");
     words = words.subspan(used);
   };
-  if (adaptive()) {
+  if (adaptive_) {
     std::array<std::uint32_t, most_symbols> frequencies;
     std::array<std::uint32_t, std::size_t{1} << kernels::rans_most_precision> slots;
     AdaptiveModel model(alphabet);

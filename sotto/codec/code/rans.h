@@ -23,12 +23,11 @@ struct RansOptions {
 class Rans final : public SymbolCode {
  public:
   using Options = RansOptions;
-  explicit Rans(const RansOptions& options) : options_(options) {}
+  explicit Rans(const RansOptions& options)
+      : SymbolCode({.one_model_a_unit = options.model == "segment", .wants_counts = options.model != "adaptive"}),
+        adaptive_(options.model == "adaptive") {}
 
  private:
-  bool adaptive() const { return options_.model == "adaptive"; }
-  bool wants_counts() const override { return !adaptive(); }
-  bool one_model_a_unit() const override { return options_.model == "segment"; }
   std::optional<std::size_t> write_model(std::span<const std::uint32_t> counts, std::span<std::byte> out) override;
   std::size_t read_model(std::span<const std::byte> in, std::size_t alphabet) override;
   std::optional<std::span<const std::byte>> encode_chunk(std::span<const std::uint16_t> symbols, std::size_t alphabet,
@@ -38,7 +37,7 @@ class Rans final : public SymbolCode {
   void decode_chunk(std::span<const std::byte> in, std::size_t alphabet,
                     std::span<std::uint16_t> symbols) const override;
 
-  RansOptions options_;
+  bool adaptive_;
   // The tables of the current group.
   unsigned precision_ = 0;
   std::array<std::uint32_t, most_symbols> ranges_{};

@@ -87,7 +87,7 @@ void SymbolCode::visit_groups_of(std::span<const SymbolRun> runs, std::size_t be
 // Calls visit(group) for all groups: of all runs together, or of one unit after the other.
 template <class Visit>
 void SymbolCode::visit_groups(std::span<const SymbolRun> runs, Visit visit) const {
-  if (!one_model_a_unit()) return visit_groups_of(runs, 0, runs.size(), 0, visit);
+  if (!traits_.one_model_a_unit) return visit_groups_of(runs, 0, runs.size(), 0, visit);
   std::size_t at = 0;
   for (std::size_t begin = 0; begin < runs.size();) {
     std::size_t end = begin;
@@ -170,7 +170,7 @@ std::optional<std::size_t> SymbolCode::encode_group(const SymbolRuns<const std::
     return counts_.room((number + 2) * most_symbols).subspan((number + 1) * most_symbols, group.alphabet());
   };
   std::ranges::fill(counts, 0U);
-  if (wants_counts()) {
+  if (traits_.wants_counts) {
     in_waves(
         [&](const Chunk& chunk, std::size_t number) {
           const auto symbols = slot(number).symbols.first(chunk.symbols);

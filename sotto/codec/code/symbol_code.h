@@ -12,22 +12,24 @@ namespace sotto {
 // highest 9 are coded and the others are stored unchanged. docs/wire describes the layout.
 class SymbolCode : public Code {
  public:
+  struct Traits {
+    bool one_model_a_unit = false;  // runs of different units belong to different groups
+    bool wants_counts = true;       // otherwise all counts are 0
+  };
   static constexpr unsigned most_bits = 9;  // coded bits of a symbol
   static constexpr std::size_t most_symbols = std::size_t{1} << most_bits;
   static constexpr std::size_t stretch = std::size_t{1} << 17;  // least symbols of a chunk, except the last
   static constexpr std::size_t most_in_chunk = 2 * stretch;
 
+  explicit SymbolCode(Traits traits) : traits_(traits) {}
   bool of_symbols() const final { return true; }
   void reserve(std::size_t symbols) final;
   std::optional<std::size_t> encode(const SymbolRuns<const std::byte>& in, std::span<std::byte> out) final;
   void decode(std::span<const std::byte> coded, const SymbolRuns<std::byte>& out) final;
 
  protected:
-  // Whether runs of different units belong to different groups.
-  virtual bool one_model_a_unit() const { return false; }
-  virtual bool wants_counts() const { return true; }  // otherwise all counts are 0
   // Prepares to code symbols with these counts, and writes what a decoder must know. Returns nothing if it does not
-  // fit.
+  // fit. Elias has no model.
   virtual std::optional<std::size_t> write_model(std::span<const std::uint32_t> /*counts*/,
                                                  std::span<std::byte> /*out*/) {
     return 0;
@@ -80,6 +82,7 @@ class SymbolCode : public Code {
                                           std::span<std::byte> out);
   std::size_t decode_group(std::span<const std::byte> in, const Group& group, const SymbolRuns<std::byte>& out);
 
+  Traits traits_;
   std::vector<Chunk> chunks_;
   std::size_t room_ = 0;  // symbols per slot
   Scratch<std::uint16_t> symbols_;

@@ -11,7 +11,7 @@
 namespace sotto {
 
 // Interface of a quantiser whose symbols are the bins of kernels/bins.h, each with one value; a sketch can then follow
-// it.
+// it. Only `quantile` offers it. It is an interface so that neither the sketch nor the quantiser knows the other.
 class Bins {
  public:
   virtual ~Bins() = default;
