@@ -131,13 +131,13 @@ def test_locks_are_checked(root):
 # Where a user's text becomes specs: beside the tables, and in the trainer where the options of a run, or the record of
 # one, are read. All else takes specs.
 READERS = {
-    "sotto/aggregate/memory/table.cc", "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
+    "sotto/aggregate/recipe.cc", "sotto/algorithm/server/downlink.cc",
     "sotto/codec/stages.cc", "sotto/model/library.cc", "sotto/optim/parameter_groups.cc", "sotto/optim/schedule.cc",
     "sotto/task/image_task.cc", "sotto/task/linear.cc", "sotto/task/metric.cc", "sotto/task/text_task.cc",
     "sotto/task/translate.cc", "sotto/topology/mixing.cc",
     "sotto/topology/peer_schedule.cc",
     "sotto/topology/table.cc", "sotto/topology/topology_file.cc", "sotto/train/buckets.cc", "sotto/train/capture.cc",
-    "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/identity.cc", "sotto/train/optimiser.cc",
+    "sotto/train/choices.cc", "sotto/train/evaluator.cc", "sotto/train/optimiser.cc",
 }
 PARSES = re.compile(r"\b(?:parse_sentence|parse_arguments|parse_model|parse_links|read_(?:recipe|stages|memory|aggregator|topology|topology_file|mixing|schedule|"
                     r"peer_schedule|optimiser|target|buckets|capture)|(?:\w*table\(?\)?|models)\.read)\(")

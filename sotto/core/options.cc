@@ -272,11 +272,13 @@ AnyOptions read_options(const Sentence& sentence, const Call& call, AnyOptions o
   return options;
 }
 
-std::string record_options(std::string_view name, AnyOptions options) {
+std::string record_options(std::string_view name, AnyOptions options, std::string_view except) {
   Lister lister(/*records=*/true);
   options.visit(lister);
   std::vector<std::string_view> settings;
-  for (const auto& line : lister.lines()) settings.push_back(line.setting);
+  for (const auto& line : lister.lines()) {
+    if (line.setting.substr(0, line.setting.find('=')) != except) settings.push_back(line.setting);
+  }
   return settings.empty() ? std::string(name) : fmt::format("{}({})", name, fmt::join(settings, ", "));
 }
 

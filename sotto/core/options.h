@@ -116,8 +116,9 @@ void read_options(const Sentence& sentence, const Call& call, Options& options) 
 }
 
 // The canonical text, with every option named: "topk(ratio=0.01, scope=segment)", or just "sign" without options.
-// Reading it back gives the same options: doubles are printed with the fewest digits that read back exactly.
-std::string record_options(std::string_view name, AnyOptions options);
+// Reading it back gives the same options: doubles are printed with the fewest digits that read back exactly. The option
+// `except` is left out.
+std::string record_options(std::string_view name, AnyOptions options, std::string_view except = "");
 
 // One line for each option: "  ratio=0.01   share of the elements that are sent, in (0, 1]".
 std::string help_options(AnyOptions options);

@@ -51,13 +51,7 @@ std::vector<std::string> told_by(int rank, std::string text, Communicator& commu
 
 // The canonical text of an optimiser without its weight decay, which may change during a run, like the learning rate.
 std::string lasting_text(const OptimiserSpec& optimiser) {
-  const Sentence sentence = parse_sentence("optimiser", optimiser.text());
-  const Call& call = sentence.calls.front();
-  std::vector<std::string> lasting;
-  for (const Argument& argument : call.arguments) {
-    if (argument.key != "weight-decay") lasting.push_back(argument.key + "=" + argument.value);
-  }
-  return lasting.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(lasting, ", "));
+  return record_options(optimiser.entry->name, optimiser.options, "weight-decay");
 }
 
 // The same with the groups of tensors that have other options. Their factors of the rate may change, too.

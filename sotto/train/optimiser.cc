@@ -30,67 +30,55 @@ std::array<Shorthand, 4> shorthands(const TrainOptions& options) {
            {"codec-start-after", "warmup", text(options.codec_start_after), false}}};
 }
 
-// What a user wrote for an optimiser: which options, and which values.
-struct Said {
-  Sentence sentence;
-  std::vector<std::string> known;  // all options of this optimiser
-
-  const Call& call() const { return sentence.calls.front(); }
-  bool has(std::string_view option) const { return std::ranges::count(known, option) > 0; }
-  // Whether the call itself gives this option, by name or by position.
-  bool gives(std::string_view option) const {
-    const auto& arguments = call().arguments;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].key.empty() ? i < known.size() && known[i] == option : arguments[i].key == option) return true;
-    }
-    return false;
+// Whether a call gives this option, by name or by position among the `known` ones.
+bool gives(const Call& call, std::span<const std::string> known, std::string_view option) {
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const std::string& key = call.arguments[i].key;
+    if (key.empty() ? i < known.size() && known[i] == option : key == option) return true;
   }
-};
-
-Said said_by(const TrainOptions& options, const Recipe& recipe, const AlgorithmSpec& algorithm,
-             std::string_view usual) {
-  std::string chosen = choose_optimiser(recipe, options.optimiser);
-  if (chosen == "auto") chosen = algorithm.entry->optimiser;
-  Said said{parse_sentence("optimiser", chosen == "auto" ? usual : chosen), {}};
-  // An error in the sentence itself quotes it as written.
-  said.known = names_of_options(optimiser_table().read(said.sentence).options);
-  return said;
+  return false;
 }
 
-// The call, completed with the values of other options of the run.
-std::string completed(const Said& said, const TrainOptions& options, double model_momentum, const std::string& made) {
-  const Call& call = said.call();
-  std::vector<std::string> arguments;
-  for (const Argument& argument : call.arguments) {
-    arguments.push_back(argument.key.empty() ? argument.value : argument.key + "=" + argument.value);
-  }
+// The optimiser, with the values of other options of the run. `made`: what makes the momentum in its place, if
+// anything.
+OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, double model_momentum,
+                        const std::string& made) {
+  const Sentence sentence = parse_sentence("optimiser", chosen);
+  OptimiserSpec spec = optimiser_table().read(sentence);
+  const Call& call = sentence.calls.front();
+  const std::vector<std::string> known = names_of_options(spec.options);
+  const auto has = [&](std::string_view option) { return std::ranges::count(known, option) > 0; };
+  Call more{call.name, {}, call.position};
+  const auto add = [&](std::string_view option, const std::string& value) {
+    more.arguments.push_back({std::string(option), value, call.position, call.position});
+  };
   for (const Shorthand& shorthand : shorthands(options)) {
     if (shorthand.value.empty()) continue;
     const auto fail = [&](const std::string& why) {
       const std::string_view value = shorthand.value == "true" ? "" : std::string_view(shorthand.value);
       throw ConfigError(fmt::format("{}: {}", named(shorthand.option, value), why));
     };
-    if (!said.has(shorthand.own)) {
+    if (!has(shorthand.own)) {
       if (!shorthand.needed) continue;
-      fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, shorthand.own,
-                       fmt::join(said.known, ", ")));
+      fail(fmt::format("the optimiser `{}` has no {}; it has {}", call.name, shorthand.own, fmt::join(known, ", ")));
     }
-    if (said.gives(shorthand.own)) {
-      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(said.sentence, call)));
+    if (gives(call, known, shorthand.own)) {
+      fail(fmt::format("the optimiser `{}` says it, too; leave one of them out", text_of(sentence, call)));
     }
-    arguments.push_back(fmt::format("{}={}", shorthand.own, shorthand.value));
+    add(shorthand.own, shorthand.value);
   }
   if (options.nesterov && !made.empty()) {
     throw ConfigError(
         fmt::format("{}: `{}` makes the momentum; write momentum(nesterov=true) there", named("nesterov"), made));
   }
-  const bool open = said.has("momentum") && !said.gives("momentum");
+  const bool open = has("momentum") && !gives(call, known, "momentum");
   const double momentum = options.momentum.value_or(made.empty() ? model_momentum : 0);
   if (options.nesterov && open && momentum == 0) {
     throw ConfigError(fmt::format("{}: needs {} above 0", named("nesterov"), named("momentum")));
   }
-  if (!options.momentum && open) arguments.push_back("momentum=" + format_double(momentum));
-  return arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
+  if (!options.momentum && open) add("momentum", format_double(momentum));
+  spec.options = read_options(sentence, more, std::move(spec.options));
+  return spec;
 }
 
 // Clipping after the exchange is of the mean gradient, which not every run has.
@@ -133,9 +121,11 @@ double momentum_of(const OptimiserSpec& spec) {
 ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe, const ModelDefaults& model,
                                const AlgorithmSpec& algorithm) {
   const std::string made = momentum_of(recipe);
-  const Said said = said_by(options, recipe, algorithm, model.optimiser);
+  std::string chosen = choose_optimiser(recipe, options.optimiser);
+  if (chosen == "auto") chosen = algorithm.entry->optimiser;
+  if (chosen == "auto") chosen = model.optimiser;
   ChosenOptimiser result;
-  result.spec = optimiser_table().read("optimiser", completed(said, options, model.momentum, made));
+  result.spec = read_spec(options, chosen, model.momentum, made);
   const OptimiserEntry& entry = *result.spec.entry;
   const bool usual = entry.default_lr == 0 || entry.name == model.optimiser;
   result.lr = options.lr.value_or(usual ? model.lr : entry.default_lr);

@@ -203,7 +203,7 @@ TEST(GatheredStep, ForeseesWhatASelectionDropsAndWhatCannotBeEncoded) {
   for (const float value : {0.0F, 1.0F, std::numeric_limits<float>::infinity()}) {
     run_threads(2, 20s, [&](Communicator& communicator) {
       AggregatorParts parts;
-      parts.memory = make_memory(read_memory(""), {});
+      parts.memory = make_memory({}, {});
       parts.codec = make_codec(read_stages("int8"));
       parts.buckets = plan_buckets(layout, 1U << 20);
       parts.rank = communicator.rank();

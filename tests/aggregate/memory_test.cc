@@ -44,8 +44,8 @@ TEST(Memories, AreAllHere) {
 
 TEST(Memories, SayEveryOptionInTheirCanonicalSentence) {
   for (const auto& [sentence, name] : offered_by) {
-    const std::string canonical = read_memory(sentence).text();
-    EXPECT_EQ(read_memory(canonical).text(), canonical);
+    const std::string canonical = memory_table().read("codec", sentence).text();
+    EXPECT_EQ(memory_table().read("codec", canonical).text(), canonical);
   }
   EXPECT_EQ(read_recipe("momentum(0.8) | topk(1%)").text().substr(0, 54),
             "momentum(m=0.8, nesterov=false, masking=true, clip=0) ");
@@ -83,7 +83,7 @@ struct Exchange {
 
   Exchange(const std::string& memory_sentence, const std::string& codec_sentence, int ranks = 1)
       : codec(make_codec(read_stages(codec_sentence))),
-        memory(make_memory(read_memory(memory_sentence), {buckets, ranks})) {}
+        memory(make_memory(memory_table().read("codec", memory_sentence), {buckets, ranks})) {}
 
   Bucket gradient(int step, int rank = 0) {
     values = sample_gradient(layout, rank, step);
@@ -204,7 +204,7 @@ TEST(Memories, LoseNothingInAFailedExchange) {
       const auto whole = make_aggregator(read_recipe(sentence + " | " + codec, aggregator), buckets, mirror);
       auto values = sample_gradient(layout, 0, 0);
       average_all(*whole, buckets, values, 0, mirror);
-      const auto twin = make_memory(read_memory(sentence), {buckets, 3});
+      const auto twin = make_memory(memory_table().read("codec", sentence), {buckets, 3});
       test::restore(*twin, test::state_of(*whole));
       values = sample_gradient(layout, 0, 1);
       broken = true;

@@ -56,9 +56,6 @@ struct MemoryEntry {
 using MemorySpec = Spec<MemoryEntry>;
 const Table<MemoryEntry>& memory_table();
 
-// Reads a memory such as "ef"; an empty text gives an empty spec.
-MemorySpec read_memory(std::string_view text);
-
 // An empty spec makes a memory that holds nothing back.
 std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts);
 

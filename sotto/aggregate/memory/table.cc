@@ -38,10 +38,6 @@ constexpr Table<MemoryEntry> table("memory", entries);
 
 const Table<MemoryEntry>& memory_table() { return table; }
 
-MemorySpec read_memory(std::string_view text) {
-  return text.empty() ? MemorySpec{} : table.read(parse_sentence("codec", text));
-}
-
 std::unique_ptr<Memory> make_memory(const MemorySpec& memory, const MemoryParts& parts) {
   if (!memory) return std::make_unique<NoMemory>();
   return memory.entry->make(memory.options, parts);
