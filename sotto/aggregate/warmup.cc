@@ -26,18 +26,18 @@ Ratios falling(double coefficient, double ratio) {
 }
 
 struct ExponentialOptions {
-  std::int64_t epochs = 0;
+  std::optional<std::int64_t> epochs;
   void visit(OptionVisitor& v) {
-    v.option("epochs", epochs, "length of the warm-up; 0: a quarter of the ratio from epoch to epoch",
-             {0, static_cast<double>(most_epochs), false, false});
+    v.option("epochs", epochs, "length of the warm-up; auto: a quarter of the ratio from epoch to epoch",
+             {1, static_cast<double>(most_epochs)});
   }
 };
 
 Ratios exponential(const ExponentialOptions& options, double ratio) {
-  if (options.epochs == 0) return falling(of_the_paper, ratio);
+  if (!options.epochs) return falling(of_the_paper, ratio);
   Ratios ratios;
-  for (std::int64_t e = 1; e <= options.epochs; ++e) {
-    ratios.push_back(std::pow(ratio, static_cast<double>(e) / static_cast<double>(options.epochs + 1)));
+  for (std::int64_t e = 1; e <= *options.epochs; ++e) {
+    ratios.push_back(std::pow(ratio, static_cast<double>(e) / static_cast<double>(*options.epochs + 1)));
   }
   return ratios;
 }

@@ -55,7 +55,7 @@ std::string folder_name(std::size_t number, std::string_view sentence) {
 std::string ratio(double dense, double sent) { return sent > 0 ? fmt::format("{:.1f}", dense / sent) : "-"; }
 
 // Leaves out columns that are empty, or the same for all runs.
-TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::string& until) {
+TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::optional<std::string>& until) {
   const auto any = [&](auto holds) { return std::ranges::any_of(rows, holds); };
   const bool algorithms = any([&](const Row& row) { return row.algorithm != rows[0].algorithm; });
   const bool apart = any([](const Row& row) { return row.summary && !row.summary->rank_goals.empty(); });
@@ -63,7 +63,7 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
   if (algorithms) head.emplace_back("algorithm");
   head.insert(head.end(), {"codec", fmt::format("test {}", goal)});
   if (apart) head.insert(head.end(), {"of the ranks", "distance"});
-  if (!until.empty()) head.push_back(until);
+  if (until) head.push_back(*until);
   head.insert(head.end(),
               {"sent a rank and step", "ratio", "ms a step", "compute", "encode", "network", "decode", "seconds"});
   TextTable table(head);
@@ -87,7 +87,7 @@ TextTable to_table(std::span<const Row> rows, std::string_view goal, const std::
       cells.push_back(fmt::format("{} to {}", s.goal.text(least), s.goal.with_unit(most)));
       cells.push_back(fmt::format("{:.3g}", s.consensus_distance));
     }
-    if (!until.empty()) cells.push_back(s.until ? s.until->text() : "");
+    if (until) cells.push_back(s.until ? s.until->text() : "");
     cells.insert(cells.end(), {bytes_text(s.bytes_per_step), ratio(s.dense_bytes_per_step, s.bytes_per_step),
                                ms(s.ms_per_step), ms(s.compute_ms), ms(s.encode_ms), ms(s.network_ms), ms(s.decode_ms),
                                fmt::format("{:.1f}", s.seconds)});
@@ -129,8 +129,8 @@ TrainOptions job_of(TrainOptions options, const Row& row) {
   options.train_dir = row.folder;
   options.master.clear();
   if (!algorithm_table().read("algorithms", row.algorithm).entry->uses_topology) {
-    options.topology.clear();
-    options.mixing.clear();
+    options.topology.reset();
+    options.mixing.reset();
   }
   return options;
 }
@@ -161,7 +161,7 @@ int run_job(const TrainOptions& options, const std::string& label, Row& row) {
 
 int compare_runs(const TrainOptions& options, std::span<const std::string> algorithms,
                  std::span<const std::string> codecs, TableStyle style) {
-  if (!options.capture.empty()) {
+  if (options.capture) {
     throw ConfigError("--capture: every run would write the same files; capture with `sotto train`");
   }
   std::vector<Row> rows;
@@ -199,7 +199,7 @@ void check(const TrainOptions& options, std::span<const std::string> algorithms,
     TrainOptions job = job_of(options, {.algorithm = algorithm, .codec = TrainOptions{}.codec});
     graphs = graphs || read_choices(job).algorithm.entry->uses_topology;
   }
-  if (!graphs && !(options.topology.empty() && options.mixing.empty())) {
+  if (!graphs && (options.topology || options.mixing)) {
     throw ConfigError("--topology and --mixing: no algorithm here exchanges with neighbours");
   }
 }

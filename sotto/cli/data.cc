@@ -174,15 +174,15 @@ struct PrepareOptions {
     v.option("vocabulary", vocabulary, "number of tokens", {16, 65536});
     v.option("out", out, "of pictures: the file to pack them into");
     v.option("strict", data.strict, "of pictures: one that cannot be decoded is an error; otherwise it is left out");
-    v.option("data-threads", data.data_threads, "of pictures: threads that check them; 0: as many as cores", {0, 256});
+    v.option("data-threads", data.data_threads, "of pictures: threads that check them; auto: as many as cores",
+             {1, 256});
   }
 };
 
 int prepare_pictures(const PrepareOptions& options) {
   if (options.out.empty()) throw ConfigError("sotto data prepare: say where to with --out FILE");
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  ThreadPool pool(
-      static_cast<int>(options.data.data_threads > 0 ? options.data.data_threads : std::max<std::int64_t>(1, cores)));
+  ThreadPool pool(static_cast<int>(options.data.data_threads.value_or(std::max<std::int64_t>(1, cores))));
   const StopSignal signals;
   Console console;
   const auto report = write_picture_pack(options.data.data_dir, options.out, options.data.strict, pool,

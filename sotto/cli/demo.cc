@@ -23,7 +23,7 @@ Ratio: bytes of a dense all-reduce over those really handed to the network. Time
 overlaps with the exchange, so the parts of a step may add up to more than the step. Over a slow link a step is as long
 as its messages: what is not sent is not waited for. qsgd rounds at random, and atomo (ATOMO) sends singular triplets of
 each tensor at random, the likelier the larger: both are right on average. Error feedback sends the rest later, so that
-a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps 0
+a sparse codec needs more steps to catch up: sotto demo --train-size 0 --epochs 3 --max-steps auto
 )text";
 
 TrainOptions demo_options() {
@@ -61,10 +61,10 @@ int run_demo(std::span<const std::string> arguments) {
   if (options.train_dir.empty()) options.train_dir = new_run_folder("demo");
 
   const std::string length =
-      options.max_steps > 0 ? fmt::format("{} steps", options.max_steps) : fmt::format("{} epochs", options.epochs);
+      options.max_steps ? fmt::format("{} steps", *options.max_steps) : fmt::format("{} epochs", options.epochs);
   fmt::print("{} on `{}`, {}, {} processes that meet over TCP{}, {} images a rank and step.\n", checked.model,
              checked.data.data, length, options.ranks,
-             options.link.empty() ? "" : fmt::format(", each behind a link of {}", options.link), options.batch_size);
+             options.link ? fmt::format(", each behind a link of {}", *options.link) : "", options.batch_size);
   fmt::print("The same training, {} times, with the same seed: {}.\n", codecs.size(), fmt::join(codecs, ";  "));
   fmt::print("`none` sends whole gradients; the others send a compressed form of them. Run folders: {}\n\n",
              options.train_dir);

@@ -145,6 +145,9 @@ class Assigner final : public OptionVisitor {
   void option(std::string_view name, std::optional<double>& value, std::string_view /*help*/, Bounds bounds) override {
     if (const auto text = given(name)) value = parse_optional_double(where(name, *text), *text, bounds);
   }
+  void option(std::string_view name, std::optional<std::string>& value, std::string_view /*help*/) override {
+    if (const auto text = given(name)) value = parse_optional_text(*text);
+  }
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> choices) override {
     const auto text = given(name);

@@ -29,13 +29,13 @@ Examples:
 
 struct ShowOptions {
   std::int64_t ranks = 8;
-  std::string mixing;
+  std::optional<std::string> mixing;
   std::string svg;
   bool json = false;
   void visit(OptionVisitor& v) {
     v.option("ranks", ranks, "number of ranks", {1, 1024});
     v.option("mixing", mixing,
-             "shares that are kept and sent: uniform, metropolis, self_weighted(share); empty: the topology's own, "
+             "shares that are kept and sent: uniform, metropolis, self_weighted(share); auto: the topology's own, "
              "else uniform");
     v.option("svg", svg, "draw the rounds into this .svg file");
     v.option("json", json, "print JSON");
@@ -150,7 +150,7 @@ int show_topology(std::span<const std::string> arguments) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }
   const Topology topology = make_topology(read_topology(name, own_name), static_cast<int>(options.ranks));
-  const auto mixing = make_mixing(read_mixing(options.mixing), topology);
+  const auto mixing = make_mixing(read_mixing(options.mixing.value_or("")), topology);
   const Consensus found = consensus(topology, *mixing);
   fmt::print("{}", options.json ? to_json(topology, *mixing, found) : to_text(topology, *mixing, found));
   if (!options.svg.empty()) write_file_atomic(options.svg, to_svg(topology));

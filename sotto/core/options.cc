@@ -70,6 +70,9 @@ class Reader final : public OptionVisitor {
   void option(std::string_view name, std::optional<double>& value, std::string_view, Bounds bounds) override {
     take(name, [&](const std::string& text) { value = parse_optional_double(name, text, bounds); });
   }
+  void option(std::string_view name, std::optional<std::string>& value, std::string_view) override {
+    take(name, [&](const std::string& text) { value = parse_optional_text(text); });
+  }
   void option(std::string_view name, std::string& value, std::string_view help,
               std::initializer_list<std::string_view> choices) override {
     text_help_ = help;
@@ -236,6 +239,10 @@ std::optional<double> parse_optional_double(std::string_view name, std::string_v
   return text == unsaid ? std::nullopt : std::optional(parse_double(name, text, bounds));
 }
 
+std::optional<std::string> parse_optional_text(std::string_view text) {
+  return text.empty() || text == unsaid ? std::nullopt : std::optional<std::string>(text);
+}
+
 std::string format_optional(const std::optional<std::int64_t>& value) {
   return value ? fmt::to_string(*value) : std::string(unsaid);
 }
@@ -243,6 +250,8 @@ std::string format_optional(const std::optional<std::int64_t>& value) {
 std::string format_optional(const std::optional<double>& value) {
   return value ? format_double(*value) : std::string(unsaid);
 }
+
+std::string format_optional(const std::optional<std::string>& value) { return value.value_or(std::string(unsaid)); }
 
 // The defaults of optional options suit visitors that show values; visitors that read values override them.
 void OptionVisitor::option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
@@ -254,6 +263,11 @@ void OptionVisitor::option(std::string_view name, std::optional<std::int64_t>& v
 void OptionVisitor::option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) {
   std::string text = format_optional(value);
   option(name, text, fmt::format("{}{}", help, range_of(bounds)), {});
+}
+
+void OptionVisitor::option(std::string_view name, std::optional<std::string>& value, std::string_view help) {
+  std::string text = format_optional(value);
+  option(name, text, help, {});
 }
 
 std::string format_double(double value) {

@@ -47,6 +47,7 @@ class OptionVisitor {
   virtual void option(std::string_view name, std::optional<std::int64_t>& value, std::string_view help,
                       Bounds bounds = {});
   virtual void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds = {});
+  virtual void option(std::string_view name, std::optional<std::string>& value, std::string_view help);
   // `choices`: the allowed values; empty: any text.
   virtual void option(std::string_view name, std::string& value, std::string_view help,
                       std::initializer_list<std::string_view> choices = {}) = 0;
@@ -136,10 +137,12 @@ bool parse_bool(std::string_view name, std::string_view text);
 std::int64_t parse_int(std::string_view name, std::string_view text, Bounds bounds = {});
 double parse_double(std::string_view name, std::string_view text, Bounds bounds = {});
 std::string format_double(double value);  // shortest text that reads back as the same value
-// The same for optional values: nothing is "auto".
+// The same for optional values: nothing is "auto", and an empty text is nothing, too.
 std::optional<std::int64_t> parse_optional_int(std::string_view name, std::string_view text, Bounds bounds = {});
 std::optional<double> parse_optional_double(std::string_view name, std::string_view text, Bounds bounds = {});
+std::optional<std::string> parse_optional_text(std::string_view text);
 std::string format_optional(const std::optional<std::int64_t>& value);
 std::string format_optional(const std::optional<double>& value);
+std::string format_optional(const std::optional<std::string>& value);
 
 }  // namespace sotto

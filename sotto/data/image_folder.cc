@@ -144,7 +144,7 @@ std::unique_ptr<Dataset> open_image_folder(const DataOptions& options, Split spl
   const std::string folder = listing.folder.string();
   std::unique_ptr<PictureStore> store = folder_store(listing);
   const std::size_t wanted = chosen_size(options, split, store->size(), folder);
-  ThreadPool pool(static_cast<int>(std::max<std::int64_t>(1, options.data_threads)));
+  ThreadPool pool(static_cast<int>(options.data_threads.value_or(1)));
   CheckedPictures checked = check_pictures(*store, wanted, pool);
   if (split == Split::train && checked.tried == store->size()) {
     std::vector<std::size_t> of_class(listing.classes.size());

@@ -21,7 +21,7 @@ struct DataOptions {
   std::string tokens = "bytes";
   std::optional<std::int64_t> image_size{};
   bool strict = false;
-  std::int64_t data_threads = 0;
+  std::optional<std::int64_t> data_threads{};
   std::string languages = "de-en";
   std::string test_set = "test";
 
@@ -41,9 +41,9 @@ struct DataOptions {
              "side of the images that pictures in files become, and of made-images; auto: 224", {8, 4096});
     v.option("strict", strict, "a picture that cannot be decoded is an error; otherwise it is left out");
     v.option("data-threads", data_threads,
-             "threads a rank that read and decode images; 0: a quarter of the cores, shared by the ranks; no bit "
+             "threads a rank that read and decode images; auto: a quarter of the cores, shared by the ranks; no bit "
              "depends on them",
-             {0, 256});
+             {1, 256});
     v.option("tokens", tokens, "of text; those of sentencepiece are in the model that `sotto data prepare text` makes",
              {"bytes", "sentencepiece"});
     v.option("languages", languages, "of parallel text: from which to which, the endings of the files' names");

@@ -35,9 +35,9 @@ void check_kind(const DataOptions& options, std::string_view kind) {
   };
   const DataOptions usual;
   is_for("images", options.augment != "none" && options.augment != usual.augment, "augment", options.augment);
-  is_for("images", options.image_size.has_value(), "image-size", std::to_string(options.image_size.value_or(0)));
+  is_for("images", options.image_size.has_value(), "image-size", format_optional(options.image_size));
   is_for("images", options.strict, "strict", "");
-  is_for("images", options.data_threads != usual.data_threads, "data-threads", std::to_string(options.data_threads));
+  is_for("images", options.data_threads.has_value(), "data-threads", format_optional(options.data_threads));
   is_for("text", options.tokens != usual.tokens, "tokens", options.tokens);
   is_for("sentences", options.languages != usual.languages, "languages", options.languages);
   is_for("sentences", options.test_set != usual.test_set, "test-set", options.test_set);

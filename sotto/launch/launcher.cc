@@ -126,7 +126,7 @@ void Job::start() {
 
 std::vector<std::string> Job::environment(std::int64_t rank, const std::string& master) const {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::int64_t threads = spec_.threads > 0 ? spec_.threads : std::max<std::int64_t>(1, cores / spec_.ranks);
+  const std::int64_t threads = spec_.threads.value_or(std::max<std::int64_t>(1, cores / spec_.ranks));
   std::vector<std::string> variables{
       fmt::format("SOTTO_RANK={}", rank),         fmt::format("SOTTO_RANKS={}", spec_.ranks),
       fmt::format("SOTTO_LOCAL_RANK={}", rank),   fmt::format("SOTTO_LOCAL_RANKS={}", spec_.ranks),

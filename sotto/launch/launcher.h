@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,9 @@ struct LaunchSpec {
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments;  // without the program's name
   std::int64_t ranks = 2;
-  std::string master;        // "host:port" where the ranks meet; empty: a free port of this machine
-  std::int64_t threads = 0;  // compute threads a rank; 0: cores / ranks
-  bool show_lines = true;    // false: only progress, and the last lines of a job that failed
+  std::string master;                     // "host:port" where the ranks meet; empty: a free port of this machine
+  std::optional<std::int64_t> threads{};  // compute threads a rank; nothing: cores / ranks
+  bool show_lines = true;                 // false: only progress, and the last lines of a job that failed
 };
 
 struct LaunchResult {

@@ -102,7 +102,6 @@ std::string ParameterGroup::names() const { return fmt::format("{}", fmt::join(p
 
 std::vector<ParameterGroup> read_groups(std::string_view option, std::string_view text, const OptimiserSpec& all) {
   std::vector<ParameterGroup> groups;
-  if (trimmed(text).empty()) return groups;
   for (const std::string& group : split(text, ';')) {
     if (group.empty()) {
       throw ConfigError(named(option, text) + ": a group is empty; `;` stands between two of them, and not at the end");

@@ -39,9 +39,9 @@ std::string image_model_options() {
   return text;
 }
 
-// The options with the number of threads that 0 stands for.
+// The options with a number of threads.
 DataOptions with_threads(DataOptions options, int ranks) {
-  if (options.data_threads == 0) {
+  if (!options.data_threads) {
     options.data_threads = std::max<std::int64_t>(1, std::thread::hardware_concurrency() / (4 * ranks));
   }
   return options;
@@ -71,11 +71,11 @@ class ImageTask final : public ModelTask<ImageModel, Dataset> {
         traits_(traits),
         test_batch_(std::min({setup.test_batch, std::max<std::size_t>(1, test_->size()),
                               std::max<std::size_t>(1, most_floats / test_->shape().size())})),
-        readers_(any().decodes() ? static_cast<int>(options.data_threads) : 1) {
+        readers_(any().decodes() ? static_cast<int>(options.data_threads.value()) : 1) {
     model_ = make_image_model(spec_of(setup.model), any().shape(), traits.outputs(any()), setup.seed, traits.loss);
     model_->compute_in(setup.precision);
-    if (setup.data.data_threads > 0 && !any().decodes()) {
-      throw ConfigError(named("data-threads", std::to_string(setup.data.data_threads)) +
+    if (setup.data.data_threads && !any().decodes()) {
+      throw ConfigError(named("data-threads", format_optional(setup.data.data_threads)) +
                         ": is for pictures in files, and these data are none; leave it out");
     }
     if (!train_) return;

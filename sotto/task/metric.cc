@@ -38,8 +38,7 @@ std::string Metrics::text() const {
 
 std::string Target::text() const { return fmt::format("{}={}", metric.name, format_double(value)); }
 
-std::optional<Target> read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds) {
-  if (text.empty()) return std::nullopt;
+Target read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds) {
   const std::size_t equals = text.find('=');
   const Metric& metric = metric_table(kinds).require(option, text.substr(0, equals));
   if (equals == std::string_view::npos) {
@@ -47,8 +46,8 @@ std::optional<Target> read_target(std::string_view option, std::string_view text
                                   metric.is_share ? "0.97" : "0.1"));
   }
   const Bounds bounds = metric.is_share ? Bounds{0, 1} : Bounds{};
-  return Target{metric,
-                parse_double(fmt::format("{}: {}", named(option, text), metric.name), text.substr(equals + 1), bounds)};
+  return {metric,
+          parse_double(fmt::format("{}: {}", named(option, text), metric.name), text.substr(equals + 1), bounds)};
 }
 
 }  // namespace sotto

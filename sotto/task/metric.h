@@ -47,8 +47,8 @@ struct Target {
   std::string text() const;  // "accuracy=0.97"
 };
 
-// Parses "accuracy=0.97"; "" gives nothing. ConfigError for an unknown metric or an impossible value, such as an
+// Parses "accuracy=0.97". ConfigError for an unknown metric or an impossible value, such as an
 // accuracy above 1.
-std::optional<Target> read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds);
+Target read_target(std::string_view option, std::string_view text, std::span<const Metric> kinds);
 
 }  // namespace sotto

@@ -13,7 +13,7 @@ bool passes(std::uint64_t before, std::uint64_t done, std::uint64_t every) {
 }  // namespace
 
 Calendar::Calendar(const TrainOptions& options, Course course, std::uint64_t steps)
-    : eval_freq_(static_cast<std::uint64_t>(options.eval_freq)),
+    : eval_freq_(static_cast<std::uint64_t>(options.eval_freq.value_or(0))),
       checkpoint_every_(static_cast<std::uint64_t>(options.checkpoint_every)),
       check_replicas_(static_cast<std::uint64_t>(options.check_replicas)),
       course_(std::move(course)),

@@ -28,7 +28,8 @@ class Calendar {
   std::uint64_t step_of_meeting(std::uint64_t meeting, std::uint64_t made) const;
 
  private:
-  std::uint64_t eval_freq_, checkpoint_every_, check_replicas_;
+  std::uint64_t eval_freq_;  // 0: at the end of each epoch
+  std::uint64_t checkpoint_every_, check_replicas_;
   Course course_;
   std::uint64_t steps_;
 };

@@ -13,7 +13,6 @@ namespace sotto {
 
 CapturePlan read_capture(std::string_view option, std::string_view text) {
   CapturePlan plan;
-  if (text.empty()) return plan;
   const auto fail = [&](std::string_view why) { throw ConfigError(fmt::format("{}: {}", named(option, text), why)); };
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view item = rest.substr(0, rest.find(','));

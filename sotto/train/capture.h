@@ -18,7 +18,7 @@ struct CapturePlan {
   std::filesystem::path folder{};
 };
 
-// Parses "every=N,dir=D"; empty: nothing is captured. ConfigError.
+// Parses "every=N,dir=D". ConfigError.
 CapturePlan read_capture(std::string_view option, std::string_view text);
 
 // Writes rank 0's own gradients, from before any exchange, to DIR/gradient-STEP.sotto (codec/gradient_file.h). It

@@ -20,13 +20,13 @@ void lower(std::string& text) {
 void unite(TrainOptions& options) {
   options.model = recorded_model(options.model);
   lower(options.data.data);
-  if (options.group_size > 0) {
+  if (options.group_size) {
     const AggregatorSpec aggregator = read_aggregator(parse_sentence("aggregator", options.aggregator));
     if (!group_of(aggregator)) {
       throw ConfigError(named("group-size") + ": only the aggregator hierarchical has groups");
     }
-    options.aggregator = with_group(aggregator, options.group_size).text();
-    options.group_size = 0;
+    options.aggregator = with_group(aggregator, *options.group_size).text();
+    options.group_size.reset();
   }
   if (options.lr_shrinkage != 1) {
     const std::string step = fmt::format("step(every={}, factor={})", options.lr_shrink_every, options.lr_shrinkage);
@@ -47,15 +47,15 @@ void read_graph(Choices& choices) {
   TrainOptions& options = choices.options;
   const AlgorithmEntry& entry = *choices.algorithm.entry;
   const int ranks = static_cast<int>(options.ranks / options.node_size);
-  if (options.topology.empty()) options.topology = entry.topology;
-  choices.topology = read_topology(options.topology);
-  if (options.topology.ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
-  choices.mixing = read_mixing(options.mixing);
+  if (!options.topology) options.topology = entry.topology;
+  choices.topology = read_topology(*options.topology);
+  if (options.topology->ends_with(".toml")) options.topology = choices.topology.text();  // the file may change
+  choices.mixing = read_mixing(options.mixing.value_or(""));
   if (!choices.mixing) choices.mixing = default_mixing(make_topology(choices.topology, ranks));
   options.mixing = choices.mixing.said();
   check_graph(choices.algorithm, choices.topology, choices.mixing, ranks);
-  if (options.peers_per_step.empty() || !entry.changes_peers) return;
-  choices.peers = read_peer_schedule("peers-per-step", options.peers_per_step, choices.topology, ranks);
+  if (!options.peers_per_step || !entry.changes_peers) return;
+  choices.peers = read_peer_schedule("peers-per-step", *options.peers_per_step, choices.topology, ranks);
   for (const TopologyPhase& phase : choices.peers) {
     check_graph(choices.algorithm, phase.topology, choices.mixing, ranks);
   }
@@ -82,14 +82,14 @@ void read_algorithm(Choices& choices) {
   if (entry.uses_topology) {
     read_graph(choices);
   } else {
-    unused(!options.topology.empty(), "topology", "exchanges with no neighbours");
-    unused(!options.mixing.empty(), "mixing", "exchanges with no neighbours");
+    unused(options.topology.has_value(), "topology", "exchanges with no neighbours");
+    unused(options.mixing.has_value(), "mixing", "exchanges with no neighbours");
   }
-  unused(!options.peers_per_step.empty() && !entry.changes_peers, "peers-per-step",
+  unused(options.peers_per_step.has_value() && !entry.changes_peers, "peers-per-step",
          "has no peers whose number may change; push_sum has");
   if (!entry.uses_aggregator) {
     unused(options.aggregator != "auto", "aggregator", "has none");
-    unused(!options.codec_warmup.empty(), "codec-warmup", "has one codec for the whole run");
+    unused(options.codec_warmup.has_value(), "codec-warmup", "has one codec for the whole run");
     unused(options.codec_start_after.value_or(0) > 0, "codec-start-after", "has one codec for the whole run");
   }
   unused(entry.replicated && options.final_average, "final-average", "has the same model on all ranks as it is");
@@ -154,12 +154,12 @@ Choices read_choices(TrainOptions said) {
   choices.amp = amp_table().read("amp", options.amp);
   check_amp(choices.amp, choices.algorithm, choices.optimiser);
   choices.schedule = read_rates(options, *choices.task);
-  if (!options.codec_warmup.empty()) choices.codec_warmup = warmup_table().read("codec-warmup", options.codec_warmup);
+  if (options.codec_warmup) choices.codec_warmup = warmup_table().read("codec-warmup", *options.codec_warmup);
   choices.transport = &read_transport(options);
-  if (!options.link.empty()) choices.links = parse_links("link", options.link, static_cast<int>(options.ranks));
-  choices.until = read_target("until", options.until, choices.task->metrics);
+  if (options.link) choices.links = parse_links("link", *options.link, static_cast<int>(options.ranks));
+  if (options.until) choices.until = read_target("until", *options.until, choices.task->metrics);
   choices.buckets = read_buckets("buckets", options.buckets);
-  choices.capture = read_capture("capture", options.capture);
+  if (options.capture) choices.capture = read_capture("capture", *options.capture);
   if (options.resume && options.train_dir.empty()) {
     throw ConfigError(fmt::format("{}: say which run with {}", named("resume"), named("train-dir")));
   }

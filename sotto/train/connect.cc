@@ -17,7 +17,7 @@ std::unique_ptr<Communicator> connect_ranks(const Choices& choices, const World&
                                                          .deadline = deadline,
                                                          .connect_deadline = deadline,
                                                          .stop = StopSignal::caught});
-  if (options.link.empty()) return communicator;
+  if (!options.link) return communicator;
   return make_shaped(std::move(communicator), choices.links);
 }
 

@@ -1,5 +1,7 @@
 #include "sotto/train/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -23,10 +25,10 @@ namespace {
 TrainOptions run_of(const EvalOptions& options) {
   TrainOptions run;
   from_toml((std::filesystem::path(options.model_dir) / "config.toml").string(), run);
-  if (!options.data.empty() && options.data != run.data.data) run.data = {.data = options.data};
-  if (!options.data_dir.empty()) run.data.data_dir = options.data_dir;
+  if (options.data && options.data != run.data.data) run.data = {.data = *options.data};
+  if (options.data_dir) run.data.data_dir = *options.data_dir;
   run.data.train_size = 0;
-  if (options.test_size >= 0) run.data.test_size = options.test_size;
+  if (options.test_size) run.data.test_size = *options.test_size;
   return run;
 }
 
@@ -80,9 +82,9 @@ class Checkpoints {
 
 void EvalOptions::visit(OptionVisitor& v) {
   v.option("model-dir", model_dir, "run folder with model_step_N checkpoints");
-  v.option("data", data, "data set; empty: the run's");
-  v.option("data-dir", data_dir, "folder of the data set's files; empty: the run's");
-  v.option("test-size", test_size, "use only the first N test examples; 0: all, -1: as the run did", {-1, 1e7});
+  v.option("data", data, "data set; auto: the run's");
+  v.option("data-dir", data_dir, "folder of the data set's files; auto: the run's");
+  v.option("test-size", test_size, "use only the first N test examples; 0: all; auto: as the run did", {0, 1e7});
   v.option("eval-batch-size", batch_size, "examples at a time", Bounds::at_least(1));
   v.option("follow", follow, "go on looking for new checkpoints");
   v.option("poll", poll, "seconds between two looks", Bounds::positive());

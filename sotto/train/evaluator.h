@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,9 @@ namespace sotto {
 
 struct EvalOptions {
   std::string model_dir;
-  std::string data;             // empty: as in the run's config.toml
-  std::string data_dir;         // empty: as in the run
-  std::int64_t test_size = -1;  // -1: as in the run; 0: all
+  std::optional<std::string> data;        // auto: as in the run's config.toml
+  std::optional<std::string> data_dir;    // auto: as in the run
+  std::optional<std::int64_t> test_size;  // auto: as in the run; 0: all
   std::int64_t batch_size = 1000;
   bool follow = false;
   double poll = 10;  // seconds

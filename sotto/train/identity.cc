@@ -76,8 +76,8 @@ checkpoint::Metadata run_identity(const Choices& choices, const std::string& met
       {"accumulate", std::to_string(options.accumulate)},
       {"aggregator", options.aggregator},
       {"algorithm", options.algorithm +
-                        (options.topology.empty() ? "" : fmt::format(" on {}, {}", options.topology, options.mixing)) +
-                        (options.peers_per_step.empty() ? "" : ", peers " + options.peers_per_step) +
+                        (options.topology ? fmt::format(" on {}, {}", *options.topology, *options.mixing) : "") +
+                        (options.peers_per_step ? ", peers " + *options.peers_per_step : "") +
                         (options.node_size == 1 ? "" : fmt::format(", between nodes of {}", options.node_size))},
       {"augment", options.data.augment},
       {"average-iterates", choices.optimiser.averaging.text()},
@@ -131,9 +131,9 @@ void require_same_start(const Choices& choices, Task& task, Communicator& commun
   shared.data.data_dir.clear();
   shared.weights.clear();    // their content counts
   shared.train_dir.clear();  // only rank 0's counts
-  shared.capture.clear();
-  if (!links.file.empty()) shared.link.clear();  // only the file's content counts
-  shared.threads = 0;
+  shared.capture.reset();
+  if (!links.file.empty()) shared.link.reset();  // only the file's content counts
+  shared.threads.reset();
   shared.codec_threads = 1;
   const std::string text = to_toml(shared);
   Hash hash;

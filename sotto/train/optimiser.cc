@@ -82,10 +82,10 @@ OptimiserSpec read_spec(const TrainOptions& options, std::string_view chosen, do
 }
 
 // Clipping after the exchange is of the mean gradient, which not every run has.
-ClipSpec read_clip(const std::string& text, const std::string& made, const OptimiserSpec& optimiser,
+ClipSpec read_clip(const std::optional<std::string>& text, const std::string& made, const OptimiserSpec& optimiser,
                    const AlgorithmSpec& algorithm) {
-  if (text.empty()) return {};
-  ClipSpec spec = clip_table().read("clip", text);
+  if (!text) return {};
+  ClipSpec spec = clip_table().read("clip", *text);
   if (!clips(spec, "after")) return spec;
   const auto fail = [&](const std::string& why) {
     fail_at(spec.place, fmt::format("{}; clip each rank's gradient: when=before", why));
@@ -134,7 +134,7 @@ ChosenOptimiser read_optimiser(const TrainOptions& options, const Recipe& recipe
     const int trained = ranks - idle_ranks(algorithm, ranks);
     result.lr *= static_cast<double>(options.batch_size * options.accumulate * trained) / 256;
   }
-  result.groups = read_groups("group", options.group, result.spec);
+  if (options.group) result.groups = read_groups("group", *options.group, result.spec);
   std::vector<OptimiserSpec> all{result.spec};
   for (const ParameterGroup& group : result.groups) all.push_back(group.optimiser);
   for (const OptimiserSpec& spec : all) {

@@ -34,7 +34,7 @@ void TrainOptions::visit(OptionVisitor& v) {
     if (entry.method == nullptr) aggregators.push_back(entry.name);
   }
   const Bounds count{1, 1e9};  // the product of two of them fits into 64 bits
-  const Bounds natural{0, 1e15};
+  const Bounds natural{0, 1e15}, some{1, 1e15};
   v.option("task", task,
            fmt::format(
                "what is trained: a model, its loss and its metrics: {}; auto: the first that has this model and data",
@@ -54,11 +54,12 @@ void TrainOptions::visit(OptionVisitor& v) {
       "steps at the beginning that send everything, as floats; auto: the optimiser's own (onebit-adam's), else none",
       {0, 1e9});
   v.option("codec-warmup", codec_warmup,
-           "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); empty: none");
+           "larger ratios of the codec in the first epochs: exponential, coefficient(c), list(25%/6%/1%); auto: none");
   v.option("aggregator", aggregator,
            fmt::format("how ranks agree on the mean: auto, {}", fmt::join(aggregators, ", ")));
   v.option("group-size", group_size,
-           "ranks of each group of the aggregator hierarchical, which follow each other; 0: those of a host",
+           "ranks of each group of the aggregator hierarchical, which follow each other; 0: those of a host; auto: as "
+           "it says itself",
            {0, 65535});
   v.option("average-batch-norm", average_batch_norm,
            "average batch-norm statistics over the ranks in every step; otherwise for evaluation alone");
@@ -66,13 +67,12 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option(
       "topology", topology,
       "who exchanges with whom, for algorithms that exchange models: see `sotto topology list`, or a .toml file with "
-      "one of your own; empty: the algorithm's own (exponential; choco: ring; ad_psgd: bipartite_exponential)");
-  v.option(
-      "peers-per-step", peers_per_step,
-      "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; empty: always "
-      "that");
+      "one of your own; auto: the algorithm's own (exponential; choco: ring; ad_psgd: bipartite_exponential)");
+  v.option("peers-per-step", peers_per_step,
+           "peers of a rank in a round from an epoch on, in place of the topology's own number: 0:1,10:2; auto: always "
+           "that");
   v.option("mixing", mixing,
-           "the share that each neighbour has in a rank's model: see `sotto topology list`; empty: the topology's own, "
+           "the share that each neighbour has in a rank's model: see `sotto topology list`; auto: the topology's own, "
            "else uniform");
   v.option(
       "node-size", node_size,
@@ -83,7 +83,7 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("ranks", ranks, "number of processes to start on this machine", {1, 65535});
 
   v.option("epochs", epochs, "passes over the training data", count);
-  v.option("max-steps", max_steps, "stop after this many steps; 0: after the epochs", natural);
+  v.option("max-steps", max_steps, "stop after this many steps; auto: after the epochs", some);
   v.option("batch-size", batch_size, "examples a rank and micro-step", count);
   v.option("test-batch-size", test_batch_size, "examples at a time when evaluating", count);
   v.option("accumulate", accumulate, "micro-steps whose gradients are averaged before an exchange", count);
@@ -101,10 +101,10 @@ void TrainOptions::visit(OptionVisitor& v) {
            "pull of the parameters towards zero; auto: the optimiser's own (adamw's), else none", Bounds::at_least(0));
   v.option("group", group,
            "other options for the tensors with such names, as `*.bias,*norm*: weight-decay=0; head.*: lr-scale=0.1`: "
-           "options of the optimiser, and lr-scale; empty: none");
+           "options of the optimiser, and lr-scale; auto: none");
   v.option(
       "clip", clip,
-      "clip gradients after averaging: norm(1) or value(1); each rank's own before: norm(1, when=before); empty: none");
+      "clip gradients after averaging: norm(1) or value(1); each rank's own before: norm(1, when=before); auto: none");
   v.option(
       "average-iterates", average_iterates,
       "evaluate mem-SGD's weighted mean of all iterates, with this tau (elements / elements sent); 0: the last one",
@@ -113,7 +113,7 @@ void TrainOptions::visit(OptionVisitor& v) {
            "evaluate an exponential moving average of the iterates, with this decay (0.999); 0: the last one",
            {0, 1, false, true});
   v.option("schedule", schedule, "learning rate over time: see the schedules below");
-  v.option("horizon", horizon, "steps that the schedule is stretched over; 0: those of the epochs", natural);
+  v.option("horizon", horizon, "steps that the schedule is stretched over; auto: those of the epochs", some);
   v.option("lr-shrinkage", lr_shrinkage, "multiply the rate by this every `lr-shrink-every` steps", Bounds::share());
   v.option("lr-shrink-every", lr_shrink_every, "steps between two shrinkages", count);
   v.option("seed", seed, "seed of everything random", Bounds::at_least(0));
@@ -124,10 +124,10 @@ void TrainOptions::visit(OptionVisitor& v) {
            "together, as 25MB, one at least");
   v.option("backend", backend, "what carries messages: " + transport_choices());
   v.option("link", link,
-           "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; empty: none");
+           "emulate a link: 100mbit or 1gbit,5ms, or the links and slow ranks of a FILE.toml; auto: none");
   v.option("deadline", deadline, "seconds until an operation that a peer does not answer fails", {1, 86400});
   v.option("disk-deadline", disk_deadline, "seconds until waiting for the files of another rank fails", {1, 1e6});
-  v.option("threads", threads, "compute threads a rank; 0: cores / ranks", natural);
+  v.option("threads", threads, "compute threads a rank; auto: cores / ranks", some);
   v.option("codec-threads", codec_threads, "threads a rank that encode and decode; no bit depends on them", {1, 256});
   v.option("interface", interface, "network interface that the transport uses");
   v.option("address", address, "address that the transport binds; empty: the one that routes to the master");
@@ -139,15 +139,15 @@ void TrainOptions::visit(OptionVisitor& v) {
   v.option("checkpoint-minutes", checkpoint_minutes,
            "minutes between checkpoints, of which the last two are kept, beside those of `checkpoint-every`; 0: none",
            Bounds::at_least(0));
-  v.option("eval-freq", eval_freq, "steps between evaluations; 0: at the end of each epoch", natural);
+  v.option("eval-freq", eval_freq, "steps between evaluations; auto: at the end of each epoch", some);
   v.option("until", until,
-           "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; empty: after the epochs");
+           "METRIC=VALUE: end when an evaluation reaches that, as accuracy=0.97 or loss=0.1; auto: after the epochs");
   v.option("keep-best", keep_best,
            "write a checkpoint of each evaluation that is the best one so far, and keep the last of these");
   v.option("resume", resume, "go on from the newest checkpoint of `train-dir`, with any number of ranks");
   v.option("check-replicas", check_replicas, "steps between comparisons of all ranks' parameters; 0: never", natural);
   v.option("capture", capture,
-           "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; empty: none");
+           "every=N,dir=DIR: the first rank that trains writes its gradient to DIR at every N-th step; auto: none");
 }
 
 namespace {
@@ -155,6 +155,7 @@ namespace {
 // Writes a line for every option, in the order of visit().
 class TomlWriter final : public OptionVisitor {
  public:
+  using OptionVisitor::option;
   void option(std::string_view name, bool& value, std::string_view /*help*/) override {
     line(name, value ? "true" : "false");
   }
@@ -210,6 +211,11 @@ class TomlReader final : public OptionVisitor {
   void option(std::string_view name, std::optional<double>& value, std::string_view help, Bounds bounds) override {
     optional(name, value, help, bounds);
   }
+  void option(std::string_view name, std::optional<std::string>& value, std::string_view /*help*/) override {
+    std::string text = format_optional(value);
+    take<std::string>(name, "text in quotes", text);
+    value = parse_optional_text(text);
+  }
   void option(std::string_view name, std::string& value, std::string_view /*help*/,
               std::initializer_list<std::string_view> /*choices*/) override {
     take<std::string>(name, "text in quotes", value);
@@ -234,14 +240,16 @@ class TomlReader final : public OptionVisitor {
   template <class T>
   void optional(std::string_view name, std::optional<T>& value, std::string_view help, Bounds bounds) {
     const auto found = table_.find(name);
-    if (found != table_.end() && found->second.value_exact<std::string>() == format_optional(std::optional<T>{})) {
+    const bool given = found != table_.end();
+    // Records of earlier versions say 0 where nothing was said and 0 is no value.
+    if (given && (found->second.value_exact<std::string>() == format_optional(std::optional<T>{}) ||
+                  (exactly<T>(found->second) == T{} && !bounds.contains(0)))) {
       known_.push_back(name);
       table_.erase(found);
       value.reset();
       return;
     }
     T read = value.value_or(T{});
-    const bool given = found != table_.end();
     option(name, read, help, given ? bounds : Bounds{});
     if (given) value = read;
   }

@@ -30,8 +30,8 @@ RunPlan plan_run(const Choices& choices, const Course& course, std::uint64_t den
     throw ConfigError(fmt::format("{}: {} epochs have only {} micro-steps",
                                   named("accumulate", std::to_string(accumulate)), options.epochs, micro_steps));
   }
-  plan.horizon = options.horizon > 0 ? whole(options.horizon) : micro_steps / accumulate;
-  if (options.max_steps > 0) plan.steps = std::min(plan.steps, whole(options.max_steps));
+  plan.horizon = options.horizon ? whole(*options.horizon) : micro_steps / accumulate;
+  if (options.max_steps) plan.steps = std::min(plan.steps, whole(*options.max_steps));
   plan.phases = {{0, choices.recipe}};
   if (choices.codec_warmup) {
     Warmup warmup = make_warmup(choices.codec_warmup, choices.recipe, plan.steps_per_epoch, plan.horizon);

@@ -69,7 +69,7 @@ TrainResult Run::run() {
     say(fmt::format(
         "nothing was left to do: the run ends after {} steps, as {} and {} say; summary.json stays as it was",
         plan_.steps, spelled(named("epochs", std::to_string(options_.epochs)), choices_.spelling),
-        spelled(named("max-steps", std::to_string(options_.max_steps)), choices_.spelling)));
+        spelled(named("max-steps", format_optional(options_.max_steps)), choices_.spelling)));
   }
   if (result.signal == 0) require_sense(tested_, task_->loss_of_guessing(), done_);
   return result;

@@ -9,11 +9,11 @@
 namespace sotto {
 
 TrainResult train(const Choices& choices, const World& world) {
-  const std::int64_t threads = choices.options.threads;
+  const std::optional<std::int64_t> threads = choices.options.threads;
   // Our launcher sets the variables of OpenMP before torch can read them; other starters must do so themselves.
-  if (threads > 0 && world.starter != "sotto") {
+  if (threads && world.starter != "sotto") {
     throw ConfigError(fmt::format("{}: {} started this rank; set OMP_NUM_THREADS there instead",
-                                  named("threads", std::to_string(threads)), world.starter));
+                                  named("threads", std::to_string(*threads)), world.starter));
   }
   return Run(with_groups(choices, world), world).run();
 }

@@ -56,7 +56,7 @@ std::string start_from_weights(const TrainOptions& options, Task& task) {
 
 void ExportOptions::visit(OptionVisitor& v) {
   v.option("model-dir", model_dir, "run folder with model_step_N checkpoints");
-  v.option("step", step, "the checkpoint of this step; -1: the newest", {-1, 1e15});
+  v.option("step", step, "the checkpoint of this step; auto: the newest", {0, 1e15});
   v.option("out", out, "file to write");
   v.option("type", type, "how it holds the weights", {"f32", "f16", "bf16"});
 }
@@ -67,11 +67,11 @@ std::uint64_t export_weights(const ExportOptions& options) {
     throw ConfigError(named("model-dir", options.model_dir) + ": there is no such folder");
   }
   const auto steps = checkpoint::find(options.model_dir);
-  const auto wanted = options.step < 0 ? (steps.empty() ? 0 : steps.back()) : static_cast<std::uint64_t>(options.step);
+  const auto wanted = options.step ? static_cast<std::uint64_t>(*options.step) : steps.empty() ? 0 : steps.back();
   if (std::ranges::count(steps, wanted) == 0) {
     throw ConfigError(
         fmt::format("{}: {}; it has {}", named("model-dir", options.model_dir),
-                    options.step < 0 ? "holds no checkpoint" : fmt::format("no checkpoint of step {}", wanted),
+                    options.step ? fmt::format("no checkpoint of step {}", wanted) : "holds no checkpoint",
                     steps.empty() ? "none" : fmt::format("those of {}", fmt::join(steps, ", "))));
   }
   if (path_exists(std::filesystem::absolute(options.out).parent_path() / "manifest")) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
   std::string model_dir;
-  std::int64_t step = -1;
+  std::optional<std::int64_t> step;
   std::string out;
   std::string type = "f32";
   void visit(OptionVisitor& v);

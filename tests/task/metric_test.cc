@@ -39,12 +39,11 @@ TEST(Metrics, AreFoundByNameAndPrinted) {
 }
 
 TEST(Target, IsReadAndReached) {
-  EXPECT_FALSE(read_target("until", "", kinds));
-  const Target falls = read_target("until", "perplexity=20", kinds).value();
+  const Target falls = read_target("until", "perplexity=20", kinds);
   EXPECT_EQ(falls.text(), "perplexity=20");
   EXPECT_TRUE(falls.reached_by({kinds, {20, 0}}));
   EXPECT_FALSE(falls.reached_by({kinds, {20.5, 1}}));
-  const Target rises = read_target("until", "recall=97%", kinds).value();
+  const Target rises = read_target("until", "recall=97%", kinds);
   EXPECT_EQ(rises.text(), "recall=0.97");
   EXPECT_TRUE(rises.reached_by({kinds, {0, 0.97}}));
   EXPECT_FALSE(rises.reached_by({kinds, {0, 0.96}}));

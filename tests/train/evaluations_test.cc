@@ -34,7 +34,8 @@ EvaluationRow row(std::uint64_t step, double loss, double bleu, Split split = Sp
           .metrics = {kinds, {loss, bleu}}};
 }
 
-Evaluations of(const Metric& goal, const char* until = "") { return {kinds, goal, read_target("until", until, kinds)}; }
+Evaluations of(const Metric& goal, std::optional<Target> until = {}) { return {kinds, goal, std::move(until)}; }
+Target target(const char* text) { return read_target("until", text, kinds); }
 
 TEST(Evaluations, TheBestIsTheFirstOfTheBestByTheGoal) {
   Evaluations rises = of(kinds[1]), falls = of(kinds[0]);
@@ -53,7 +54,7 @@ TEST(Evaluations, TheBestIsTheFirstOfTheBestByTheGoal) {
 }
 
 TEST(Evaluations, ATargetIsReachedOnce) {
-  Evaluations all = of(kinds[1], "loss=2");
+  Evaluations all = of(kinds[1], target("loss=2"));
   all.add(row(1, 3, 0));
   all.add(row(2, 1, 0, Split::train));
   EXPECT_FALSE(all.reached());
@@ -66,7 +67,7 @@ TEST(Evaluations, ATargetIsReachedOnce) {
 
 TEST(Evaluations, AFileComesBackUntilTheStepOfACheckpoint) {
   const TempFolder temp;
-  Evaluations first = of(kinds[1], "bleu=30");
+  Evaluations first = of(kinds[1], target("bleu=30"));
   EXPECT_EQ(first.prepare(temp.path(), 0), "");
   for (std::uint64_t step = 1; step <= 4; ++step) {
     const std::array rows{row(step, 1, 2, Split::train), row(step, 1.0 / 3, 10 * static_cast<double>(step))};
@@ -78,7 +79,7 @@ TEST(Evaluations, AFileComesBackUntilTheStepOfACheckpoint) {
       << whole;
   write(temp.path() / "evaluations.csv", whole + "5,2.5,0.3");  // a row that a crash cut off
 
-  Evaluations second = of(kinds[1], "bleu=30");
+  Evaluations second = of(kinds[1], target("bleu=30"));
   second.take_up(second.prepare(temp.path(), 3));
   EXPECT_EQ(read_text(temp.path() / "evaluations.csv"), whole.substr(0, whole.find("\n4,") + 1));
   EXPECT_TRUE(second.has(3));

@@ -56,6 +56,19 @@ TEST(TrainOptions, BadTomlIsRefusedWithFileAndKey) {
   EXPECT_NE(refusal("momentum = 1\n").find("momentum must be in [0, 1)"), std::string::npos);
 }
 
+TEST(TrainOptions, RecordsOfEarlierVersionsSaidNothingByZerosAndEmptyTexts) {
+  const TempFolder temp;
+  const std::string path = (temp.path() / "c.toml").string();
+  write(path, "max-steps = 0\nhorizon = 0\nthreads = 0\neval-freq = 0\ntopology = \"\"\nlink = \"\"\n");
+  TrainOptions read;
+  read.max_steps = 7;
+  from_toml(path, read);
+  EXPECT_EQ(to_toml(read), to_toml(TrainOptions()));
+  write(path, "momentum = 0\n");
+  from_toml(path, read);
+  EXPECT_EQ(read.momentum, 0) << "which is a value of it";
+}
+
 TEST(Choices, KeepWhatNobodySaid) {
   TrainOptions options;
   options.model = "LeNet";

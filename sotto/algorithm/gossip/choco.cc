@@ -181,8 +181,8 @@ std::unique_ptr<Algorithm> make_choco(const ChocoOptions& own, const AlgorithmOp
                     named(options.recipe().option, options.recipe().said)));
   }
   std::string remark;
-  double gamma = own.gamma;
-  if (gamma == 0) {
+  double gamma = own.gamma.value_or(0);
+  if (!own.gamma) {
     const double delta = usual_contraction(options.recipe().stages, buckets);
     gamma = delta == 1 ? 1 : 0.5 * std::sqrt(delta);
     remark = fmt::format("choco: gamma {:.3g}, as the codec is, usually, a contraction of {:.3g}", gamma, delta);

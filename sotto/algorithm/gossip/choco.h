@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sotto/algorithm/algorithm.h"
@@ -8,10 +9,11 @@
 namespace sotto {
 
 struct ChocoOptions {
-  double gamma = 0;
+  std::optional<double> gamma;
   void visit(OptionVisitor& v) {
-    v.option("gamma", gamma, "how far models move towards what is known of neighbours; 0: by the codec's contraction",
-             {0, 1});
+    v.option("gamma", gamma,
+             "how far models move towards what is known of neighbours; auto: by the codec's contraction",
+             Bounds::share());
   }
 };
 

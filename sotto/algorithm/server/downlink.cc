@@ -78,16 +78,17 @@ void Downlink::decode(const Shard& shard, std::span<const std::byte> bytes, Expe
   }
 }
 
-StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets) {
-  if (asked.empty()) {
+StageSpecs downlink_codec(const std::optional<std::string>& asked, const StageSpecs& uplink,
+                          std::span<const BucketPlan> buckets) {
+  if (!asked) {
     const auto codec = make_codec(uplink);
     return objection(*codec, buckets).empty() ? codec->traits().stages : make_codec({})->traits().stages;
   }
   // Parentheses around a codec let it hold a `|`.
-  const bool wrapped = asked.front() == '(' && asked.back() == ')';
-  const std::string inner = wrapped ? asked.substr(1, asked.size() - 2) : asked;
+  const bool wrapped = asked->front() == '(' && asked->back() == ')';
+  const std::string inner = wrapped ? asked->substr(1, asked->size() - 2) : *asked;
   const auto refuse = [&](std::string_view why) {
-    throw ConfigError(fmt::format("{}: down={}: {}", named("algorithm", "parameter_server"), asked, why));
+    throw ConfigError(fmt::format("{}: down={}: {}", named("algorithm", "parameter_server"), *asked, why));
   };
   const Recipe recipe = read_recipe(parse_sentence("algorithm", inner));
   if (recipe.by_itself() || recipe.memory) {

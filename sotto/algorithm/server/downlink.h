@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ class Downlink {
   Message message_;
 };
 
-// The codec for models: `asked`; if that is empty, the workers' codec if it is a contraction of differences, else f32.
+// The codec for models: `asked`; if nothing is, the workers' codec if it is a contraction of differences, else f32.
 // ConfigError if `asked` cannot be used.
-StageSpecs downlink_codec(const std::string& asked, const StageSpecs& uplink, std::span<const BucketPlan> buckets);
+StageSpecs downlink_codec(const std::optional<std::string>& asked, const StageSpecs& uplink,
+                          std::span<const BucketPlan> buckets);
 
 }  // namespace sotto
