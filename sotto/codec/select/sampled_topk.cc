@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 namespace sotto {
 namespace {
@@ -25,30 +24,13 @@ std::size_t SampledTopK::most(std::size_t atoms) const {
   return std::min(atoms, static_cast<std::size_t>(too_many * static_cast<double>(share_of(options_.ratio, atoms))));
 }
 
-std::size_t SampledTopK::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  if (traits().pools) {
-    const std::size_t all = most(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
-    std::transform(atoms.begin(), atoms.end(), each.begin(), [all](std::size_t n) { return std::min(n, all); });
-    return all;
-  }
-  std::transform(atoms.begin(), atoms.end(), each.begin(), [this](std::size_t n) { return most(n); });
-  return std::accumulate(each.begin(), each.end(), std::size_t{0});
+// Only the largest elements are sent: all of them, or at least the one sample whose magnitude is the threshold.
+double SampledTopK::least_share(std::size_t atoms) const {
+  return share_of(options_.ratio, atoms) < atoms ? 1 / static_cast<double>(atoms) : 1;
 }
 
-std::size_t SampledTopK::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
-                                std::span<std::size_t> counts, std::span<float>) {
-  if (traits().pools) return select_from(groups, indices, counts);
-  std::size_t total = 0;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
-  }
-  return total;
-}
-
-std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+std::size_t SampledTopK::select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
                                      std::span<std::size_t> counts) {
-  std::size_t atoms = 0;
-  for (const Group& group : groups) atoms += group.energies.size();
   const std::size_t k = share_of(options_.ratio, atoms);
   std::uint32_t least = 1;  // if k is n
   if (k < atoms) {
@@ -63,20 +45,6 @@ std::size_t SampledTopK::select_from(std::span<const Group> groups, std::span<st
   }
   return found > most(atoms) ? candidates_.write_largest(pool(), k, groups, indices, counts)
                              : candidates_.write(indices);
-}
-
-Contract SampledTopK::contract(std::span<const std::size_t> atoms) const {
-  // Only the largest elements are sent: all of them, or at least the one sample whose magnitude is the threshold.
-  double delta = 1;
-  const auto keep = [&](std::size_t n) {
-    if (share_of(options_.ratio, n) < n) delta = std::min(delta, 1 / static_cast<double>(n));
-  };
-  if (traits().pools) {
-    keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
-  } else {
-    std::for_each(atoms.begin(), atoms.end(), keep);
-  }
-  return {.kind = Contract::Kind::contraction, .delta = delta, .input = Contract::Input::delta};
 }
 
 }  // namespace sotto

@@ -1,8 +1,7 @@
 #pragma once
 
-#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/select/dense.h"
-#include "sotto/codec/stage.h"
+#include "sotto/codec/select/largest.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -26,27 +25,22 @@ struct SampledTopKOptions : DenseOption {
 // Compression, Lin et al., ICLR 2018; the corrections are theirs): about k = ceil(ratio * n) elements, faster than
 // exactly k. If more than 1.3 k reach it, the k largest of them are sent. If fewer than 0.8 k reach it, the threshold
 // is multiplied by 0.8, at most ten times. If k is n, all elements are sent.
-class SampledTopK final : public Select {
+class SampledTopK final : public LargestSelect {
  public:
   using Options = SampledTopKOptions;
   explicit SampledTopK(const SampledTopKOptions& options) : options_(options) {}
 
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   SelectTraits traits() const override {
     return {.dense = options_.most_dense(), .sends_all = options_.ratio == 1, .pools = options_.scope == "bucket"};
   }
-  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float> scales) override;
-  Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  std::size_t most(std::size_t atoms) const;
-  std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
-                          std::span<std::size_t> counts);
+  std::size_t most(std::size_t atoms) const override;
+  double least_share(std::size_t atoms) const override;
+  std::size_t select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts) override;
 
   SampledTopKOptions options_;
-  Candidates candidates_;
 };
 
 }  // namespace sotto

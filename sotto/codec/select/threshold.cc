@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "sotto/codec/select/exponential_fit.h"
 #include "sotto/codec/shared_work.h"
@@ -20,32 +19,15 @@ std::string ThresholdOptions::problem() const {
   return scope == "bucket" && !of_segments ? "a given threshold is the same for all segments: it has no scope" : "";
 }
 
-std::size_t Threshold::limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const {
-  std::copy(atoms.begin(), atoms.end(), each.begin());
-  return std::accumulate(atoms.begin(), atoms.end(), std::size_t{0});
-}
-
 // A product that should be whole, such as 0.29 * 100, may come out slightly too small.
 std::size_t Threshold::kept(std::size_t atoms) const {
   const double dropped = std::floor(static_cast<double>(atoms) * value_ * (1 + 1e-12));
   return atoms - std::min(static_cast<std::size_t>(dropped), atoms);
 }
 
-std::size_t Threshold::select(std::span<const Group> groups, const Streams&, std::span<std::uint32_t> indices,
-                              std::span<std::size_t> counts, std::span<float>) {
-  if (traits().pools) return select_from(groups, indices, counts);
-  std::size_t total = 0;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    total += select_from(groups.subspan(g, 1), indices.subspan(total), counts.subspan(g, 1));
-  }
-  return total;
-}
-
-std::size_t Threshold::select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
+std::size_t Threshold::select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
                                    std::span<std::size_t> counts) {
   if (drops()) {
-    std::size_t atoms = 0;
-    for (const Group& group : groups) atoms += group.energies.size();
     if (const std::size_t k = kept(atoms); k > 0) {
       return candidates_.select_largest(pool(), k, groups, indices, counts, Candidates::Ties::all);
     }
@@ -76,19 +58,7 @@ Contract Threshold::contract(std::span<const std::size_t> atoms) const {
   using Kind = Contract::Kind;
   if (value_ == 0) return {.kind = Kind::contraction, .delta = 1, .input = Contract::Input::delta};
   if (!options_.relative && !options_.keep && !drops()) return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
-  double delta = 1;
-  const auto keep = [&](std::size_t n) {
-    // The largest element is always sent; with `drop`, no dropped element is larger than a sent one.
-    const auto sent = static_cast<double>(drops() ? kept(n) : 1);
-    if (n > 0) delta = std::min(delta, sent / static_cast<double>(n));
-  };
-  if (traits().pools) {
-    keep(std::accumulate(atoms.begin(), atoms.end(), std::size_t{0}));
-  } else {
-    std::for_each(atoms.begin(), atoms.end(), keep);
-  }
-  if (delta == 0) return {.kind = Kind::none, .omega = INFINITY, .delta = 0};
-  return {.kind = Kind::contraction, .delta = delta, .input = Contract::Input::delta};
+  return LargestSelect::contract(atoms);
 }
 
 }  // namespace sotto

@@ -1,8 +1,7 @@
 #pragma once
 
-#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/select/dense.h"
-#include "sotto/codec/stage.h"
+#include "sotto/codec/select/largest.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -35,17 +34,14 @@ struct ThresholdOptions : DenseOption {
 // an exponential distribution to the excesses over a threshold, in stages; the largest element is always sent. Unlike
 // other adaptive thresholds it keeps no state: a message depends on its values alone, so parts, resumes and threads
 // change nothing. drop: drops an exact share of the elements, but keeps all that equal the smallest kept one.
-class Threshold final : public Select {
+class Threshold final : public LargestSelect {
  public:
   using Options = ThresholdOptions;
   explicit Threshold(const ThresholdOptions& options) : options_(options), value_(options.value()) {}
 
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
   void reserve(std::size_t atoms, std::size_t /*groups*/) override {
     if (drops()) candidates_.reserve(atoms);
   }
-  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float> scales) override;
   SelectTraits traits() const override {
     return {.dense = options_.most_dense(), .sends_all = drops() && value_ == 0, .pools = options_.scope == "bucket"};
   }
@@ -56,12 +52,16 @@ class Threshold final : public Select {
   std::size_t kept(std::size_t atoms) const;  // of `atoms` atoms, if a share of them is dropped
   // The threshold for these groups together.
   std::uint32_t least_of(std::span<const Group> groups) const;
-  std::size_t select_from(std::span<const Group> groups, std::span<std::uint32_t> indices,
-                          std::span<std::size_t> counts);
+  std::size_t most(std::size_t atoms) const override { return atoms; }
+  // The largest element is always sent; with `drop`, no dropped element is larger than a sent one.
+  double least_share(std::size_t atoms) const override {
+    return static_cast<double>(drops() ? kept(atoms) : 1) / static_cast<double>(atoms);
+  }
+  std::size_t select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts) override;
 
   ThresholdOptions options_;
   double value_;
-  Candidates candidates_;
 };
 
 }  // namespace sotto

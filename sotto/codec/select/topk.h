@@ -1,8 +1,7 @@
 #pragma once
 
-#include "sotto/codec/select/candidates.h"
 #include "sotto/codec/select/dense.h"
-#include "sotto/codec/stage.h"
+#include "sotto/codec/select/largest.h"
 #include "sotto/core/options.h"
 
 namespace sotto {
@@ -29,28 +28,30 @@ struct TopKOptions : DenseOption {
 
 // Sends the k = ceil(ratio * n), or min(n, count), elements of largest magnitude; ties go to the first. Zeros are never
 // sent, so there may be fewer. Usually takes one pass over the elements, without sorting.
-class TopK final : public Select {
+class TopK final : public LargestSelect {
  public:
   using Options = TopKOptions;
   explicit TopK(const TopKOptions& options) : options_(options) {}
 
-  std::size_t limits(std::span<const std::size_t> atoms, std::span<std::size_t> each) const override;
-  void reserve(std::size_t atoms, std::size_t /*groups*/) override { candidates_.reserve(atoms); }
   SelectTraits traits() const override {
     return {.dense = options_.most_dense(),
             .sends_all = options_.ratio == 1,
             .pools = options_.scope == "bucket",
             .by_chunk = options_.scope == "chunk"};
   }
-  std::size_t select(std::span<const Group> groups, const Streams& streams, std::span<std::uint32_t> indices,
-                     std::span<std::size_t> counts, std::span<float> scales) override;
-  Contract contract(std::span<const std::size_t> atoms) const override;
 
  private:
-  std::size_t wanted(std::size_t atoms) const;  // k
+  std::size_t most(std::size_t atoms) const override;  // k
+  // The dropped elements have at most 1 - k/n of the square of the norm.
+  double least_share(std::size_t atoms) const override {
+    return static_cast<double>(most(atoms)) / static_cast<double>(atoms);
+  }
+  std::size_t select_from(std::span<const Group> groups, std::size_t atoms, std::span<std::uint32_t> indices,
+                          std::span<std::size_t> counts) override {
+    return candidates_.select_largest(pool(), most(atoms), groups, indices, counts);
+  }
 
   TopKOptions options_;
-  Candidates candidates_;
 };
 
 }  // namespace sotto
