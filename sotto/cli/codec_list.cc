@@ -132,9 +132,7 @@ int list_codecs(std::span<const std::string> arguments) {
   Flags flags("codec list", "Lists presets, memories, aggregators and stages of codecs.",
               "Bytes an element are those of a message of 256 x 256 normal values, header included. What is linear can "
               "be summed\non its way. `sotto codec describe NAME` says more of each.");
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   const std::vector<Line> lines = all_lines();
   fmt::print("{}", options.json ? to_json(lines) : to_table(lines, options.what));
   return 0;

@@ -15,9 +15,7 @@ Examples:
   sotto codec measure --codec "svd | atomo(s=3)" --elements 262144 --rows 512
   python -c "import torch; torch.save(model.weight.grad, 'gradient.pt')"; sotto codec measure --codec svd --input gradient.pt)text");
   flags.add_list("codec", sentences, "what to measure; each a sentence in quotes, whose memory is left out");
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   if (sentences.empty()) throw ConfigError("sotto codec measure: say what with --codec");
   fmt::print("{}", to_text(measure_all(sentences, options, flags), options));
   return 0;

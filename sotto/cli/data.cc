@@ -92,9 +92,7 @@ int get(std::span<const std::string> arguments) {
   Flags flags("data get",
               "Downloads the files of a data set and checks them. What is interrupted goes on when called again.", "");
   flags.add_positional("name", name, "data set, see `sotto data list`", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   std::vector<std::string_view> can = set_names();
   std::erase_if(can, [](std::string_view set) { return find_download(set) == nullptr; });
   require_set("get", name, can);
@@ -152,9 +150,7 @@ int make(std::span<const std::string> arguments) {
               "can be tried with nothing downloaded.",
               "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   require_set("make", options.data.data, stand_in_names());
   if (options.data.data_dir.empty()) throw ConfigError("sotto data make: say where to with --data-dir");
   refuse_unused(flags, options.data.data, {{"languages", {"parallel"}}, {"test-set", {"parallel"}}});
@@ -211,9 +207,7 @@ int prepare(std::span<const std::string> arguments) {
               "file that holds them all, and that opens at once.",
               "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   const std::string& name = options.data.data;
   require_set("prepare", name, std::array<std::string_view, 3>{"text", "parallel", "folder"});
   refuse_unused(flags, name,
@@ -274,9 +268,7 @@ int show(std::span<const std::string> arguments) {
   ShowOptions options;
   Flags flags("data show", "Writes the first examples of a data set as one image.", "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   require_set("show", options.data.data, dataset_table().names());
   if (options.out.empty()) throw ConfigError("sotto data show: say where to with --out FILE.pgm");
   const auto data = open_dataset(options.data, options.split == "train" ? Split::train : Split::test);

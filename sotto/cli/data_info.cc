@@ -147,9 +147,7 @@ int run_data_info(std::span<const std::string> arguments) {
   InfoOptions options;
   Flags flags("data info", "Says what a data set is, and what is in its files.", "");
   flags.add_positional("name", options.data.data, "data set, see `sotto data list`", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   const DataOptions& data = options.data;
   if (describe_from(dataset_table(), "images", data, open_dataset) ||
       describe_from(text_table(), "text", data, open_text) || describe_from(pair_table(), "pairs", data, open_pairs) ||

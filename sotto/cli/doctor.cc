@@ -176,9 +176,7 @@ void check_space(Report& report) {
 int run_doctor(std::span<const std::string> arguments) {
   DoctorOptions options;
   Flags flags("doctor", "Checks what training needs of this machine.", examples);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
 
   Report report;
   report.say(Verdict::ok, "version", version_text());

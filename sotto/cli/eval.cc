@@ -25,9 +25,7 @@ int run_eval(std::span<const std::string> arguments) {
   EvalOptions options;
   Flags flags("eval", "Evaluates the checkpoints of a run, in their order.", examples);
   flags.alias("data", "dataset");
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   if (options.model_dir.empty()) throw ConfigError("sotto eval: say which run with --model-dir");
 
   const StopSignal signals;

@@ -48,6 +48,14 @@ class Flags {
   void assign(Options& options) const {
     assign_all([&](OptionVisitor& v) { options.visit(v); });
   }
+  // All three for a command whose options are one struct.
+  template <class Options>
+  bool read(std::span<const std::string> arguments, Options& options) {
+    add(options);
+    if (!parse(arguments)) return false;
+    assign(options);
+    return true;
+  }
 
  private:
   using Visit = std::function<void(OptionVisitor&)>;

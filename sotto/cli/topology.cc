@@ -143,9 +143,7 @@ int show_topology(std::span<const std::string> arguments) {
   Flags flags("topology show", "Shows a topology: its rounds, shares, spectral gap, and rounds to the exact average.",
               "Examples:\n  sotto topology show 5 --ranks 8\n  sotto topology show torus --ranks 12 --svg torus.svg");
   flags.add_positional("topology", name, "a name, with options in brackets, an id, or a .toml file", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   if (!options.svg.empty() && !options.svg.ends_with(".svg")) {
     throw ConfigError("--svg " + options.svg + ": use a name that ends in .svg");
   }

@@ -33,9 +33,7 @@ void require_said(std::string_view command, std::string_view option, const std::
 int run_export(std::span<const std::string> arguments) {
   ExportOptions options;
   Flags flags("export", "Writes the weights of a checkpoint to a safetensors file.", export_examples);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   require_said("export", "model-dir", options.model_dir);
   require_said("export", "out", options.out);
   const std::uint64_t step = export_weights(options);
@@ -47,9 +45,7 @@ int run_import(std::span<const std::string> arguments) {
   ImportOptions options;
   Flags flags("import", "Makes a run folder of the weights in a safetensors file.", import_examples);
   flags.add_positional("file", options.file, "safetensors file", true);
-  flags.add(options);
-  if (!flags.parse(arguments)) return 0;
-  flags.assign(options);
+  if (!flags.read(arguments, options)) return 0;
   require_said("import", "model", options.model);
   require_said("import", "train-dir", options.train_dir);
   const Imported imported = import_weights(options);
