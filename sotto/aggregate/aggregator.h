@@ -53,6 +53,11 @@ struct AggregatorParts {
   std::shared_ptr<ThreadPool> pool;  // used by one codec at a time; null: the calling thread works alone
   std::vector<BucketPlan> buckets;
   int rank = 0, ranks = 1;
+
+  void visit_state(StateVisitor& visitor) const {
+    memory->visit_state(visitor);
+    codec->visit_state(visitor);
+  }
 };
 
 // Properties of an aggregator that is a method of its own: it stands in a sentence in place of a codec's stages, as in

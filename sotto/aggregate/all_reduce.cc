@@ -50,10 +50,7 @@ class AllReduce final : public Aggregator {
     timings.decode += timer.lap();
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    parts_.memory->visit_state(visitor);
-    parts_.codec->visit_state(visitor);
-  }
+  void visit_state(StateVisitor& visitor) override { parts_.visit_state(visitor); }
 
  private:
   AggregatorParts parts_;

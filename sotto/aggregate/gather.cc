@@ -51,10 +51,7 @@ class Gather final : public Aggregator {
     timings.decode += timer.lap();
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    parts_.memory->visit_state(visitor);
-    parts_.codec->visit_state(visitor);
-  }
+  void visit_state(StateVisitor& visitor) override { parts_.visit_state(visitor); }
 
  private:
   // Opens all messages before it decodes the first, so that a bad one leaves bucket and memory unchanged. Decodes in

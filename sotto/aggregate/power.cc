@@ -130,8 +130,7 @@ class Power final : public Aggregator {
   }
 
   void visit_state(StateVisitor& visitor) override {
-    parts_.memory->visit_state(visitor);
-    parts_.codec->visit_state(visitor);
+    parts_.visit_state(visitor);
     visitor.visit("power.q", warm_);
   }
 

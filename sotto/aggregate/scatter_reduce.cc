@@ -54,8 +54,7 @@ class ScatterReduce final : public Aggregator {
   }
 
   void visit_state(StateVisitor& visitor) override {
-    parts_.memory->visit_state(visitor);
-    parts_.codec->visit_state(visitor);
+    parts_.visit_state(visitor);
     ScopedState mean(visitor, "mean");
     if (keeps_) mean.visit("error", error_);
     owners_.mean_codec().visit_state(mean);
