@@ -23,7 +23,8 @@ struct Share {
 using Tally = std::vector<double>;
 
 // What one rank trains: a model with its data, loss and metrics, seen as flat vectors. Code above this folder knows
-// models only in this form. All ranks of a run have the same task, each with its own share of the examples.
+// models only in this form; ModelTask, from which tasks derive, is a template. All ranks of a run have the same task,
+// each with its own share of the examples.
 class Task {
  public:
   virtual ~Task() = default;
