@@ -9,54 +9,21 @@
 
 #include "sotto/aggregate/gossiper.h"
 #include "sotto/comm/threads.h"
-#include "sotto/core/error.h"
 #include "sotto/topology/table.h"
 #include "tests/algorithm/played_pair.h"
-#include "tests/support/message_of.h"
 #include "tests/support/specs.h"
 
 namespace sotto {
 namespace {
 
 using namespace std::chrono_literals;
+using test::adds;
 using test::all;
-using test::message_of;
 using test::model;
 using test::Played;
+using test::Telling;
+using test::wait_until;
 using Kind = PairNote::Kind;
-
-auto adds(float value) {
-  return [value](std::span<float> x) {
-    for (float& element : x) element += value;
-  };
-}
-
-void wait_until(const std::function<bool()>& condition) {
-  const auto until = Clock::now() + 20s;
-  while (!condition()) {
-    if (Clock::now() > until) throw CommError("waited in vain");
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
-// Tells at the end of a block, however that ends.
-class Telling {
- public:
-  explicit Telling(std::latch& latch) : latch_(latch) {}
-  ~Telling() { latch_.count_down(); }
-
- private:
-  std::latch& latch_;
-};
-
-// What goes wrong sooner or later.
-std::string error_of(Averager& averager) {
-  auto x = all(1);
-  std::string error;
-  const auto failed = [&] { return !(error = message_of([&] { averager.read(x); })).empty(); };
-  wait_until(failed);
-  return error;
-}
 
 TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
   std::barrier<> both(2);
@@ -272,117 +239,6 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
     averager.read(x);
     done.wait();
   });
-}
-
-TEST(Averaging, NamesAStalledRank) {
-  for (const bool asks : {true, false}) {
-    std::latch told(1);
-    run_threads(2, 1s, [&](Communicator& communicator) {
-      if (communicator.rank() == 0) {
-        Played silent(communicator);
-        told.wait();
-        return;
-      }
-      const Telling telling(told);
-      Averager averager({asks ? std::vector{0} : std::vector<int>{}, 1}, model(), {.seed = 1}, communicator);
-      Timings timings;
-      auto x = all(1);
-      averager.read(x);
-      averager.step(adds(1), false, timings);
-      const std::string error = message_of([&] { asks ? averager.wait_for_answer() : averager.rest(x); });
-      EXPECT_NE(error.find(asks ? "rank 0 was asked for its model and said nothing for 1 s"
-                                : "rank 0 is waited for and said nothing for 1 s"),
-                std::string::npos)
-          << error;
-    });
-  }
-}
-
-// A rank that answers questions may itself wait for the one that is lost.
-TEST(Averaging, NamesTheSilentRankOfTwoThatItWaitsFor) {
-  std::latch told(1);
-  run_threads(3, 2s, [&](Communicator& communicator) {
-    if (communicator.rank() == 0) {
-      Played waiting(communicator);
-      waiting.answer_questions_of(1, [&] { return told.try_wait(); });
-      return;
-    }
-    if (communicator.rank() == 2) {
-      Played silent(communicator);
-      told.wait();
-      return;
-    }
-    const Telling telling(told);
-    Averager averager({{}, 1}, model(), {.seed = 1}, communicator);
-    Timings timings;
-    auto x = all(1);
-    averager.read(x);
-    averager.step(adds(1), false, timings);
-    const std::string error = message_of([&] { averager.rest(x); });
-    EXPECT_NE(error.find("rank 2 is waited for and said nothing for 2 s"), std::string::npos) << error;
-  });
-}
-
-TEST(Averaging, NamesARankThatAnswersAndMakesNoStep) {
-  std::latch told(1);
-  run_threads(2, 1s, [&](Communicator& communicator) {
-    if (communicator.rank() == 0) {
-      Played standing(communicator);
-      standing.answer_questions_of(1, [&] { return told.try_wait(); });
-      return;
-    }
-    const Telling telling(told);
-    Averager averager({{}, 1}, model(), {.seed = 1}, communicator);
-    Timings timings;
-    auto x = all(1);
-    averager.read(x);
-    averager.step(adds(1), false, timings);
-    const std::string error = message_of([&] { averager.rest(x); });
-    EXPECT_NE(error.find("rank 0 made no step that is waited for for 2 s"), std::string::npos) << error;
-  });
-}
-
-TEST(Averaging, RefusesWhatNobodyShouldSend) {
-  const auto refused = [](bool passive, const std::function<void(Played&)>& play, const char* words) {
-    std::latch told(1);
-    run_threads(2, 20s, [&](Communicator& communicator) {
-      if (communicator.rank() == 0) {
-        Played bad(communicator);
-        play(bad);
-        told.wait();
-        return;
-      }
-      const Telling telling(told);
-      Averager averager({passive ? std::vector<int>{} : std::vector{0}, 1}, model(), {.seed = 1}, communicator);
-      SCOPED_TRACE(words);
-      std::string error;
-      EXPECT_EQ(message_of([&] { error = error_of(averager); }), "");
-      EXPECT_NE(error.find("rank 1: message of rank 0: "), std::string::npos) << error;
-      EXPECT_NE(error.find(words), std::string::npos) << error;
-    });
-  };
-  refused(
-      true, [](Played& bad) { bad.send(1, std::vector<std::byte>(3)); }, "truncated note");
-  refused(
-      false, [](Played& bad) { bad.send(1, Kind::answer, 1); }, "which this rank does not wait for");
-  refused(
-      false, [](Played& bad) { bad.send(1, Kind::request, 1); }, "one of those that ask");
-  refused(
-      true, [](Played& bad) { bad.note.generation = 3, bad.send(1, Kind::news); }, "another group");
-  refused(
-      true, [](Played& bad) { bad.note.steps[0] = 3, bad.note.end = 5, bad.send(1, Kind::news); },
-      "after step 5, and has made 3");
-  const auto spoilt = [](auto change) {
-    return [change](Played& bad) {
-      auto letter = bad.letter(Kind::request, 1);
-      change(letter);
-      bad.send(1, letter);
-    };
-  };
-  refused(true, spoilt([](auto& letter) { letter.pop_back(); }), "");
-  refused(true, spoilt([](auto& letter) { letter.resize(PairNote::bytes(2)); }), "");
-  refused(true, spoilt([](auto& letter) { letter.back() ^= std::byte{1}; }), "");
-  refused(true, spoilt([](auto& letter) { letter[24] = std::byte{1}; }), "");  // the message is of another step
 }
 
 }  // namespace

@@ -175,22 +175,15 @@ TEST(GossipExactly, DPsgdTakesThePullWhereItTakesTheGradient) {
 }
 
 // A worker whose iterates are averaged.
-class Averaging final : public Worker {
+class Averaging final : public Quadratic {
  public:
   explicit Averaging(int rank)
-      : inner_(rank, "sgd(momentum=0)", 0),
-        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(inner_.parameters().size())),
-                   {.tau = 1}, inner_.parameters().size()) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+      : Quadratic(rank, "sgd(momentum=0)", 0),
+        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(parameters().size())), {.tau = 1},
+                   parameters().size()) {}
   Optimiser& optimiser() override { return optimiser_; }
-  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    return inner_.compute_gradient(step, calls);
-  }
 
  private:
-  Quadratic inner_;
   Averaged optimiser_;
 };
 

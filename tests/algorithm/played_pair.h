@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,31 @@ inline Layout layout() {
 // Two buckets, of one segment each.
 inline PairedModel model(const char* codec = "none") { return {read_recipe(codec), plan_buckets(layout(), 64)}; }
 inline std::vector<float> all(float value) { return std::vector<float>(layout().size(), value); }
+
+inline auto adds(float value) {
+  return [value](std::span<float> x) {
+    for (float& element : x) element += value;
+  };
+}
+
+inline void wait_until(const std::function<bool()>& condition) {
+  const auto until = Clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (Clock::now() > until) throw CommError("waited in vain");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Tells at the end of a block, however that ends.
+class Telling {
+ public:
+  explicit Telling(std::latch& latch) : latch_(latch) {}
+  ~Telling() { latch_.count_down(); }
+
+ private:
+  std::latch& latch_;
+};
+
 // A rank whose messages the test writes.
 class Played {
  public:

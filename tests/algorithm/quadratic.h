@@ -13,7 +13,7 @@
 namespace sotto::test {
 
 // f_r(x) = c_r |x - a_r|^2 / 2 with a_r = r + 1 in every coordinate, in three segments, each a bucket.
-class Quadratic final : public Worker {
+class Quadratic : public Worker {
  public:
   explicit Quadratic(int rank, const std::string& optimiser = "sgd(momentum=0.5)", float curvature = 1)
       : target_(static_cast<float>(rank + 1)), curvature_(curvature) {

@@ -10,13 +10,9 @@
 namespace sotto::test {
 
 // Tells what a worker calls, when the call is over.
-class Told final : public Worker {
+class Told final : public Quadratic {
  public:
-  Told(int rank, BucketCalls told) : inner_(rank), told_(std::move(told)) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
-  Optimiser& optimiser() override { return inner_.optimiser(); }
+  Told(int rank, BucketCalls told) : Quadratic(rank), told_(std::move(told)) {}
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     const auto both = [](const auto& call, const auto& tell) {
       return [&](std::size_t bucket) {
@@ -24,12 +20,11 @@ class Told final : public Worker {
         tell(bucket);
       };
     };
-    return inner_.compute_gradient(
+    return Quadratic::compute_gradient(
         step, {.needed = both(calls.needed, told_.needed), .ready = both(calls.ready, told_.ready)});
   }
 
  private:
-  Quadratic inner_;
   BucketCalls told_;
 };
 

@@ -7,6 +7,8 @@ from .checkpoints import *
 from .documents import *
 from .errors import *
 from .gossiper import *
+from .meddled_steps import *
+from .own_speed import *
 from .scaler import *
 from .steps import *
 from .wrong_steps import *

@@ -1,0 +1,115 @@
+"""Loops that do more between two steps than a plain one: change parameters by hand, ask for the mean, nest steps."""
+
+import torch
+import torch.distributed as dist
+
+import sotto
+
+from .steps import LR, Point, wrap
+
+
+def within_average():
+    """What is said to that which would take the mean for this rank's own; and that a state is of the own one."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    local = sotto.LocalSGD(module, optimizer, every=4)
+    learned, said = local.state_dict(), []
+    for _ in range(3):
+        module().backward()
+        optimizer.step()
+    before = module.p.tolist()
+    with local.average():
+        for call in (local.average().__enter__, local.take_average, lambda: local.load_state_dict(learned), optimizer.step):
+            try:
+                call()
+            except sotto.ConfigError as error:
+                said.append(str(error))
+        state = local.state_dict()
+    after = module.p.tolist()
+    local.load_state_dict(state)
+    return [said, before, after, module.p.tolist()]
+
+
+class Derived(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def nested_steps(how):
+    """Parameters behind steps of SGD, and of one derived from it, of which one step raises within; and what was said."""
+    ends, said = [], []
+    for kind in (torch.optim.SGD, Derived):
+        module = Point()
+        optimizer = kind(module.parameters(), LR)
+        owner, model = wrap(module, how, optimizer)
+        for step in range(4):
+            if step == 2 and kind is Derived:
+                try:
+                    optimizer.step(lambda: {}["no gradients today"])
+                except KeyError as error:
+                    said.append(error.args[0])
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+        ends.append(module.p.tolist())
+    try:
+        owner._steps.stepper.end()
+    except sotto.ConfigError as error:
+        said.append(str(error)[:len("no step has begun that could end")])
+    return [*ends, said]
+
+
+def weights_changed_by_hand():
+    """A clamp behind each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), 0.0)
+    model = sotto.GossipDataParallel(module, "push_sum", "complete")
+    with torch.no_grad():
+        module.p.add_(1.0 + dist.get_rank())
+    model().backward()
+    optimizer.step()
+    with torch.no_grad():
+        module.p.add_(dist.get_rank())
+    model().backward()
+    optimizer.step()
+    return module.p.tolist()
+
+
+def changed_by_hand_and_saved(how, **options):
+    """A clamp behind a step, and a state behind that: where a run comes to that goes on, and one that loads it."""
+    ends = []
+    for resumes in (False, True):
+        module = Point()
+        optimizer = torch.optim.SGD(module.parameters(), LR)
+        owner, model = wrap(module, how, optimizer, **options)
+        if resumes:
+            sotto.load_state_dict(owner, state)
+            loaded = module.p.tolist()
+        else:
+            model().backward()
+            optimizer.step()
+            module.p.data.clamp_(-0.1 * dist.get_rank(), 0.2)
+            saved, state = module.p.tolist(), sotto.state_dict(owner)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model().backward()
+            optimizer.step()
+        ends.append(module.p.tolist())
+    return [*ends, loaded, saved]
+
+
+def changed_by_hand_and_agreed(how, **options):
+    """A change behind a step on ranks but 0, all agreed, and a step that leads nowhere."""
+    module = Point()
+    optimizer = torch.optim.SGD(module.parameters(), LR)
+    owner, model = wrap(module, how, optimizer, **options)
+    model().backward()
+    optimizer.step()
+    module.p.data.add_(dist.get_rank())
+    seen = [module.p.tolist()]
+    owner.take_average()
+    seen.append(module.p.tolist())
+    optimizer.param_groups[0]["lr"] = 0.0
+    model().backward()
+    optimizer.step()
+    return [*seen, module.p.tolist()]
