@@ -37,9 +37,10 @@ class Clone:
         self.folder = folder / "clone"
         self.wheels = folder / "wheels"
         self.venv = folder / "cache" / "sotto" / "venv-torch2.0.0"
-        for made in (self.folder, self.wheels):
+        for made in (self.folder, self.folder / "tools", self.wheels):
             made.mkdir()
-        shutil.copy(root / "dev", self.folder)
+        for name in ("dev", "tools/environment.sh"):
+            shutil.copy(root / name, self.folder / name)
         for name in ("torch", "other"):
             write_wheel(self.wheels, name, "2.0.0")
 
