@@ -1,15 +1,14 @@
 // Workers and servers on threads: exact answers, bits, bytes, and how a group stops and resumes.
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 
 #include "sotto/aggregate/aggregator.h"
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/algorithm/server/server_note.h"
 #include "sotto/algorithm/server/shard.h"
 #include "sotto/comm/threads.h"
+#include "sotto/core/mutex.h"
 #include "tests/algorithm/message_bytes.h"
 #include "tests/algorithm/perceptron.h"
 #include "tests/algorithm/quadratic.h"
@@ -140,20 +139,15 @@ TEST_P(Servers, OfSomeWorkersComeToWhatAllWant) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Servers, testing::Values(1, 2, 3, 4, 7, 8));
 
 // Takes each step when the test lets it.
-class Held final : public Worker {
+class Held final : public Quadratic {
  public:
-  Held(int rank, std::function<void(std::uint64_t)> before) : inner_(rank), before_(std::move(before)) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
-  Optimiser& optimiser() override { return inner_.optimiser(); }
+  Held(int rank, std::function<void(std::uint64_t)> before) : Quadratic(rank), before_(std::move(before)) {}
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
     before_(step);
-    return inner_.compute_gradient(step, calls);
+    return Quadratic::compute_gradient(step, calls);
   }
 
  private:
-  Quadratic inner_;
   std::function<void(std::uint64_t)> before_;
 };
 
@@ -162,12 +156,12 @@ TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
   constexpr std::uint64_t bound = 3, steps = 12;
   for (const char* mode : {"mode=stale, bound=3", "mode=async"}) {
     const bool bounded = std::string_view(mode).starts_with("mode=stale");
-    std::mutex mutex;
-    std::condition_variable changed;
+    Mutex mutex;
+    Condition changed;
     std::uint64_t slow = 0, fast = 0;
     run_threads(3, 20s, [&](Communicator& communicator) {
       Held worker(communicator.rank(), [&](std::uint64_t step) {
-        std::unique_lock lock(mutex);
+        Lock lock(mutex);
         if (communicator.rank() == 2) {
           slow = step;
           const std::uint64_t ahead = std::min(steps - 1, bounded ? step + bound : steps);
@@ -189,12 +183,12 @@ TEST(ParameterServer, LetsWorkersRunAheadUpToTheBound) {
 // A straggler that comes back late is answered like anybody, and nobody waited for it.
 TEST(ParameterServer, GoesOnWithoutAStraggler) {
   for (const char* sentence : {"gradients=2", "gradients=2, late=carry", "gradients=2, down=sign(block=32)"}) {
-    std::mutex mutex;
-    std::condition_variable changed;
+    Mutex mutex;
+    Condition changed;
     int ended = 0;
     run_threads(3, 20s, [&](Communicator& communicator) {
       Held worker(communicator.rank(), [&](std::uint64_t step) {
-        std::unique_lock lock(mutex);
+        Lock lock(mutex);
         if (communicator.rank() == 1 && step == 2) {
           EXPECT_TRUE(changed.wait_for(lock, 15s, [&] { return ended > 0; })) << sentence;
         }
@@ -202,7 +196,7 @@ TEST(ParameterServer, GoesOnWithoutAStraggler) {
       const auto served = make(with(sentence), "none", worker, communicator);
       for (std::uint64_t step = 0; step < 30; ++step) served->step(worker, {step, 0.05, false});
       {
-        const std::lock_guard lock(mutex);
+        const Lock lock(mutex);
         if (communicator.rank() != 1) ++ended;
         changed.notify_all();
       }

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "sotto/algorithm/algorithm.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 #include "tests/algorithm/quadratic.h"
 #include "tests/support/message_of.h"
 #include "tests/support/phases.h"
@@ -45,8 +44,8 @@ TEST(ServerErrors, OfAWorkerIsTheOneThatIsReported) {
 
 // Rank 3 takes no third step: all others end, and say so.
 void stall(const char* mode) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  Condition changed;
   std::vector<std::string> reasons(5);
   int failed = 0;
   const auto begin = Clock::now();
@@ -57,14 +56,14 @@ void stall(const char* mode) {
     reasons[rank] = message_of([&] {
       for (std::uint64_t step = 0;; ++step) {
         if (rank == 3 && step == 2) {
-          std::unique_lock lock(mutex);
+          Lock lock(mutex);
           EXPECT_TRUE(changed.wait_for(lock, 60s, [&] { return failed == 4; }));
           throw CommError("wakes up too late");
         }
         served->step(worker, {step, 0.01, false});
       }
     });
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     ++failed;
     changed.notify_all();
   });

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -129,22 +128,15 @@ TEST(Algorithms, UnknownNamesAreRefusedWithTheNearest) {
 }
 
 // Its optimiser steps along the mean gradient, once that was clipped.
-class Clipping final : public Worker {
+class Clipping final : public Quadratic {
  public:
   Clipping(int rank, const char* clip)
-      : inner_(rank, "sgd(momentum=0)"),
-        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(inner_.parameters().size())),
-                   clip_table().read("clip", clip), inner_.parameters().size()) {}
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<float> gradient() override { return inner_.gradient(); }
-  std::span<const BucketPlan> buckets() const override { return inner_.buckets(); }
+      : Quadratic(rank, "sgd(momentum=0)"),
+        optimiser_(make_optimiser(test::optimiser("sgd(momentum=0)"), test::flat(parameters().size())),
+                   clip_table().read("clip", clip), parameters().size()) {}
   Optimiser& optimiser() override { return optimiser_; }
-  double compute_gradient(std::uint64_t step, const BucketCalls& calls) override {
-    return inner_.compute_gradient(step, calls);
-  }
 
  private:
-  Quadratic inner_;
   Clipped optimiser_;
 };
 

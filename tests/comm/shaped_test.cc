@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "sotto/comm/mailbox.h"
 #include "sotto/comm/threads.h"
 #include "sotto/core/error.h"
+#include "sotto/core/mutex.h"
 
 namespace sotto {
 namespace {
@@ -25,7 +25,7 @@ constexpr double slack = 2;           // seconds
 
 // Seconds from when the first rank begins until the last one has done its work.
 double time_of(int ranks, LinkShape shape, const std::function<void(Communicator&)>& work) {
-  std::mutex mutex;
+  Mutex mutex;
   auto begin = Clock::time_point::max();
   auto end = Clock::time_point::min();
   run_threads(ranks, 60s, [&](Communicator& inner) {
@@ -34,7 +34,7 @@ double time_of(int ranks, LinkShape shape, const std::function<void(Communicator
     const auto begun = Clock::now();
     work(*shaped);
     const auto done = Clock::now();
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     begin = std::min(begin, begun);
     end = std::max(end, done);
   });

@@ -1,4 +1,5 @@
 #include "sotto/core/thread_pool.h"
+#include "sotto/core/mutex.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -6,7 +7,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -101,11 +101,11 @@ TEST_P(Threads, WorkAtTheSameTime) {
   ThreadPool pool(GetParam());
   const int threads = GetParam();
   std::atomic<int> begun = 0;
-  std::mutex mutex;
+  Mutex mutex;
   std::set<std::thread::id> ids;
   pool.run(static_cast<std::size_t>(threads), [&](std::size_t) {
     {
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       ids.insert(std::this_thread::get_id());
     }
     ++begun;
