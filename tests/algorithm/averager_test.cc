@@ -39,7 +39,7 @@ void wait_until(const std::function<bool()>& condition) {
   }
 }
 
-// Tells at the end of a block, however that ends.
+// Counts the latch down at the end of a block, also when an exception ends it.
 class Telling {
  public:
   explicit Telling(std::latch& latch) : latch_(latch) {}
@@ -49,7 +49,7 @@ class Telling {
   std::latch& latch_;
 };
 
-// What goes wrong sooner or later.
+// Waits until read() fails; returns its error.
 std::string error_of(Averager& averager) {
   auto x = all(1);
   std::string error;
@@ -63,7 +63,7 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 1) {
       Played active(communicator);
-      active.send(0, Kind::request, 2);  // it waits until rank 0 begins
+      active.send(0, Kind::request, 2);  // the request waits until rank 0 begins
       both.arrive_and_wait();
       EXPECT_EQ(active.next(Kind::answer).second, 1.25F);
       active.note.number = 1;
@@ -82,7 +82,8 @@ TEST(Averaging, WhoAnswersMovesHalfWayWhateverStepsAreTakenMeanwhile) {
     averager.step(adds(0.5F), false, timings);
     wait_until([&] { return averager.exchanges() > 1; });
     averager.read(x);
-    // 1.25 + (2 - 1.25) / 2 = 1.625, + 0.5 before or after half of 4 less what was sent
+    // The first exchange makes 1.25 + (2 - 1.25) / 2 = 1.625. The second moves half way towards 4; the step of 0.5
+    // comes before or after it.
     EXPECT_EQ(averager.known_steps(), 1U);
     EXPECT_TRUE(x == all(1.625F + 0.5F + (4 - 1.625F - 0.5F) / 2) || x == all(1.625F + (4 - 1.625F) / 2 + 0.5F))
         << x[0];
@@ -125,7 +126,8 @@ TEST(Averaging, WhoAsksAddsTheDifferenceToWhatItHasByThen) {
   });
 }
 
-// On a grid of powers of two that floats hold, sums are exact: no step, and nothing that a cast rounds off, is lost.
+// All values are multiples of a power of two that floats hold, so sums are exact: no step is lost, and nothing that a
+// cast rounds off.
 TEST(Averaging, KeepsTheSumToTheLastBit) {
   for (const char* codec : {"f16", "bf16"}) {
     for (const auto& [topology, ranks] : {std::pair{"bipartite_exponential", 4}, {"star", 3}, {"ring", 8}}) {
@@ -183,7 +185,7 @@ TEST(Averaging, SendsWhatTheFormulaSays) {
 TEST(Averaging, GoesOnWithoutThoseThatLeft) {
   run_threads(2, 20s, [&](Communicator& communicator) {
     if (communicator.rank() == 0) {
-      Played(communicator).next(Kind::request);  // and never answers
+      Played(communicator).next(Kind::request);  // it never answers
       return;
     }
     Averager averager({{0}, 1}, model(), {.seed = 1}, communicator);
@@ -208,7 +210,7 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
       other.note.steps = {5, 0};
       other.note.meeting = 1;
       other.send(1, Kind::news);
-      other.note.steps = {6, 0};  // which has gone on
+      other.note.steps = {6, 0};  // it has gone on
       other.send(1, Kind::news);
       other.note.steps = {7, 0};
       other.note.meeting = 2;
@@ -227,14 +229,14 @@ TEST(Averaging, KnowsWhatAllHadMadeWhereTheyMet) {
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{5, 1}));
     averager.read(x);
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 1}));
-    EXPECT_TRUE(averager.step(adds(1), false, timings));  // the other one has come to the next
+    EXPECT_TRUE(averager.step(adds(1), false, timings));  // the other rank is at the next meeting
     averager.rest();
     EXPECT_EQ(averager.steps(), (std::vector<std::uint64_t>{7, 2}));
   });
 }
 
-// A caller that meets the others again, without a step in between, may have changed its copy of the model. A rank that
-// has left the second meeting already asks for that copy, not for the model before.
+// A caller that meets the others twice, with no step in between, may have changed its copy of the model meanwhile. A
+// rank that has left the second meeting must be answered with the changed copy.
 TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
   std::latch asked(1), done(1);
   run_threads(3, 20s, [&](Communicator& communicator) {
@@ -249,7 +251,7 @@ TEST(Averaging, GivesTheModelAwayOnlyAsTheCallerLeftIt) {
         other.note.meeting = 2;
         other.send(1, Kind::request, 5);
         other.send(1, Kind::question);
-        other.next(Kind::news);  // mail is taken in order: so the request was taken
+        other.next(Kind::news);  // mail is read in order, so the request was read
         asked.count_down();
         EXPECT_EQ(other.next(Kind::answer).second, 7);
       } else {
@@ -298,7 +300,7 @@ TEST(Averaging, NamesAStalledRank) {
   }
 }
 
-// A rank that answers questions may itself wait for the one that is lost.
+// A rank that answers questions may itself wait for the lost rank.
 TEST(Averaging, NamesTheSilentRankOfTwoThatItWaitsFor) {
   std::latch told(1);
   run_threads(3, 2s, [&](Communicator& communicator) {

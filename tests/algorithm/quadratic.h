@@ -12,7 +12,7 @@
 
 namespace sotto::test {
 
-// f_r(x) = c_r |x - a_r|^2 / 2 with a_r = r + 1 in every coordinate, in three segments, each a bucket.
+// f_r(x) = c_r |x - a_r|^2 / 2, with a_r = r + 1 in every coordinate. There are three segments, and each is a bucket.
 class Quadratic final : public Worker {
  public:
   explicit Quadratic(int rank, const std::string& optimiser = "sgd(momentum=0.5)", float curvature = 1)
@@ -47,7 +47,7 @@ class Quadratic final : public Worker {
     return loss;
   }
   bool fails = false;
-  std::size_t fails_at = 0;  // the bucket, of which nobody hears that it is ready
+  std::size_t fails_at = 0;  // where `fails`: the bucket that never becomes ready
 
  private:
   float target_, curvature_;

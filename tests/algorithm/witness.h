@@ -9,7 +9,7 @@
 
 namespace sotto::test {
 
-// Tells what a worker calls, when the call is over.
+// A worker that repeats each of its calls to `told`, once the call is over.
 class Told final : public Worker {
  public:
   Told(int rank, BucketCalls told) : inner_(rank), told_(std::move(told)) {}
@@ -33,7 +33,7 @@ class Told final : public Worker {
   BucketCalls told_;
 };
 
-// Tells of each message, before it leaves, by its length.
+// Calls `hear` with the length of each message before the message leaves.
 class Overheard final : public Communicator {
  public:
   Overheard(Communicator& inner, std::function<void(std::size_t bytes)> hear)
