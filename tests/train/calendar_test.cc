@@ -10,7 +10,7 @@ TEST(Calendar, TellsWhatFallsDueBetweenTwoSteps) {
   options.checkpoint_every = 10;
   options.check_replicas = 4;
   options.accumulate = 2;
-  const Calendar calendar(options, 7, 100);  // epochs of 3.5 steps
+  const Calendar calendar(options, 7, 100);  // an epoch has 3.5 steps
   const auto evaluates = [&](std::uint64_t before, std::uint64_t done) {
     return calendar.due(before, done).evaluation;
   };
@@ -33,8 +33,8 @@ TEST(Calendar, StepsBeyondAMeetingBelongToIt) {
   EXPECT_EQ(calendar.next_meeting(0), 10U);
   EXPECT_EQ(calendar.next_meeting(20), 25U);
   EXPECT_EQ(calendar.next_meeting(30), 40U);
-  EXPECT_EQ(calendar.step_of_meeting(10, 6), 6U);    // some rank wished to meet
-  EXPECT_EQ(calendar.step_of_meeting(10, 12), 10U);  // the others had made a step more
+  EXPECT_EQ(calendar.step_of_meeting(10, 6), 6U);    // a rank wished to meet
+  EXPECT_EQ(calendar.step_of_meeting(10, 12), 10U);  // the other ranks had made one step more
   EXPECT_EQ(calendar.step_of_meeting(10, 27), 25U);
   EXPECT_EQ(calendar.step_of_meeting(40, 43), 40U);
 }

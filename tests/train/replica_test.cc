@@ -21,8 +21,8 @@ namespace sotto {
 namespace {
 using test::message_of;
 
-// Segments a, b, c and d of 16 floats. Forward reads a, c and d, and not b; backward adds 1 to the gradient of d, then
-// of c, then of a.
+// Segments a, b, c and d of 16 floats each. Forward reads a, c and d, but not b. Backward adds 1 to the gradient of d,
+// then of c, then of a.
 class Chain final : public Task {
  public:
   std::uint64_t sample_hash(Split /*split*/) const override { return 0; }
@@ -75,7 +75,7 @@ class Chain final : public Task {
 
 class ReplicaTest : public testing::Test {
  protected:
-  // A bucket for each segment, d first: bucket 3 - s is that of segment s.
+  // Each segment is a bucket, the last one first: bucket 3 - s is segment s.
   Replica replica(std::uint64_t accumulate = 1, std::size_t most = most_elements, const char* optimiser = "sgd") {
     return {task,
             make_optimiser(test::optimiser(optimiser), task.layout()),
@@ -101,7 +101,7 @@ TEST_F(ReplicaTest, RefusesACutTensorForAnOptimiserOfWholeOnes) {
   EXPECT_NE(why.find("optimiser: its step depends on whole tensors, and `"), std::string::npos) << why;
 }
 
-// The gradient of a, c and d is 1 in each of 16 elements, and that of b is 0: its norm is the root of 48.
+// The gradient is 1 in the 16 elements of a, c and d, and 0 in b, so its norm is the root of 48.
 TEST_F(ReplicaTest, ClipsByNormBeforeAnyBucketIsReady) {
   Replica worker = replica(2);
   worker.clip_gradients(clip_table().read("clip", "norm(2, when=before)"));
@@ -127,13 +127,13 @@ TEST_F(ReplicaTest, ClipsByValueBucketByBucket) {
   worker.clip_gradients(clip_table().read("clip", "value(0.25, when=before)"));
   bool early = false;
   worker.compute_gradient(0, {.ready = [&](std::size_t index) {
-                            early |= index == 0 && task.part(0)[0] == 0;  // backward has not come to a
+                            early |= index == 0 && task.part(0)[0] == 0;  // backward has not reached a
                             EXPECT_EQ(bucket(index), std::vector<float>(16, index == 2 ? 0 : 0.25F)) << index;
                           }});
   EXPECT_TRUE(early) << "nothing need be held back";
 }
 
-// Until a bucket is said to be free its gradient may be on its way to the other ranks.
+// Until needed() returns for a bucket, its gradient may still be on its way to the other ranks.
 TEST_F(ReplicaTest, AGradientStaysAsItIsUntilItsBucketWasAskedFor) {
   Replica worker = replica();
   std::ranges::fill(task.gradient(), 9.0F);
@@ -165,7 +165,7 @@ TEST_F(ReplicaTest, MicroStepsAskOnceAndAddUp) {
   EXPECT_EQ(bucket(2), zeros);
 }
 
-// d is buckets 0 and 1, and so on.
+// Segment d is buckets 0 and 1, c is 2 and 3, and so on.
 TEST_F(ReplicaTest, ASegmentThatIsTooLongIsSeveralBuckets) {
   Replica worker = replica(1, 10);
   ASSERT_EQ(worker.buckets().size(), 8U);
