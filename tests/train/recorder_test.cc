@@ -42,7 +42,7 @@ TEST(Recorder, WritesRowsAndAResumeDropsThoseThatItRepeats) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 6);
   EXPECT_NE(all.find("\n4,3,"), std::string::npos);
   write(temp.path() / "steps.csv", all + "5,3,0.1");                         // a row that a crash cut off
-  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // by rank: the rows to keep
+  Recorder::prepare(temp.path(), std::array<std::uint64_t, 4>{0, 0, 0, 3});  // by rank: drops rows from here on
   const std::string kept = read_text(temp.path() / "steps.csv");
   EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4);
   EXPECT_NE(kept.find("\n2,3,"), std::string::npos);
