@@ -20,7 +20,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub makes of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
