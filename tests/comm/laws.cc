@@ -50,7 +50,7 @@ void check_reduce(Communicator& communicator, std::size_t length, DType type, Re
   }
 }
 
-// 16-bit floats of small whole numbers, as bits.
+// The bits of a small whole number as a 16-bit float.
 std::uint16_t half_of(DType type, int value) {
   float f = static_cast<float>(value);
   std::uint32_t bits = 0;
@@ -96,8 +96,8 @@ float rough(int rank, std::size_t i) {
   return 1.0F / (1.0F + static_cast<float>((i * 2654435761U + static_cast<std::size_t>(rank) * 40503U) % 1000003U));
 }
 
-// Of a short vector: in rank order; from 8 ranks on over a balanced tree, before which the ranks that are too many for
-// a power of two are added to a neighbour.
+// The sum of a short vector. Below 8 ranks it is made in rank order. From 8 ranks on, the ranks in excess of a power of
+// two are first added to a neighbour, and the rest is summed over a balanced tree.
 float short_sum(int ranks, std::size_t i) {
   std::vector<float> sums;
   for (int rank = 0; rank < ranks; ++rank) sums.push_back(rough(rank, i));
@@ -120,7 +120,7 @@ void sums_are_in_the_documented_order(Communicator& communicator) {
     for (std::size_t i = 0; i < length; ++i) data[i] = rough(communicator.rank(), i);
     communicator.all_reduce(data);
     for (std::size_t i = 0; i < length; ++i) {
-      int first = 0;  // above 16 KiB part p of the vector starts at rank p
+      int first = 0;  // above 16 KiB, the sum of part p starts at rank p
       while (length * static_cast<std::size_t>(first + 1) / static_cast<std::size_t>(ranks) <= i) ++first;
       float wanted = rough(first, i);
       for (int k = 1; k < ranks; ++k) wanted += rough((first + k) % ranks, i);
@@ -159,7 +159,7 @@ void barriers_end(Communicator& communicator) {
   for (int i = 0; i < 20; ++i) communicator.barrier();
 }
 
-// A message that says its length in its first four bytes, or is empty.
+// A message whose first four bytes are its length, or an empty one.
 std::vector<std::byte> letter(int from, int to, int number) {
   const auto seed = static_cast<std::uint32_t>(from * 31 + to * 17 + number * 7);
   const std::uint32_t length = seed % 5 == 0 ? 0 : 4 + (seed * seed * 37U) % 70000U;
@@ -174,8 +174,8 @@ std::size_t letter_length(std::span<const std::byte> buffer) {
   return length;
 }
 
-// `count` letters to and from every peer in each of two exchanges; they come in order, and no byte behind them is
-// touched.
+// In each of two exchanges, sends `count` letters to every peer and receives as many. They must come in order, and no
+// byte after a letter may be touched.
 void exchange_letters(Communicator& communicator, int count) {
   constexpr std::size_t room = 70010;
   constexpr auto untouched = std::byte{0xEE};
@@ -227,7 +227,8 @@ void exchange_letters(Communicator& communicator, int count) {
 void ragged_messages_arrive(Communicator& communicator) { exchange_letters(communicator, 1); }
 void messages_stay_in_order(Communicator& communicator) { exchange_letters(communicator, 6); }
 
-// Long messages of some ranks go in rounds, beside short ones of others that go at once, and pairs with two or none.
+// Some ranks send long messages, which go in rounds, and others short ones, which go at once. A pair exchanges two
+// messages or none.
 void all_to_all_arrives(Communicator& communicator) {
   const int ranks = communicator.size(), mine = communicator.rank();
   const auto length = [](int from, int to, int number) -> std::size_t {
@@ -295,7 +296,7 @@ void not_before_is_kept(Communicator& communicator) {
   const Send send{(communicator.rank() + 1) % size, std::as_bytes(std::span(&mine, 1)), due};
   Recv recv{(communicator.rank() + size - 1) % size, std::as_writable_bytes(std::span(&theirs, 1))};
   communicator.exchange({&send, 1}, {&recv, 1});
-  // One clock for all processes of a machine.
+  // All processes of a machine share a clock.
   require(recv.arrived.time_since_epoch().count() >= theirs, "a message came before its time");
 }
 
