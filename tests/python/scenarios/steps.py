@@ -14,11 +14,11 @@ LR = 0.1
 
 
 class Point(nn.Module):
-    """One vector, which a rank's loss draws to a place of the rank's own: the gradient is p - target."""
+    """A vector p. The loss of each rank draws it to that rank's own target: the gradient is p - target."""
 
     def __init__(self, size=5):
         super().__init__()
-        self.p = nn.Parameter(torch.linspace(-1, 1, size) + dist.get_rank())  # rank 0's everywhere, once it is wrapped
+        self.p = nn.Parameter(torch.linspace(-1, 1, size) + dist.get_rank())  # wrapping sets it to rank 0's
 
     def forward(self):
         return 0.5 * (self.p - self.target()).square().sum()
@@ -28,7 +28,7 @@ class Point(nn.Module):
 
 
 def wrap(module, how, optimizer, **options):
-    """What `how` names, and what the loop calls."""
+    """The wrapper that `how` names, and the module that the loop calls."""
     if how == "local":
         return sotto.LocalSGD(module, optimizer, **options), module
     if how == "diloco":
@@ -38,7 +38,7 @@ def wrap(module, how, optimizer, **options):
 
 
 def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
-    """The vector of this rank, before the first step and after each."""
+    """The vector of this rank before the first step and after each step."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), lr, momentum)
     owner, model = wrap(module, how, optimizer, **options)
@@ -53,7 +53,7 @@ def points(how, steps, lr=LR, momentum=0.0, stepped=None, **options):
 
 
 def mean_in_the_end(how, **options):
-    """This rank's vector, that of average(), it again, and that of take_average()."""
+    """This rank's vector, the vector within average(), this rank's vector again, and the vector after take_average()."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     owner, model = wrap(module, how, optimizer, **options)
@@ -68,7 +68,7 @@ def mean_in_the_end(how, **options):
     owner.take_average()
     seen.append(module.p.tolist())
     optimizer.zero_grad()
-    model().backward()  # goes on
+    model().backward()  # training can go on
     optimizer.step()
     return seen
 
@@ -99,7 +99,7 @@ def steps_saved(how, steps, folder, **options):
     learn(model, optimizer, 0, steps)
     torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "sotto": sotto.state_dict(owner)},
                f"{folder}/rank{dist.get_rank()}")
-    learn(model, optimizer, steps, 1)  # a state changes nothing
+    learn(model, optimizer, steps, 1)  # saving a state changes nothing
 
 
 def steps_resumed(how, first, steps, folder, late=False, **options):
@@ -116,7 +116,7 @@ def steps_resumed(how, first, steps, folder, late=False, **options):
 
 
 def alike_at_the_start():
-    """Whether parameters, frozen ones and buffers too, are those of rank 0."""
+    """The parameters, including frozen ones, and the buffers, which must be those of rank 0."""
     net = Net()
     net.norm.running_mean += dist.get_rank()
     net.out.bias.requires_grad_(False)
@@ -127,7 +127,7 @@ def alike_at_the_start():
 
 
 def statistics():
-    """Batch-norm statistics: of each rank, their mean within average(), and again."""
+    """Batch-norm statistics: those of this rank, their mean within average(), and those of this rank again."""
     net, optimizer, owner, model = network("push_sum")
     learn(model, optimizer, 0, 3)
     seen = [net.norm.running_mean.tolist()]
@@ -139,7 +139,7 @@ def statistics():
 
 
 def loops():
-    """A loop as people write them gives what a plain one gives: gradients that are accumulated, evaluation between."""
+    """A loop that also evaluates, saves and averages between steps gives the same as a plain loop. Both accumulate gradients."""
     digests = []
     for fancy in (False, True):
         net, optimizer, owner, model = network("d_psgd", topology="ring")
@@ -164,7 +164,7 @@ def loops():
 
 
 def within_average():
-    """What is said to that which would take the mean for this rank's own; and that a state is of the own one."""
+    """Within average(), calls that would take the mean for this rank's model are refused. A state holds the rank's model."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     local = sotto.LocalSGD(module, optimizer, every=4)
@@ -191,7 +191,7 @@ class Derived(torch.optim.SGD):
 
 
 def nested_steps(how):
-    """Parameters behind steps of SGD, and of one derived from it, of which one step raises within; and what was said."""
+    """Parameters after steps of SGD, and of a class derived from it, one of whose steps raises; and the errors."""
     ends, said = [], []
     for kind in (torch.optim.SGD, Derived):
         module = Point()
@@ -215,7 +215,7 @@ def nested_steps(how):
 
 
 def weights_changed_by_hand():
-    """A clamp behind each step counts as part of the next one: at the start of a step all hold what gossip made of it."""
+    """Parameters are changed by hand before the first step and after it. A change after a step counts as part of the next one."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), 0.0)
     model = sotto.GossipDataParallel(module, "push_sum", "complete")
@@ -231,7 +231,7 @@ def weights_changed_by_hand():
 
 
 def changed_by_hand_and_saved(how, **options):
-    """A clamp behind a step, and a state behind that: where a run comes to that goes on, and one that loads it."""
+    """A state is saved after a step and a clamp. Returns the ends of the run that goes on and of one that loads that state."""
     ends = []
     for resumes in (False, True):
         module = Point()
@@ -254,7 +254,7 @@ def changed_by_hand_and_saved(how, **options):
 
 
 def changed_by_hand_and_agreed(how, **options):
-    """A change behind a step on ranks but 0, all agreed, and a step that leads nowhere."""
+    """After a step, all ranks but 0 change their parameters; then come take_average() and a step with a rate of 0."""
     module = Point()
     optimizer = torch.optim.SGD(module.parameters(), LR)
     owner, model = wrap(module, how, optimizer, **options)
@@ -271,7 +271,7 @@ def changed_by_hand_and_agreed(how, **options):
 
 
 def local_of_one(ranks):
-    """LocalSGD(every=1) of plain SGD, the mean of gradients, and DDP: the largest difference of their parameters."""
+    """The largest differences between the parameters of DDP and those of LocalSGD(every=1), AllReduceDataParallel, and DDP itself."""
     ends = []
     for how in ("local", "all_reduce", "ddp"):
         torch.manual_seed(7)
@@ -295,7 +295,7 @@ def step_stats(how, **options):
 
 
 def two_wrapped():
-    """Two modules with an optimizer each: each is mixed behind its own."""
+    """Two modules have an optimizer each. Each module is mixed after the steps of its own optimizer."""
     modules = [Point(), Point(3)]
     models = [sotto.GossipDataParallel(module, "push_sum", "complete") for module in modules]
     optimizers = [torch.optim.SGD(module.parameters(), LR) for module in modules]
@@ -308,8 +308,9 @@ def two_wrapped():
 
 
 def own_speed(enough, **options):
-    """ad_psgd, of which rank 0 is slow, until all together have taken enough steps; then on from a state; then all but rank
-    1 without it. The sum of this rank's own steps by the first two, the mean model behind them, and each rank's steps."""
+    """ad_psgd with a slow rank 0. The first run ends when all ranks together have taken enough steps; the second goes on from its
+    state; then all ranks but 1 take some more steps. Returns the sum of this rank's steps in the two runs, the mean model after
+    them, and the number of steps of each rank."""
     went, counted, state = torch.zeros(5, dtype=torch.float64), [], None
     for total in (enough, 2 * enough):
         module = Point()
@@ -318,7 +319,7 @@ def own_speed(enough, **options):
         start = module.p.tolist() if state is None else start
         if state is not None:
             sotto.load_state_dict(model, state)
-            assert model.steps() == counted[-1]  # whoever goes on already
+            assert model.steps() == counted[-1]  # even if other ranks go on already
         while sum(model.steps()) < total:
             optimizer.zero_grad()
             model().backward()
@@ -339,7 +340,7 @@ def own_speed(enough, **options):
 
 
 def own_speed_fails(what):
-    """Rank 1's model becomes a NaN, or another shape; what each rank says in the end, and again."""
+    """Rank 1's model becomes NaN or changes its shape. Returns the error of this rank, and the error of the next step."""
     net, optimizer, owner, model = network("ad_psgd", timeout=60, codec="f16")
     learn(model, optimizer, 0, 2)
     if dist.get_rank() == 1:
@@ -358,7 +359,7 @@ def own_speed_fails(what):
 
 
 def nodes_beside_a_group():
-    """A step of a node, one rank of which is in a group that the other one is not in."""
+    """A step of a node. One of its ranks is in a group that the other rank is not in."""
     dist.new_group([1])
     net = nn.Linear(4, 2)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
@@ -369,7 +370,7 @@ def nodes_beside_a_group():
 
 
 def nodes(how, node_size, ranks, **options):
-    """Adam's steps of a network, between nodes; each of which has, in each step, the batches of its share of all ranks'."""
+    """Steps of Adam, with models mixed between nodes. The batches of `ranks` ranks are divided among the processes."""
     torch.manual_seed(7)
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))
     optimizer = torch.optim.Adam(net.parameters(), 0.01)
@@ -383,7 +384,7 @@ def nodes(how, node_size, ranks, **options):
             generator = torch.Generator().manual_seed(100 * step + other)
             parts.append((torch.randn(8, 1, 8, 8, generator=generator), torch.randint(0, 10, (8,), generator=generator)))
         x, y = (torch.cat(tensors) for tensors in zip(*parts))
-        if step == 3:  # gradients that are added up
+        if step == 3:  # accumulates gradients
             with model.no_sync():
                 (nn.functional.cross_entropy(model(x[::2]), y[::2]) / 2).backward()
             (nn.functional.cross_entropy(model(x[1::2]), y[1::2]) / 2).backward()
@@ -394,7 +395,7 @@ def nodes(how, node_size, ranks, **options):
             saved = sotto.state_dict(model)
             sotto.load_state_dict(model, saved)
     own = digest(net)
-    if node_size > 1:  # each rank sends gradients, and a leader models, too
+    if node_size > 1:  # each rank sends gradients, and a leader also sends models
         models = 2 if dist.get_rank() % node_size == 0 else 0
         numel = sum(p.numel() for p in net.parameters())
         assert 0.99 < sotto.stats(model).bytes_sent / (6 * 4 * numel * (1 + models)) < 1.2, sotto.stats(model)
