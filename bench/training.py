@@ -43,7 +43,7 @@ MODELS = {
 }
 
 
-# PyTorch's side: this file again, in a process of its own -------------------------------------------------------------------
+# PyTorch's side: this file again, in another process ------------------------------------------------------------------------
 
 
 def network(name):
@@ -70,7 +70,7 @@ def network(name):
 
 
 def step_of(name, batch, channels_last):
-    """A network and a function that computes its loss of one batch."""
+    """A network, and a function that computes its loss on one batch."""
     import torch
     import torch.nn.functional as F
 
@@ -91,7 +91,7 @@ def step_of(name, batch, channels_last):
 
         return net, translation_loss
     tokens = torch.randint(0, 256, (batch, CONTEXT + 1))
-    if name == "bert-mini":  # 15 % of the places are predicted, as there
+    if name == "bert-mini":  # 15 % of the places are predicted, as in sotto
         hidden = torch.full((batch, CONTEXT), -100)
         places = torch.rand(batch, CONTEXT).argsort(1)[:, : round(0.15 * CONTEXT)]
         hidden.scatter_(1, places, tokens[:, :-1].gather(1, places))
