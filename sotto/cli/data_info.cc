@@ -94,7 +94,7 @@ void print_files(const std::string& folder) {
   if (found.size() > most) line("", fmt::format("and {} more", found.size() - most));
 }
 
-// Whether the data set is of this table; then all is printed.
+// Prints everything if the data set is in this table; returns whether it is.
 template <class Data>
 bool describe_from(const Table<SourceEntry<Data>>& table, std::string_view kind, const DataOptions& options,
                    std::unique_ptr<Data> (*open)(const DataOptions& options, Split split)) {
