@@ -33,7 +33,7 @@ std::uint64_t whole_steps(std::size_t examples, const OrderOptions& options) {
 
 }  // namespace
 
-// The order is made when it is first wanted, by the thread that wants it.
+// The thread that first needs the order makes it.
 ExampleOrder::ExampleOrder(std::size_t examples, const OrderOptions& options, std::vector<std::uint32_t> own)
     : options_(options),
       positions_per_epoch_(whole_steps(examples, options)),
@@ -47,7 +47,7 @@ std::uint64_t ExampleOrder::round(std::uint64_t position, std::size_t i) const {
 void ExampleOrder::make_round(std::uint64_t round) {
   if (!order_.empty() && round == round_) return;
   order_.resize(own_.empty() ? examples_ : own_.size());
-  // Ranks with as many examples of their own would go through them in the same order.
+  // Otherwise ranks with equal numbers of their own examples would go through them in the same order.
   const std::uint64_t of_rank = own_.empty() ? 0 : (static_cast<std::uint64_t>(options_.rank) + 1) << 44;
   shuffle(order_, options_.seed, of_rank | round);
   round_ = round;
