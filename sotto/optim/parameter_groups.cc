@@ -69,7 +69,7 @@ bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-// What a pattern that has no tensor may have meant.
+// The tensors that a pattern without a match may have meant.
 std::string hint(const std::string& pattern, const Layout& layout) {
   std::vector<std::string> names;
   std::set<std::string> parts;
