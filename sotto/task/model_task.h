@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-// What all tasks have in common: a model of some kind, and data of some kind for it.
+// The parts that all tasks share: a model of some kind, and data for it.
 template <class Model, class Data>
 class ModelTask : public Task {
  public:
