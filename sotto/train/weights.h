@@ -43,11 +43,11 @@ struct ImportOptions {
 
 struct Imported {
   std::size_t parameters = 0;
-  std::vector<std::string> unused;  // names of tensors in the file that the model has not
+  std::vector<std::string> unused;  // names of tensors in the file that the model does not have
 };
 
 // Makes a run folder whose only checkpoint, of step 0, holds the weights of a safetensors file. It can be evaluated and
-// exported. It cannot be resumed, because it has nothing but weights. ConfigError if the folder holds a run already.
+// exported. It cannot be resumed, because it only has weights. ConfigError if the folder holds a run already.
 Imported import_weights(const ImportOptions& options);
 
 // What read_weights() returned, for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
