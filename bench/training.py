@@ -28,7 +28,7 @@ CONTEXT = 128
 WORDS = 31  # of a sentence to translate, so that no place is a pad
 SYMBOLS = 3997  # the words; a vocabulary has each with and without a space before it
 VOCABULARY = 4 + 1 + 2 * SYMBOLS
-# Of each model: what sotto calls it, its data, the batch, the steps of a run, and what one example counts.
+# For each model: its name in sotto, its data, the batch, the steps of a run, and the count of one example.
 MODELS = {
     "lenet": ("lenet", "digits", 64, 100, 1),
     "resnet20": ("resnet20", "made-cifar", 64, 15, 1),

@@ -26,7 +26,7 @@ void line(std::string_view what, const std::string& text) { fmt::print("{:<10}  
 
 std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
-// How often each label occurs, as "0: 98, 1: 112"; the most frequent ones of many.
+// How often each label occurs, as "0: 98, 1: 112"; only the most frequent labels if there are many.
 template <class Label, class Name>
 std::string counts_text(const std::map<Label, std::size_t>& counts, Name&& name_of) {
   constexpr std::size_t most = 12;

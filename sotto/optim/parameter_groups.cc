@@ -52,7 +52,7 @@ ParameterGroup read_group(std::string_view option, const std::string& text, cons
   if (colon + 1 == text.size()) {
     throw ConfigError(here + ": says no option; leave the group out, or write weight-decay=0");
   }
-  // The settings are the arguments of the optimiser, so that they are read as everywhere.
+  // The settings are read as arguments of the optimiser, as everywhere.
   const Sentence sentence = parse_arguments(option, text, colon + 1);
   const Call& call = sentence.calls.front();
   for (const Argument& argument : call.arguments) {

@@ -68,7 +68,7 @@ TEST_F(LinearTask, ASampleIsOfTheWholeSet) {
   EXPECT_NE(hash("1 1:1\n"), hash("1 1:2\n"));
 }
 
-// With weight 1 and bias 0 the only feature is the output.
+// With weight 1 and bias 0, the output equals the only feature.
 TEST_F(LinearTask, MeasuresTwoClasses) {
   const auto made =
       task("classify-rows", "logreg", "5 1:1\n9 1:1\n", "9 1:3\n9 1:1\n5 1:1\n9 1:-2\n5 1:-1\n5 1:-3\n5 1:2\n");

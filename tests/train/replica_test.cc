@@ -63,7 +63,7 @@ class Chain final : public Task {
 
   double loss = 0.5;
   float slope = 1;
-  std::vector<std::uint64_t> positions;  // that were asked for
+  std::vector<std::uint64_t> positions;  // whose gradients were asked for
 
  private:
   Metric goal_;
@@ -277,7 +277,7 @@ TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
   EXPECT_TRUE(std::ranges::equal(worker.to_evaluate(), task.parameters()));
 }
 
-// What was counted of an epoch's batches, and spent, goes on where a run is resumed.
+// A resumed run goes on with the counts of the batches of its epoch, and with the seconds and bytes spent.
 TEST_F(ReplicaTest, CountsComeBackFromACheckpoint) {
   const test::TempFolder temp;
   task.trained() = {0.1, 3};
