@@ -138,7 +138,7 @@ def of_torch(name, threads):
 
 
 def write_pairs(program, folder, count):
-    """Sentences of words that are one token each, and their vocabulary."""
+    """Writes sentences whose words are one token each, and their vocabulary."""
     draws = random.Random(1)
     words = [chr(0x4E00 + i) for i in range(SYMBOLS)]
     for language in ("de", "en"):

@@ -20,8 +20,8 @@ struct SourceEntry {
 // ConfigError when `options` do not fit a data set with this `name` and `files`, as in SourceEntry.
 void check_source(const DataOptions& options, std::string_view name, std::string_view files);
 
-// ConfigError when an option is set that is for data of another kind than this, which is "images", "text", "sentences"
-// or "rows of numbers".
+// ConfigError if an option for data of another kind is set. `kind` is "images", "text", "sentences" or "rows of
+// numbers".
 void check_kind(const DataOptions& options, std::string_view kind);
 
 // Opens options.data; `auto` means the first entry. ConfigError for an unknown name or options that do not fit;

@@ -39,7 +39,7 @@ std::vector<std::string_view> parts_of_line(std::string_view line);
 enum class Keeps : std::uint8_t { words, bytes };
 // Trains such a model of `size` tokens, by byte-pair encoding, on the lines of some texts, and writes it to `file`. The
 // same lines give the same model. ConfigError when the lines have too few different pieces for that size, or too many.
-// FileError where the file is there already: nothing is overwritten.
+// FileError if the file exists already: nothing is overwritten.
 void train_sentencepiece(const std::vector<std::string>& lines, std::int64_t size, Keeps keeps,
                          const std::filesystem::path& file);
 

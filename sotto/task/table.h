@@ -68,7 +68,7 @@ Sentence parse_model(std::string_view option, std::string_view model);
 // The same text as it is recorded: names in lower case, paths absolute.
 std::string recorded_model(std::string_view model);
 
-// The first model of the task with this name; of `auto` the first one that goes with the data. ConfigError for an
+// The first model of the task with this name; for `auto`, of the first task that takes the data. ConfigError for an
 // unknown name.
 std::string_view default_model(std::string_view name, std::string_view data);
 

@@ -34,8 +34,7 @@ class Task {
   virtual std::span<float> buffers() = 0;
 
   virtual std::uint64_t examples(Split split) const = 0;
-  // A hash of the number of examples, and of some that are spread over all of them, so that a run does not go on with
-  // others.
+  // A hash of the number of examples, and of a sample spread over all of them. A run is not resumed if it differs.
   virtual std::uint64_t sample_hash(Split split) const = 0;
   // The number of batches in an epoch. Position p is batch p % positions_per_epoch() of epoch
   // p / positions_per_epoch().

@@ -24,8 +24,8 @@ class Replica final : public Worker {
   std::span<float> gradient() override { return task_.gradient(); }
   std::span<const BucketPlan> buckets() const override { return buckets_; }
   Optimiser& optimiser() override { return *optimiser_; }
-  // NumericError if the loss is not finite. With a scale that is an overflow like that of a gradient, and the error
-  // comes when steps overflow without a scale, too.
+  // NumericError if the loss is not finite. With a scale that counts as an overflow, and NumericError means that steps
+  // would overflow without a scale, too.
   double compute_gradient(std::uint64_t step, const BucketCalls& calls) override;
   // Also copies the next gradient to `copy`, each bucket before anybody may change it. REQUIRES room for all
   // parameters.
@@ -39,7 +39,7 @@ class Replica final : public Worker {
   // is ready before backward is done. Batch-norm statistics and the tally of a void step are as before.
   void scale_loss(const LossScaleOptions& options);
   const LossScale* loss_scale() const { return scale_.get(); }  // null: none
-  // Optimiser::to_evaluate() where a step was taken; else the parameters, where that is a mean of iterates.
+  // Optimiser::to_evaluate(); but the parameters if that is a mean of iterates and no step was taken yet.
   std::span<const float> to_evaluate();
 
   // From now on computing is slowed down, and gradients become ready later, too.

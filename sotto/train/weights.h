@@ -19,7 +19,7 @@ namespace sotto {
 // finite.
 std::vector<std::string> read_weights(const std::filesystem::path& path, Task& task);
 
-// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or nothing.
+// Gives the task the weights that a run begins with, unless it resumes. Returns a warning, or "".
 std::string start_from_weights(const TrainOptions& options, Task& task);
 
 struct ExportOptions {
@@ -50,7 +50,7 @@ struct Imported {
 // exported. It cannot be resumed, because it only has weights. ConfigError if the folder holds a run already.
 Imported import_weights(const ImportOptions& options);
 
-// What read_weights() returned, for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
+// The result of read_weights() as text for a message: "2 tensors that the model has not: a, b". REQUIRES a name.
 std::string unused_text(const std::vector<std::string>& names);
 
 }  // namespace sotto

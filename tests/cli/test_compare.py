@@ -55,7 +55,7 @@ def test_one_that_fails_does_not_stop_the_rest(run, tmp_path):
 
 
 def test_one_that_is_interrupted_says_so(start, tmp_path):
-    """No other begins after it, and the exit status is that of `sotto train`."""
+    """No other run begins after it, and the exit status is that of `sotto train`."""
     flags = [*TINY, "--epochs", 100000, "--ranks", 2, "--codecs", "none", "int8"]
     for style, folder in [("--markdown", "first"), ("--json", "second")]:
         job = start("compare", *flags, style, "--train-dir", folder)

@@ -177,7 +177,7 @@ def test_eval_follows(start, good, tmp_path):
 
 
 def test_eval_of_a_damaged_checkpoint(good, run, tmp_path):
-    """It is named, and the others are evaluated."""
+    """The damaged checkpoint is named, and the others are evaluated."""
     good("train", *TINY, "--max-steps", 8, "--checkpoint-every", 2, "--train-dir", "run")
     path = tmp_path / "run" / "model_step_2" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-9])

@@ -107,7 +107,7 @@ def test_bfloat16_is_that_of_autocast(good, images, tmp_path, model, twin, lr):
 
 @pytest.mark.parametrize("text, lr, every, make", [
     ("sgd(momentum=0.9)", 0.01, 5, lambda p, lr: torch.optim.SGD(p, lr, 0.9)),
-    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding, so that no scale is tried again
+    ("adam(eps=0.1)", 0.01, 100, lambda p, lr: torch.optim.Adam(p, lr, eps=0.1)),  # it magnifies rounding
 ])  # fmt: skip
 def test_float16_is_that_of_autocast_with_a_scaler(good, images, tmp_path, text, lr, every, make):
     flags, loss = images
@@ -171,7 +171,7 @@ def test_language_models(good, root, tmp_path, monkeypatch, model, twin, logits)
 
 
 def pieces_of(model):
-    """The tokens of a small vocabulary of SentencePiece, which begins with messages that begin with their texts."""
+    """The tokens of a small SentencePiece model: the file begins with a message for each token, which begins with its text."""
     data, pieces = model.read_bytes(), []
     while data[0] == 10 and data[2] == 10:
         pieces.append(data[4 : 4 + data[3]].decode())
@@ -183,7 +183,7 @@ def pieces_of(model):
 def test_transformer(good, tmp_path, smoothing):
     transformers = pytest.importorskip("transformers")
     draws, letters = np.random.default_rng(4), "abcdefghijklmnop"
-    # Of about the same length, so that they are one batch, and some are filled up.
+    # Sentences of about the same length, so that they are one batch and some are padded.
     sources, targets = ([" ".join(draws.choice(list(letters), draws.integers(4, 7))) for _ in range(BATCH)] for _ in range(2))
     folder = tmp_path / "pairs"
     folder.mkdir()

@@ -145,7 +145,7 @@ def test_other_training_data_are_noticed(good, run, tmp_path):
 
 
 def test_another_evaluation_is_refused(good, run, tmp_path):
-    """It would be compared with those before it, and might become the best one."""
+    """Evaluations of other data would be compared with earlier ones, and one might become the best."""
     rows = ["1 1:0.5 3:1", "-1 2:1"] * 20
     for name in ["train.libsvm", "test.libsvm"]:
         (tmp_path / name).write_text("\n".join(rows))

@@ -57,7 +57,7 @@ TEST_F(LinearTask, DealsRowsByLabel) {
   }
 }
 
-// The first rows are as they were, the last one is not.
+// The hash must change if only the last row differs.
 TEST_F(LinearTask, ASampleIsOfTheWholeSet) {
   std::string rows;
   for (int i = 0; i < 2000; ++i) rows += i % 2 == 0 ? "1 1:1\n" : "2 1:1\n";

@@ -220,7 +220,7 @@ TEST_F(ReplicaTest, AScaleOfTheLossIsGoneBeforeAnybodyGetsTheGradient) {
   EXPECT_EQ(worker.loss_scale()->taken(), 1U);
 }
 
-// The gradient of this rank, or its loss, or the gradient of another overflows.
+// The step is void if this rank's gradient or loss overflows, or the gradient of another rank.
 TEST_F(ReplicaTest, AVoidStepChangesNothing) {
   for (const char* what : {"gradient", "loss", "other"}) {
     Replica worker = replica();
@@ -259,7 +259,7 @@ TEST_F(ReplicaTest, OverflowsWithoutAScaleAreAnError) {
   EXPECT_NE(why.find("rank 0: gradients overflow float16 at step 16 though the loss, 0.5"), std::string::npos) << why;
 }
 
-// A mean of iterates is empty before the first.
+// Before the first step the mean of iterates is empty.
 TEST_F(ReplicaTest, WhatIsEvaluatedBeforeTheFirstStepIsTheModel) {
   ChosenOptimiser chosen;
   chosen.spec = test::optimiser("sgd");
