@@ -108,7 +108,7 @@ class Loader::Impl {
 
   const Dataset& data_;
   ExampleOrder order_;           // used by the thread alone, as is pool_
-  const LoaderOptions options_;  // without `own`, which order_ has
+  const LoaderOptions options_;  // without `own`, which is moved to order_
   const std::uint64_t positions_per_epoch_;
   const CropFlip crop_flip_;
   ThreadPool pool_;

@@ -39,7 +39,7 @@ std::string image_model_options() {
   return text;
 }
 
-// The options with the number of threads that 0 stands for.
+// The options with the number of threads in place of 0.
 DataOptions with_threads(DataOptions options, int ranks) {
   if (options.data_threads == 0) {
     options.data_threads = std::max<std::int64_t>(1, std::thread::hardware_concurrency() / (4 * ranks));
@@ -47,7 +47,7 @@ DataOptions with_threads(DataOptions options, int ranks) {
   return options;
 }
 
-constexpr std::size_t most_floats = std::size_t{1} << 23;  // of the images that are evaluated at once
+constexpr std::size_t most_floats = std::size_t{1} << 23;  // in the images that are evaluated at once
 
 ImageModelSpec spec_of(const ModelChoice& choice) {
   const bool own = choice.name == library_entry().name;

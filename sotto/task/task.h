@@ -46,8 +46,8 @@ class Task {
   // on.
   virtual double accumulate_gradient(std::uint64_t position, float scale, std::uint64_t random,
                                      const SegmentCalls& calls) = 0;
-  // What a partition gives to each rank, as a table; the ranks are numbered from `first_rank`. Empty where all ranks
-  // share all examples.
+  // A table of the examples that a partition gives to each rank, numbered from `first_rank`. Empty if all ranks share
+  // all examples.
   virtual std::string data_report(int /*first_rank*/) const { return ""; }
   virtual double data_seconds() const = 0;  // how long the last accumulate_gradient() waited for its examples
 

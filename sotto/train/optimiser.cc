@@ -93,7 +93,7 @@ std::string completed(const Said& said, const TrainOptions& options, double mode
   return arguments.empty() ? call.name : fmt::format("{}({})", call.name, fmt::join(arguments, ", "));
 }
 
-// Clipping after the exchange is of the mean gradient, which not every run has.
+// Clipping after the exchange clips the mean gradient, which not every run has.
 ClipSpec read_clip(const std::string& text, const std::string& made, const OptimiserSpec& optimiser,
                    const AlgorithmSpec& algorithm) {
   if (text.empty()) return {};

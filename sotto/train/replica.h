@@ -31,8 +31,8 @@ class Replica final : public Worker {
   // parameters.
   void copy_next_gradient(std::span<float> copy) { copy_ = copy; }
 
-  // From now on this rank's gradient is clipped before anybody gets it. If that needs all of it, no bucket is ready
-  // before backward is done.
+  // From now on this rank's gradient is clipped before anything uses it. If that needs the whole gradient, no bucket is
+  // ready before backward is done.
   void clip_gradients(ClipSpec clip) { clip_ = std::move(clip); }
 
   // From now on losses are scaled, and steps whose gradient overflows are void. As an overflow may come last, no bucket
@@ -45,7 +45,7 @@ class Replica final : public Worker {
   // From now on computing is slowed down, and gradients become ready later, too.
   void slow_down(const Slowdown& slowdown) { slowdown_ = slowdown; }
 
-  // From now on the state of this is part of what visit_state() visits. It must live as long.
+  // From now on visit_state() also visits the state of `plateau`, which must outlive this.
   void keep(Plateau& plateau) { plateau_ = &plateau; }
 
   // Visits what a resumed run needs besides parameters and buffers.
